@@ -1,0 +1,16 @@
+"""The store of the embedded API server: one global revision, durable writes, watches that miss nothing.
+
+`compacted` is the oldest revision whose state is still known. A read at revision r (`list_at`), and a watch from r, are
+answered if r >= compacted and raise Gone if r < compacted; nothing else raises Gone, but for an open watch that fell
+behind both memory and the history on disk.
+"""
+
+from argosy.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, EventType, path_of
+from argosy.apiserver.store.retention import Retention
+from argosy.apiserver.store.store import Commit, Store, end_process
+from argosy.apiserver.store.watch import Watch
+
+__all__ = [
+    "ADDED", "DELETED", "MODIFIED", "Commit", "Entry", "Event", "EventType", "Retention", "Store", "Watch",
+    "end_process", "path_of",
+]  # fmt: skip

@@ -1,0 +1,153 @@
+"""The SQLite file: opened, checked and set up.
+
+In: a path. Out: connections with the settings that durability rests on, each read back. Never: opens a file of another
+program or of a newer argosy, or with a SQLite that has the WAL-reset bug (fixed in 3.51.3).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import apsw
+
+from argosy.apiserver.store.seal import Seal
+from argosy.model.errors import UserError
+
+OLDEST_SQLITE = (3, 51, 3)
+APPLICATION_ID = 0x41524759  # "ARGY"
+SCHEMA_VERSION = 1
+WAL_KEPT = 4 * 1024 * 1024
+BUSY_MILLISECONDS = 100
+
+# `prev` is the revision that a row replaces, 0 for a new object. It gives every event its previous state and tells
+# compaction what is superseded, without an index over keys, which would halve the write rate.
+SCHEMA = """
+CREATE TABLE history(
+  rev INTEGER PRIMARY KEY, bucket TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
+  deleted INTEGER NOT NULL, sealed INTEGER NOT NULL, prev INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE meta(name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES('compacted', 0);
+"""
+
+# Set, then read back: a build or a file system that silently does otherwise must not be trusted with acknowledgements.
+SETTINGS: dict[str, tuple[str, object]] = {
+    "journal_mode": ("WAL", "wal"),
+    "synchronous": ("FULL", 2),
+    "fullfsync": ("ON", 1),
+    "checkpoint_fullfsync": ("ON", 1),
+    "wal_autocheckpoint": ("0", 0),
+    "journal_size_limit": (str(WAL_KEPT), WAL_KEPT),
+    "trusted_schema": ("OFF", 0),
+    "cell_size_check": ("ON", 1),
+}
+
+# Schema version n → the statements that lead to n + 1, run in one transaction.
+MIGRATIONS: dict[int, str] = {}
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """The one connection that may write and checkpoint."""
+    _refuse_old_sqlite(path)
+    _create(path)
+    try:
+        connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
+        _check_identity(connection, path)
+        for name, (wanted, expected) in SETTINGS.items():
+            _set(connection, path, name, wanted, expected)
+        _prepare_schema(connection, path)
+    except apsw.NotADBError as error:
+        raise UserError("this is not an argosy store; choose another data directory", where=str(path)) from error
+    except apsw.CorruptError as error:
+        raise UserError("the store is damaged; restore it from a copy, or reset it", where=str(path)) from error
+    except apsw.BusyError as error:
+        raise UserError("another program holds the store locked; close it first", where=str(path)) from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise UserError(f"the store cannot be opened for writing: {error}", where=str(path)) from error
+    return connection
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    connection = _connect(path, apsw.SQLITE_OPEN_READONLY)
+    for name, wanted, expected in (("query_only", "ON", 1), ("trusted_schema", "OFF", 0), ("cell_size_check", "ON", 1)):
+        _set(connection, path, name, wanted, expected)
+    return connection
+
+
+def check_key(connection: apsw.Connection, seal: Seal | None, path: Path) -> None:
+    """The store remembers, sealed, a word that only its own key opens."""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'key'").fetchone()
+    if seal is None:
+        if row is not None:
+            raise UserError("the store has encrypted objects; its key is needed to open it", where=str(path))
+    elif row is None:
+        connection.execute("INSERT INTO meta VALUES('key', ?)", (seal.close(b"argosy", "meta", "", "key", 0),))
+    else:
+        try:
+            seal.open(row[0], "meta", "", "key", 0)
+        except UserError as error:
+            raise UserError(
+                "the key does not fit this store; give the key it was made with, or reset the store", where=str(path)
+            ) from error
+
+
+def _refuse_old_sqlite(path: Path) -> None:
+    found = apsw.sqlite_lib_version() if hasattr(apsw, "sqlite_lib_version") else apsw.sqlitelibversion()
+    if tuple(int(part) for part in found.split(".")[:3]) < OLDEST_SQLITE:
+        raise UserError(
+            f"SQLite {found} can damage a store (WAL-reset bug); install apsw 3.51.3 or newer", where=str(path)
+        )
+
+
+def _create(path: Path) -> None:
+    """An empty file with mode 0600, which the WAL inherits, and whose directory entry is on disk."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise UserError(f"the store cannot be created: {error.strerror}", where=str(path)) from error
+
+
+def _connect(path: Path, flags: int) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=flags)
+    connection.enable_load_extension(False)
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    return connection
+
+
+def _check_identity(connection: apsw.Connection, path: Path) -> None:
+    application = connection.pragma("application_id")
+    if connection.pragma("schema_version") and application != APPLICATION_ID:
+        raise UserError("this is a database of another program; choose another data directory", where=str(path))
+    version = connection.pragma("user_version")
+    if version > SCHEMA_VERSION:
+        raise UserError(
+            f"the store was written by a newer argosy (format {version}, not {SCHEMA_VERSION}); upgrade argosy",
+            where=str(path),
+        )
+
+
+def _set(connection: apsw.Connection, path: Path, name: str, wanted: str, expected: object) -> None:
+    if name == "journal_mode" and not connection.pragma("schema_version"):
+        connection.pragma("auto_vacuum", "INCREMENTAL")  # only before the first page, and the journal mode writes it
+    connection.pragma(name, wanted)
+    found = connection.pragma(name)
+    if found != expected:
+        raise UserError(f"SQLite refuses {name}={wanted} here (it is {found}); use a local disk", where=str(path))
+
+
+def _prepare_schema(connection: apsw.Connection, path: Path) -> None:
+    if not connection.pragma("schema_version"):
+        connection.execute(
+            f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA application_id = {APPLICATION_ID};"
+            f"PRAGMA user_version = {SCHEMA_VERSION}; COMMIT"
+        )
+    while (version := connection.pragma("user_version")) < SCHEMA_VERSION:
+        if version not in MIGRATIONS:
+            raise UserError(f"the store has format {version}, which this argosy cannot upgrade", where=str(path))
+        connection.execute(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT")

@@ -1,0 +1,43 @@
+"""One process at a time may open a store file.
+
+In: the path of the store. Out: a held lock, or a UserError within a moment. Never: leaves a stale lock behind; the
+kernel drops it with the process, however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import weakref
+from pathlib import Path
+
+from argosy.model.errors import UserError
+
+
+class FileLock:
+    """A file beside the store, not the store: closing any descriptor of that would drop SQLite's own locks."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.with_name(path.name + ".lock")
+        self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
+            self.release()
+            who = f"process {owner}" if owner else "another process"
+            raise UserError(
+                f"{who} has this store open; stop it first, or choose another data directory", where=str(path)
+            ) from error
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        # A forked child shares the lock and would keep it alive after our death.
+        child_side = weakref.WeakMethod(self.release)
+        os.register_at_fork(after_in_child=lambda: (release := child_side()) and release())
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)

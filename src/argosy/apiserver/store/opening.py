@@ -1,0 +1,46 @@
+"""From a path to a running journal and the state it starts from.
+
+In: path and key. Out: a DiskJournal and what was loaded, or a UserError. Never: leaves the lock or the file open when
+it fails.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from argosy.apiserver.store.database import check_key, open_writer
+from argosy.apiserver.store.diskjournal import DiskJournal
+from argosy.apiserver.store.history import History, Loaded
+from argosy.apiserver.store.journal import Fatal
+from argosy.apiserver.store.lock import FileLock
+from argosy.apiserver.store.seal import Seal
+from argosy.model.errors import UserError
+
+
+def open_journal(
+    path: Path, *, key: bytes | None, encrypted_buckets: frozenset[str], fatal: Fatal
+) -> tuple[DiskJournal, Loaded]:
+    if encrypted_buckets and key is None:
+        raise UserError("a key is needed to encrypt " + ", ".join(sorted(encrypted_buckets)), where=str(path))
+    seal = Seal(key) if key is not None else None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+    except OSError as error:
+        raise UserError(f"the store cannot be created: {error.strerror}", where=str(path)) from error
+    connection = None
+    try:
+        connection = open_writer(path)
+        check_key(connection, seal, path)
+        history = History(seal, encrypted_buckets)
+        loaded = history.load(connection)
+        return DiskJournal(path, lock, connection, history, fatal), loaded
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        lock.release()
+        if isinstance(error, apsw.CorruptError):
+            raise UserError("the store is damaged; restore it from a copy, or reset it", where=str(path)) from error
+        raise

@@ -1,0 +1,332 @@
+"""The store of the embedded API server: objects by key, one revision, history.
+
+In: encoded JSON by bucket (one for each resource), namespace and name. Out: committed state, snapshots, watches.
+Never: shows what is not durable (except to `latest`), gives a revision out twice, or looks into a body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from argosy.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, path_of
+from argosy.apiserver.store.journal import Fatal, Journal, MemoryJournal, gone
+from argosy.apiserver.store.retention import Marks, Retention
+from argosy.apiserver.store.shelf import Shelf
+from argosy.apiserver.store.snapshot import digest_of, undo
+from argosy.apiserver.store.watch import Watch
+from argosy.apiserver.store.window import Window
+from argosy.model.errors import TransientError
+
+LARGEST_BATCH = 512
+FATAL_EXIT = 70
+EMPTY = Shelf()
+DEFAULT = Retention()
+
+
+def end_process(message: str) -> None:
+    """At once and without cleaning up: clean-up could write, or acknowledge, more."""
+    sys.stderr.write(f"argosy: {message}\n")
+    sys.stderr.flush()
+    os._exit(FATAL_EXIT)
+
+
+class Commit:
+    """A staged write. `entry` is known at once; awaiting it means: durable, and every watcher has the event."""
+
+    __slots__ = ("_done", "entry")
+
+    def __init__(self, entry: Entry, done: asyncio.Future[None]) -> None:
+        self.entry = entry
+        self._done = done
+
+    def __await__(self) -> Generator[Any, None, Entry]:
+        yield from self._done
+        return self.entry
+
+
+class _Staged(NamedTuple):
+    event: Event
+    path: str
+    entry: Entry
+    done: asyncio.Future[None]
+
+
+class Store:
+    """Everything here runs on one loop; only the journal has threads."""
+
+    def __init__(
+        self, journal: Journal, buckets: dict[str, list[Entry]], marks: Marks, retention: Retention, *,
+        revision: int, compacted: int,
+    ) -> None:  # fmt: skip
+        self.revision = revision
+        self.compacted = compacted
+        self._loop = asyncio.get_running_loop()
+        self._journal, self._marks = journal, marks
+        self._shelves = {bucket: Shelf(entries) for bucket, entries in buckets.items()}
+        self._window = Window(revision)
+        self._next_revision = revision + 1
+        self._staged: dict[tuple[str, str], _Staged] = {}
+        self._pending: list[_Staged] = []
+        self._writing: list[_Staged] = []
+        self._flush_is_due = False
+        self._failure = ""
+        self._closing = False
+        self._watches: set[Watch] = set()
+        self._listeners: list[Callable[[Sequence[Event]], None]] = []
+        self._compactions: list[tuple[int, asyncio.Future[None]]] = []
+        self._tick_seconds = min(60.0, max(0.1, retention.age / 8))
+        journal.start(self)
+        self._timer = self._loop.call_later(self._tick_seconds, self._tick)
+
+    @classmethod
+    async def open(
+        cls, path: Path | None, *, key: bytes | None = None, encrypted_buckets: frozenset[str] = frozenset(),
+        retention: Retention = DEFAULT, fatal: Fatal = end_process,
+    ) -> Store:  # fmt: skip
+        """`path` None: in memory. Raises UserError: in use, wrong key, not a store, of a newer argosy."""
+        if path is None:
+            marks = Marks(retention, now=time.monotonic(), revision=0, history_bytes=0)
+            return cls(MemoryJournal(), {}, marks, retention, revision=0, compacted=0)
+        from argosy.apiserver.store.opening import open_journal  # SQLite is not loaded for a store in memory
+
+        journal, loaded = open_journal(path, key=key, encrypted_buckets=encrypted_buckets, fatal=fatal)
+        marks = Marks(retention, now=time.monotonic(), revision=loaded.revision, history_bytes=loaded.history_bytes)
+        return cls(
+            journal, loaded.buckets, marks, retention, revision=loaded.revision, compacted=loaded.compacted
+        )  # fmt: skip
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def get(self, bucket: str, namespace: str, name: str) -> Entry | None:
+        shelf = self._shelves.get(bucket)
+        return None if shelf is None else shelf.get(path_of(namespace, name))
+
+    def latest(self, bucket: str, namespace: str, name: str) -> Entry | None:
+        """With what is staged but not yet durable: for read-modify-write only, never for an answer."""
+        path = path_of(namespace, name)
+        staged = self._staged.get((bucket, path))
+        if staged is not None:
+            return None if staged.event.type is DELETED else staged.entry
+        shelf = self._shelves.get(bucket)
+        return None if shelf is None else shelf.get(path)
+
+    def list(self, bucket: str, namespace: str = "") -> Sequence[Entry]:
+        shelf = self._shelves.get(bucket, EMPTY)
+        return shelf.slice(*shelf.span(namespace))
+
+    def count(self, bucket: str, namespace: str = "") -> int:
+        low, high = self._shelves.get(bucket, EMPTY).span(namespace)
+        return high - low
+
+    def list_from(self, bucket: str, namespace: str, start: str, limit: int) -> tuple[Sequence[Entry], int]:
+        """At most `limit` entries whose path is at least `start`, and how many follow them.
+
+        `start` is relative: a name when a namespace (or a cluster-scoped bucket) is listed, else `namespace/name`.
+        """
+        shelf = self._shelves.get(bucket, EMPTY)
+        low, high = shelf.span(namespace, start)
+        end = min(high, low + limit)
+        return shelf.slice(low, end), high - end
+
+    async def list_at(self, bucket: str, namespace: str, revision: int) -> Sequence[Entry]:
+        """The list as it was when `revision` was the newest. Raises Gone if revision < compacted."""
+        if revision > self.revision:
+            raise ValueError(f"revision {revision} is not committed yet, the newest is {self.revision}")
+        if revision < self.compacted:
+            raise gone(revision, self.compacted)
+        log = self._window.log(bucket)
+        if revision < log.floor:
+            found = await self._journal.live(bucket, namespace, revision)
+            return sorted(found, key=lambda entry: path_of(entry.namespace, entry.name))
+        later = log.after(revision)
+        entries = self.list(bucket, namespace)
+        return undo(entries, later, namespace) if later else entries
+
+    def buckets(self) -> Iterable[str]:
+        return self._shelves.keys()
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def put(self, bucket: str, namespace: str, name: str, body: Callable[[int], bytes]) -> Commit:
+        """Stage a create or an update; whether it may be one is decided by the caller, with `latest`."""
+        before = self.latest(bucket, namespace, name)
+        return self._stage(MODIFIED if before else ADDED, bucket, namespace, name, body, before)
+
+    def remove(self, bucket: str, namespace: str, name: str, body: Callable[[int], bytes]) -> Commit:
+        before = self.latest(bucket, namespace, name)
+        if before is None:
+            raise KeyError(f"{bucket}/{path_of(namespace, name)} does not exist")
+        return self._stage(DELETED, bucket, namespace, name, body, before)
+
+    async def settled(self) -> None:
+        """Wait until everything that `latest` shows now is durable."""
+        last = self._pending or self._writing
+        if last:
+            await asyncio.shield(last[-1].done)
+
+    def _stage(
+        self, kind: Any, bucket: str, namespace: str, name: str, body: Callable[[int], bytes], before: Entry | None
+    ) -> Commit:
+        if self._failure or self._closing:
+            raise TransientError(self._failure or "the store is closing")
+        revision = self._next_revision
+        entry = Entry(namespace, name, revision, body(revision))
+        self._next_revision = revision + 1  # only now: a body that cannot be made takes no revision
+        previous, previous_revision = (before.body, before.revision) if before else (None, 0)
+        event = Event(revision, kind, bucket, namespace, name, entry.body, previous, previous_revision)
+        staged = _Staged(event, path_of(namespace, name), entry, self._loop.create_future())
+        self._staged[bucket, staged.path] = staged
+        self._pending.append(staged)
+        if not self._writing and not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self._flush)
+        return Commit(entry, staged.done)
+
+    def _flush(self) -> None:
+        """Group commit: what was staged while the last batch was written is the next batch."""
+        self._flush_is_due = False
+        if self._writing or not self._pending or self._failure:
+            return
+        self._writing, self._pending = self._pending[:LARGEST_BATCH], self._pending[LARGEST_BATCH:]
+        self._journal.write([staged.event for staged in self._writing])
+
+    def committed(self) -> None:
+        """The batch is durable: show it, tell watchers and listeners, and only then the writers."""
+        batch, self._writing = self._writing, []
+        self._flush()
+        events = [staged.event for staged in batch]
+        written = 0
+        for staged in batch:
+            written += len(staged.event.body)
+            self._show(staged)
+        self.revision = events[-1].revision
+        for bucket in {event.bucket for event in events}:
+            self._window.log(bucket).wake()
+        self._tell(events)
+        for staged in batch:
+            if not staged.done.done():
+                staged.done.set_result(None)
+        self._keep_bounds(written + 100 * len(batch))
+
+    def _show(self, staged: _Staged) -> None:
+        event, path = staged.event, staged.path
+        shelf = self._shelves.get(event.bucket)
+        if shelf is None:
+            shelf = self._shelves[event.bucket] = Shelf()
+        if event.type is DELETED:
+            shelf.remove(path)
+        else:
+            shelf.put(path, staged.entry)
+        if self._staged.get((event.bucket, path)) is staged:
+            del self._staged[event.bucket, path]
+        self._window.append(event)
+
+    # -- following ----------------------------------------------------------------------------------------------
+
+    def watch(self, bucket: str, *, since: int) -> Watch:
+        """Every event of the bucket after `since`. Raises Gone at once if since < compacted; a future `since` waits."""
+        if since < self.compacted:
+            raise gone(since, self.compacted)
+        watch = Watch(
+            bucket, self._window.log(bucket), self._journal,
+            since=since, newest=lambda: self.revision, forget=self._watches.discard,
+        )  # fmt: skip
+        self._watches.add(watch)
+        return watch
+
+    def subscribe(self, callback: Callable[[Sequence[Event]], None]) -> Callable[[], None]:
+        """Call back on the loop with every committed batch, in order. The answer ends it."""
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback) if callback in self._listeners else None
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(events)
+            except Exception as error:  # one listener's mistake must stop neither the writers nor the others
+                self._loop.call_exception_handler({"message": "a listener of the store failed", "exception": error})
+
+    # -- bounds -------------------------------------------------------------------------------------------------
+
+    async def compact(self, revision: int) -> None:
+        """Forget everything that is not part of the state at `revision` or later. Returns when it is done."""
+        if revision > self.revision:
+            raise ValueError(f"revision {revision} is not committed yet, the newest is {self.revision}")
+        if revision <= self.compacted:
+            return
+        done: asyncio.Future[None] = self._loop.create_future()
+        self._compactions.append((revision, done))
+        self._journal.compact(revision)
+        await done
+
+    def compacted_to(self, revision: int) -> None:
+        self.compacted = max(self.compacted, revision)
+        if not self._journal.keeps_history:
+            self._window.drop(revision)
+        for waiting in [waiting for waiting in self._compactions if waiting[0] <= self.compacted]:
+            self._compactions.remove(waiting)
+            if not waiting[1].done():
+                waiting[1].set_result(None)
+
+    def _keep_bounds(self, written: int) -> None:
+        if not self._journal.keeps_history and self._window.floor > self.compacted:
+            self.compacted_to(self._window.floor)
+        target = self._marks.passed(now=time.monotonic(), revision=self.revision, written=written)
+        if target is not None and target > self.compacted:
+            self._journal.compact(target)
+
+    def _tick(self) -> None:
+        self._keep_bounds(0)
+        self._timer = self._loop.call_later(self._tick_seconds, self._tick)
+
+    # -- checks and the end -------------------------------------------------------------------------------------
+
+    def digest(self, bucket: str | None = None) -> str:
+        """A hash over every key and its revision, as memory has them."""
+        buckets = sorted(self._shelves) if bucket is None else [bucket]
+        return digest_of(
+            (name, entry.namespace, entry.name, entry.revision) for name in buckets for entry in self.list(name)
+        )
+
+    async def matches_disk(self) -> bool:
+        """Whether memory and disk hold the same state at this moment's revision. Raises Gone if that is compacted."""
+        mine, revision = self.digest(), self.revision
+        rows = await self._journal.live_revisions(revision)
+        if rows is None:
+            return True
+        rows.sort(key=lambda row: (row[0], path_of(row[1], row[2])))
+        return digest_of(rows) == mine
+
+    def failed(self, message: str) -> None:
+        """The journal is dead. Nothing that was not acknowledged ever will be."""
+        self._failure = message
+        waiting = [staged.done for staged in (*self._writing, *self._pending)] + [done for _, done in self._compactions]
+        self._writing, self._pending, self._compactions = [], [], []
+        for done in waiting:
+            if not done.done():
+                done.set_exception(TransientError(message))
+                done.exception()  # who awaits it hears of it; who does not needs no report of its own
+
+    async def close(self) -> None:
+        """Make durable what is staged, end the watches, release the file."""
+        if self._closing:
+            return
+        self._closing = True
+        self._timer.cancel()
+        while (self._pending or self._writing) and not self._failure:
+            try:
+                await self.settled()
+            except TransientError:
+                break
+        for watch in tuple(self._watches):
+            watch.close()
+        await self._journal.close()
+        for _, done in self._compactions:
+            if not done.done():
+                done.cancel()
