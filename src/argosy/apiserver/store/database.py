@@ -50,21 +50,31 @@ def open_writer(path: Path) -> apsw.Connection:
     """The one connection that may write and checkpoint."""
     _refuse_old_sqlite(path)
     _create(path)
+    connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
     try:
-        connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
         _check_identity(connection, path)
         for name, (wanted, expected) in SETTINGS.items():
             _set(connection, path, name, wanted, expected)
         _prepare_schema(connection, path)
-    except apsw.NotADBError as error:
-        raise UserError("this is not an argosy store; choose another data directory", where=str(path)) from error
-    except apsw.CorruptError as error:
-        raise UserError("the store is damaged; restore it from a copy, or reset it", where=str(path)) from error
-    except apsw.BusyError as error:
-        raise UserError("another program holds the store locked; close it first", where=str(path)) from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise UserError(f"the store cannot be opened for writing: {error}", where=str(path)) from error
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def opening_error(error: apsw.Error, path: Path) -> UserError:
+    """What SQLite says of a file that it cannot open, in words that say what to do."""
+    if isinstance(error, apsw.NotADBError):
+        message = "this is not an argosy store; choose another data directory"
+    elif isinstance(error, apsw.CorruptError):
+        message = "the store is damaged; restore it from a copy, or reset it"
+    elif isinstance(error, apsw.BusyError):
+        message = "another program holds the store locked; close it first"
+    elif isinstance(error, apsw.FullError):
+        message = "the disk is full; make room, then start again"
+    else:
+        message = f"the store cannot be opened: {error}; check the disk and the permissions"
+    return UserError(message, where=str(path))
 
 
 def open_reader(path: Path) -> apsw.Connection:
@@ -92,7 +102,7 @@ def check_key(connection: apsw.Connection, seal: Seal | None, path: Path) -> Non
 
 
 def _refuse_old_sqlite(path: Path) -> None:
-    found = apsw.sqlite_lib_version() if hasattr(apsw, "sqlite_lib_version") else apsw.sqlitelibversion()
+    found = apsw.sqlite_lib_version()
     if tuple(int(part) for part in found.split(".")[:3]) < OLDEST_SQLITE:
         raise UserError(
             f"SQLite {found} can damage a store (WAL-reset bug); install apsw 3.51.3 or newer", where=str(path)

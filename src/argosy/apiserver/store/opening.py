@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from argosy.apiserver.store.database import check_key, open_writer
+from argosy.apiserver.store.database import check_key, open_writer, opening_error
 from argosy.apiserver.store.diskjournal import DiskJournal
 from argosy.apiserver.store.history import History, Loaded
 from argosy.apiserver.store.journal import Fatal
@@ -38,9 +38,9 @@ def open_journal(
         loaded = history.load(connection)
         return DiskJournal(path, lock, connection, history, fatal), loaded
     except BaseException as error:
+        lock.release()
         if connection is not None:
             connection.close()
-        lock.release()
-        if isinstance(error, apsw.CorruptError):
-            raise UserError("the store is damaged; restore it from a copy, or reset it", where=str(path)) from error
+        if isinstance(error, apsw.Error):
+            raise opening_error(error, path) from error
         raise

@@ -1,0 +1,198 @@
+"""A disk that fails is never answered with an acknowledgement.
+
+A VFS lets the n-th write, sync or truncation fail, for n = 1, 2, 3 …, with EIO, a full disk or half a write. The
+store must report it as fatal and acknowledge nothing that SQLite did not commit; opened again on a sound disk, it has
+all that was acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from argosy.apiserver.store import Store
+from argosy.apiserver.store import diskjournal as diskjournal_module
+from argosy.apiserver.store.diskjournal import DiskJournal
+from argosy.apiserver.store.history import History
+from argosy.model.errors import TransientError, UserError
+
+pytestmark = pytest.mark.prove
+
+BUCKET = "core/configmaps"
+WORDS = ("write", "short", "full", "sync", "truncate")
+
+
+class FalseAck(AssertionError):
+    """Something was acknowledged that is not there, or after the disk had failed."""
+
+
+@dataclass
+class Fault:
+    """Fails call number `at` of its kind and every later one: a disk does not heal."""
+
+    word: str
+    at: int
+    calls: int = 0
+    struck: bool = False
+    durable: int = 0  # the newest revision that SQLite committed
+
+    def due(self, call: str) -> bool:
+        if call != {"short": "write", "full": "write"}.get(self.word, self.word):
+            return False
+        self.calls += 1
+        self.struck = self.struck or self.calls >= self.at
+        return self.struck
+
+
+class FailingFile(apsw.VFSFile):
+    def __init__(self, name: Any, flags: list[int], fault: Fault) -> None:
+        self.fault = fault
+        super().__init__("unix", name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        if self.fault.due("write"):
+            if self.fault.word == "short":
+                super().xWrite(data[: len(data) // 2], offset)
+            raise apsw.FullError("no space") if self.fault.word == "full" else apsw.IOError("write")
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:
+        if self.fault.due("sync"):
+            raise apsw.IOError("sync")
+        super().xSync(flags)
+
+    def xTruncate(self, size: int) -> None:
+        if self.fault.due("truncate"):
+            raise apsw.IOError("truncate")
+        super().xTruncate(size)
+
+
+class FailingDisk(apsw.VFS):
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        super().__init__("failing", "unix", makedefault=True)
+
+    def xOpen(self, name: Any, flags: list[int]) -> FailingFile:
+        return FailingFile(name, flags, self.fault)
+
+
+@contextmanager
+def failing_disk(fault: Fault) -> Iterator[None]:
+    append = History.append
+
+    def observed(history: History, connection: Any, events: Any) -> None:
+        append(history, connection, events)
+        fault.durable = events[-1].revision
+
+    disk = FailingDisk(fault)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(History, "append", observed)
+            yield
+    finally:
+        disk.unregister()
+
+
+@dataclass
+class Outcome:
+    acked: dict[str, int] = field(default_factory=dict)
+    fatal: list[str] = field(default_factory=list)
+    refused_to_open: bool = False
+
+
+async def work(path: Path, rng: random.Random, fault: Fault) -> Outcome:
+    outcome = Outcome()
+    try:
+        store = await Store.open(path, fatal=outcome.fatal.append)
+    except UserError:
+        outcome.refused_to_open = True
+        return outcome
+
+    async def one() -> None:
+        for _ in range(12):
+            name = f"k{rng.randrange(30)}"
+            entry = await store.put(BUCKET, "ns", name, lambda revision: b"%d " % revision + b"x" * 700)
+            if entry.revision > fault.durable:
+                raise FalseAck(f"{entry.revision} was acknowledged, the disk failed after {fault.durable}")
+            outcome.acked[name] = max(entry.revision, outcome.acked.get(name, 0))
+
+    results = await asyncio.gather(*(one() for _ in range(4)), return_exceptions=True)
+    try:
+        if not outcome.fatal:
+            await store.compact(store.revision // 2)
+    except TransientError:
+        pass
+    await store.close()
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, TransientError):
+            raise result
+    if any(results) and not outcome.fatal:
+        raise FalseAck("a write failed, and it was not fatal")
+    return outcome
+
+
+async def check(path: Path, outcome: Outcome) -> None:
+    store = await Store.open(path)
+    for name, revision in outcome.acked.items():
+        entry = store.get(BUCKET, "ns", name)
+        if entry is None or entry.revision < revision:
+            raise FalseAck(f"{name} was acknowledged at {revision}, the store has {entry and entry.revision}")
+    await store.close()
+    if apsw.Connection(str(path)).pragma("integrity_check") != "ok":
+        raise FalseAck("the file is corrupt")
+
+
+def prove(directory: Path, rng: random.Random, word: str, most: int) -> int:
+    """Fail call 1, 2, 3 … until a run is too short to meet the fault; answers how many failed."""
+    for at in range(1, most + 1):
+        path, fault = directory / f"{word}-{at}.db", Fault(word, at)
+        with failing_disk(fault):
+            outcome = asyncio.run(work(path, rng, fault))
+        asyncio.run(check(path, outcome))
+        for file in directory.iterdir():
+            file.unlink()
+        if not fault.struck:
+            assert at > 1, f"no {word} in a whole run"
+            return at - 1
+        if not outcome.refused_to_open and not outcome.fatal:
+            raise FalseAck(f"{word} {at} failed and nobody said so")
+    return most
+
+
+@pytest.fixture(autouse=True)
+def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 12)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_failing_disk_is_fatal_and_never_acknowledged(
+    memory_path: Path, rng: random.Random, size: Callable[[int], int], word: str
+) -> None:
+    failed, wanted = 0, size(1_000)
+    while failed < wanted:
+        failed += prove(memory_path, rng, word, wanted - failed)
+    print(f"{word}: {failed} failures, no false acknowledgement")
+
+
+def test_the_proof_catches_a_writer_that_swallows_errors(
+    memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = DiskJournal._append
+
+    def careless(journal: DiskJournal, batch: Any) -> None:
+        try:
+            append(journal, batch)
+        except apsw.Error:
+            pass
+
+    monkeypatch.setattr(DiskJournal, "_append", careless)
+    with pytest.raises(FalseAck, match="was acknowledged"):
+        prove(memory_path, rng, "sync", 40)

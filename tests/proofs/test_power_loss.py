@@ -1,0 +1,268 @@
+"""Acknowledged writes survive power loss, on a simulated disk.
+
+A VFS notes every write, truncation, deletion and sync while the store works. An image is what a disk may hold after the
+power went at some moment: all that was synced, and of the rest nothing, everything, a beginning, any part, or any part
+with torn sectors. Every image is opened by the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+
+from argosy.apiserver.store import Retention, Store
+from argosy.apiserver.store import database as database_module
+from argosy.apiserver.store import diskjournal as diskjournal_module
+from argosy.model.errors import UserError
+
+pytestmark = pytest.mark.prove
+
+BUCKETS = ("core/configmaps", "core/secrets")
+KEY = bytes(range(32))
+SECTOR = 512
+NAME = "argosy.db"
+MODES = ("none", "all", "beginning", "part", "torn")
+
+
+class Lost(AssertionError):
+    """An image without an acknowledged write, or one that cannot be opened."""
+
+
+class Step(NamedTuple):
+    what: str  # write, truncate, delete, sync, ack, issue
+    file: str = ""
+    offset: int = 0  # of a write; the size of a truncation; the revision of an ack or issue
+    data: bytes = b""
+
+
+State = dict[tuple[str, str], int]  # bucket and name → revision
+
+
+@dataclass
+class Recording:
+    steps: list[Step] = field(default_factory=list)
+    states: dict[int, State] = field(default_factory=lambda: {0: {}})  # after each revision
+
+
+class RecordedFile(apsw.VFSFile):
+    def __init__(self, name: Any, flags: list[int], steps: list[Step]) -> None:
+        path = name.filename() if isinstance(name, apsw.URIFilename) else name
+        self.file, self.steps = Path(path).name if path else "", steps
+        super().__init__("unix", name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        self.steps.append(Step("write", self.file, offset, bytes(data)))
+        super().xWrite(data, offset)
+
+    def xTruncate(self, size: int) -> None:
+        self.steps.append(Step("truncate", self.file, size))
+        super().xTruncate(size)
+
+    def xSync(self, flags: int) -> None:
+        super().xSync(flags)
+        self.steps.append(Step("sync", self.file))
+
+
+class RecordingDisk(apsw.VFS):
+    def __init__(self, steps: list[Step]) -> None:
+        self.steps = steps
+        super().__init__("recording", "unix", makedefault=True)
+
+    def xOpen(self, name: Any, flags: list[int]) -> RecordedFile:
+        return RecordedFile(name, flags, self.steps)
+
+    def xDelete(self, name: str, syncdir: bool) -> None:
+        super().xDelete(name, syncdir)
+        self.steps.append(Step("delete", Path(name).name, int(syncdir)))
+
+
+@contextmanager
+def recording_disk(steps: list[Step]) -> Iterator[None]:
+    disk = RecordingDisk(steps)
+    try:
+        yield
+    finally:
+        disk.unregister()
+
+
+def open_store(path: Path) -> Any:
+    return Store.open(path, key=KEY, encrypted_buckets=frozenset({BUCKETS[1]}), retention=Retention(revisions=60))
+
+
+async def work(path: Path, rng: random.Random, recording: Recording, rounds: int) -> None:
+    """Writes of one to twelve at a time, with compaction, checkpoints and a restart in between."""
+    steps = recording.steps
+    store = await open_store(path)
+    for turn in range(rounds):
+        if turn == rounds // 2:
+            await store.close()
+            store = await open_store(path)
+        commits = []
+        for _ in range(rng.choice((1, 1, 2, 5, 12))):
+            bucket, name = rng.choice(BUCKETS), f"k{rng.randrange(12)}"
+            delete = rng.random() < 0.25 and store.latest(bucket, "ns", name) is not None
+            filler = b"x" * rng.choice((10, 300, 900, 6000))
+            commit = (store.remove if delete else store.put)(bucket, "ns", name, lambda r: b"%d " % r + filler)  # noqa: B023
+            state = dict(recording.states[commit.entry.revision - 1])
+            state.pop((bucket, name), None) if delete else state.update({(bucket, name): commit.entry.revision})
+            recording.states[commit.entry.revision] = state
+            steps.append(Step("issue", offset=commit.entry.revision))
+            commits.append(commit)
+        for commit in commits:
+            entry = await commit
+            steps.append(Step("ack", offset=entry.revision))
+        if rng.random() < 0.1:
+            await store.compact(rng.randint(store.compacted, store.revision))
+    await store.close()
+
+
+@dataclass
+class Disk:
+    """What is certainly on disk, and what came after that."""
+
+    synced: dict[str, bytearray] = field(default_factory=dict)
+    pending: list[Step] = field(default_factory=list)
+    acked: int = 0
+    issued: int = 0
+
+    def take(self, step: Step) -> None:
+        if step.what == "ack":
+            self.acked = max(self.acked, step.offset)
+        elif step.what == "issue":
+            self.issued = step.offset
+        elif step.what == "sync":
+            # Syncing a file that is new to the disk syncs its directory too, and with it the deletions before.
+            with_directory = step.file not in self.synced
+            settled = [s for s in self.pending if s.file == step.file or (with_directory and s.what == "delete")]
+            self.pending = [s for s in self.pending if s not in settled]
+            self.synced.setdefault(step.file, bytearray())
+            apply(self.synced, settled)
+        else:
+            self.pending.append(step)
+
+    def image(self, rng: random.Random, mode: str) -> dict[str, bytearray]:
+        chosen = self.pending
+        if mode == "none":
+            chosen = []
+        elif mode == "beginning":
+            chosen = chosen[: rng.randint(0, len(chosen))]
+        elif mode == "part":
+            chosen = [step for step in chosen if rng.random() < 0.5]
+        elif mode == "torn":
+            chosen = [torn for step in chosen for torn in tear(step, rng)]
+        files = {name: bytearray(content) for name, content in self.synced.items()}
+        apply(files, chosen)
+        return files
+
+
+def tear(step: Step, rng: random.Random) -> list[Step]:
+    """Any of the sectors of a write."""
+    if step.what != "write":
+        return [step] if rng.random() < 0.5 else []
+    pieces, at = [], 0
+    while at < len(step.data):
+        end = min(len(step.data), at + SECTOR - (step.offset + at) % SECTOR)
+        if rng.random() < 0.6:
+            pieces.append(Step("write", step.file, step.offset + at, step.data[at:end]))
+        at = end
+    return pieces
+
+
+def apply(files: dict[str, bytearray], steps: list[Step]) -> None:
+    for step in steps:
+        if step.what == "delete":
+            files.pop(step.file, None)
+            continue
+        content = files.setdefault(step.file, bytearray())
+        if step.what == "truncate":
+            del content[step.offset :]
+            content.extend(bytes(step.offset - len(content)))
+        else:
+            end = step.offset + len(step.data)
+            content.extend(bytes(max(0, end - len(content))))
+            content[step.offset : end] = step.data
+
+
+async def check(path: Path, disk: Disk, states: dict[int, State], what: str) -> None:
+    try:
+        store = await open_store(path)
+    except (UserError, apsw.Error) as error:
+        raise Lost(f"{what}: {error}") from error
+    try:
+        if not disk.acked <= store.revision <= disk.issued:
+            raise Lost(f"{what}: revision {store.revision}, acknowledged {disk.acked}, issued {disk.issued}")
+        found = {(bucket, entry.name): entry.revision for bucket in BUCKETS for entry in store.list(bucket)}
+        if found != states[store.revision]:
+            raise Lost(f"{what}: the state is not that of revision {store.revision}")
+        if any(int(entry.body.split()[0]) != entry.revision for bucket in BUCKETS for entry in store.list(bucket)):
+            raise Lost(f"{what}: a body of another revision")
+    finally:
+        await store.close()
+
+
+def write_image(directory: Path, files: dict[str, bytearray]) -> Path:
+    for old in directory.iterdir():
+        old.unlink()
+    for name, content in files.items():
+        if name.startswith(NAME) and not name.endswith("-shm"):
+            (directory / name).write_bytes(content)
+    return directory / NAME
+
+
+def prove(directory: Path, rng: random.Random, images: int) -> int:
+    """Record some work, then open that many images of it; answers how often housekeeping synced the main file."""
+    work_path, image_path = directory / "work", directory / "image"
+    for path in (work_path, image_path):
+        path.mkdir(exist_ok=True)
+        for old in path.iterdir():
+            old.unlink()
+    recording = Recording()
+    with recording_disk(recording.steps):
+        asyncio.run(work(work_path / NAME, rng, recording, rounds=50))
+    moments = sorted(rng.randrange(len(recording.steps)) for _ in range(images))
+    disk, done = Disk(synced={NAME: bytearray()}), 0
+    for number, moment in enumerate(moments):
+        for step in recording.steps[done:moment]:
+            disk.take(step)
+        done = max(done, moment)
+        mode = MODES[number % len(MODES)]
+        path = write_image(image_path, disk.image(rng, mode))
+        asyncio.run(check(path, disk, recording.states, f"image {number} ({mode}) at step {moment}"))
+        if number % 20 == 0 and (answer := apsw.Connection(str(path)).pragma("integrity_check")) != "ok":
+            raise Lost(f"image {number} ({mode}) at step {moment}: {answer}")
+    return sum(step.what == "sync" and step.file == NAME for step in recording.steps)
+
+
+@pytest.fixture(autouse=True)
+def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 25)
+    monkeypatch.setattr(diskjournal_module, "VACUUM_PAGES", 4)
+    monkeypatch.setattr(diskjournal_module, "COMPACTION_STEP", 30)
+
+
+def test_no_acknowledged_write_is_lost_by_power_loss(
+    memory_path: Path, rng: random.Random, size: Callable[[int], int]
+) -> None:
+    images, done, checkpoints = size(10_000), 0, 0
+    while done < images:
+        checkpoints += prove(memory_path, rng, min(500, images - done))
+        done += min(500, images - done)
+    print(f"{done} images, {checkpoints} checkpoints, none lost, none corrupt")
+    assert checkpoints >= done / 100, "too little housekeeping for a proof"
+
+
+@pytest.mark.parametrize(("setting", "value"), [("NORMAL", 1), ("OFF", 0)])
+def test_the_proof_catches_a_weaker_synchronous_setting(
+    memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, setting: str, value: int
+) -> None:
+    monkeypatch.setitem(database_module.SETTINGS, "synchronous", (setting, value))
+    with pytest.raises(Lost):
+        prove(memory_path, rng, 300)

@@ -1,0 +1,339 @@
+"""The file: its safety settings, its key, its lock, its bounds, and what happens when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+import pytest
+
+from argosy.apiserver.store import Retention, Store
+from argosy.apiserver.store import database as database_module
+from argosy.apiserver.store import diskjournal as diskjournal_module
+from argosy.model.errors import Gone, UserError
+
+T = TypeVar("T")
+B, SECRETS = "core/configmaps", "core/secrets"
+KEY, OTHER_KEY = bytes(32), bytes([1]) * 32
+
+
+def body(revision: int) -> bytes:
+    return b'{"metadata":{"resourceVersion":"%d"}}' % revision
+
+
+def with_store(path: Path, scenario: Callable[[Store], Awaitable[T]], **options: object) -> T:
+    async def main() -> T:
+        store = await Store.open(path, **options)  # type: ignore[arg-type]
+        try:
+            return await asyncio.wait_for(scenario(store), 20)
+        finally:
+            await store.close()
+
+    return asyncio.run(main())
+
+
+async def fill(store: Store, *names: str) -> None:
+    for name in names:
+        await store.put(B, "ns", name, body)
+
+
+async def nothing(store: Store) -> int:
+    return store.revision
+
+
+def refusal(path: Path, **options: object) -> str:
+    with pytest.raises(UserError) as caught:
+        with_store(path, nothing, **options)
+    return str(caught.value)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "argosy.db"
+
+
+def test_everything_is_there_after_a_restart(path: Path) -> None:
+    async def first(store: Store) -> tuple[object, str]:
+        await fill(store, "b", "a", "a", "c")
+        await store.remove(B, "ns", "c", body)
+        return store.list(B), store.digest()
+
+    async def second(store: Store) -> tuple[object, str]:
+        assert store.revision == 5 and await store.matches_disk()
+        assert [event.revision for event in await store.watch(B, since=0).next_batch()] == [1, 2, 3, 4, 5]
+        assert (await store.put(B, "ns", "d", body)).revision == 6
+        await store.remove(B, "ns", "d", body)
+        return store.list(B), store.digest()
+
+    assert with_store(path, first) == with_store(path, second)
+
+
+def test_the_revision_does_not_go_back_when_the_newest_row_is_a_compacted_deletion(path: Path) -> None:
+    async def first(store: Store) -> None:
+        await fill(store, "a")
+        await store.remove(B, "ns", "a", body)
+        await store.compact(2)
+
+    with_store(path, first)
+    assert with_store(path, nothing) == 2
+
+
+def test_the_settings_that_durability_rests_on_are_in_force(path: Path) -> None:
+    async def settings(store: Store) -> dict[str, object]:
+        connection = store._journal._connection  # type: ignore[attr-defined]
+        return {name: connection.pragma(name) for name in ("journal_mode", "synchronous", "wal_autocheckpoint")}
+
+    assert with_store(path, settings) == {"journal_mode": "wal", "synchronous": 2, "wal_autocheckpoint": 0}
+
+
+def test_a_setting_that_does_not_take_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(database_module.SETTINGS, "journal_mode", ("DELETE", "wal"))
+    assert "SQLite refuses journal_mode" in refusal(path)
+
+
+def test_the_reader_cannot_write(path: Path) -> None:
+    with_store(path, nothing)
+    with pytest.raises(apsw.ReadOnlyError):
+        database_module.open_reader(path).execute("DELETE FROM history")
+
+
+def test_only_the_owner_may_read_the_files(path: Path) -> None:
+    async def modes(store: Store) -> set[str]:
+        await fill(store, "a")
+        return {oct(stat.S_IMODE(file.stat().st_mode)) for file in path.parent.iterdir()}
+
+    assert with_store(path, modes) == {"0o600"}
+
+
+def test_a_sqlite_with_the_wal_reset_bug_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
+    assert "WAL-reset" in refusal(path)
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.3")
+    assert with_store(path, nothing) == 0
+
+
+def test_bodies_of_encrypted_buckets_are_not_on_disk_in_plain(path: Path) -> None:
+    async def write(store: Store) -> None:
+        await store.put(SECRETS, "ns", "a", lambda revision: b'{"data":"hunter2"}')
+        await store.put(SECRETS, "ns", "a", lambda revision: b'{"data":"hunter2-new"}')
+        await store.put(B, "ns", "a", lambda revision: b'{"data":"in-plain-sight"}')
+        raw = b"".join(file.read_bytes() for file in path.parent.iterdir())
+        assert b"hunter2" not in raw and b"in-plain-sight" in raw
+
+    async def read(store: Store) -> None:
+        entry = store.get(SECRETS, "ns", "a")
+        assert entry is not None and entry.body == b'{"data":"hunter2-new"}'
+        events = await store.watch(SECRETS, since=0).next_batch()
+        assert [event.body for event in events] == [b'{"data":"hunter2"}', b'{"data":"hunter2-new"}']
+        assert events[1].previous == b'{"data":"hunter2"}'
+        assert (await store.list_at(SECRETS, "", 1))[0].body == b'{"data":"hunter2"}'
+
+    options = {"key": KEY, "encrypted_buckets": frozenset({SECRETS})}
+    with_store(path, write, **options)
+    with_store(path, read, **options)
+    assert "key does not fit" in refusal(path, key=OTHER_KEY, encrypted_buckets=frozenset({SECRETS}))
+    assert "its key is needed" in refusal(path)
+    assert "must have 32 bytes" in refusal(path, key=b"short")
+    assert with_store(path, nothing, **options) == 3
+
+
+def test_a_sealed_body_that_was_moved_to_another_name_is_refused(path: Path) -> None:
+    async def write(store: Store) -> None:
+        await store.put(SECRETS, "ns", "a", body)
+
+    options = {"key": KEY, "encrypted_buckets": frozenset({SECRETS})}
+    with_store(path, write, **options)
+    apsw.Connection(str(path)).execute("UPDATE history SET name = 'b'")
+    assert "core/secrets/ns/b at revision 1 cannot be decrypted" in refusal(path, **options)
+
+
+def test_encryption_without_a_key_is_refused(path: Path) -> None:
+    assert "a key is needed to encrypt core/secrets" in refusal(path, encrypted_buckets=frozenset({SECRETS}))
+
+
+def test_a_second_opener_is_refused_at_once_with_the_owner_and_what_to_do(path: Path) -> None:
+    async def scenario(store: Store) -> None:
+        code = (
+            "import asyncio, pathlib, sys\nfrom argosy.apiserver.store import Store\n"
+            "asyncio.run(Store.open(pathlib.Path(sys.argv[1])))"
+        )
+        await fill(store, "a")
+        before = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        ran = subprocess.run(
+            [sys.executable, "-c", code, str(path)], capture_output=True, text=True, env=environment, check=False
+        )
+        assert f"process {os.getpid()} has this store open; stop it first" in ran.stderr
+        assert str(path) in ran.stderr
+        started = time.monotonic()
+        with pytest.raises(UserError, match="stop it first"):
+            await Store.open(path)
+        assert time.monotonic() - started < 1
+        after = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+        assert after == before
+
+    with_store(path, scenario)
+    assert with_store(path, nothing) == 1
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_its_dead_parent(path: Path) -> None:
+    async def main() -> int:
+        store = await Store.open(path)
+        child = os.fork()
+        if child == 0:
+            time.sleep(20)
+            os._exit(0)
+        await store.close()
+        return child
+
+    child = asyncio.run(main())
+    try:
+        assert with_store(path, nothing) == 0
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path: Path) -> None:
+    text = tmp_path / "text.db"
+    text.write_text("this is no database at all, but it is long enough to look at" * 20)
+    assert "not an argosy store" in refusal(text)
+    foreign = tmp_path / "foreign.db"
+    apsw.Connection(str(foreign)).execute("CREATE TABLE other(x)")
+    content = foreign.read_bytes()
+    assert "another program" in refusal(foreign)
+    assert foreign.read_bytes() == content
+
+
+def test_a_store_of_a_newer_argosy_is_refused(path: Path) -> None:
+    with_store(path, nothing)
+    apsw.Connection(str(path)).pragma("user_version", database_module.SCHEMA_VERSION + 1)
+    assert "newer argosy" in refusal(path)
+
+
+def test_an_older_store_is_migrated_step_by_step(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def write(store: Store) -> None:
+        await fill(store, "a")
+
+    with_store(path, write)
+    monkeypatch.setattr(database_module, "SCHEMA_VERSION", 3)
+    assert "cannot upgrade" in refusal(path)
+    monkeypatch.setitem(database_module.MIGRATIONS, 1, "CREATE TABLE second(x)")
+    monkeypatch.setitem(database_module.MIGRATIONS, 2, "INSERT INTO second VALUES(3)")
+    assert with_store(path, nothing) == 1
+    connection = apsw.Connection(str(path))
+    assert connection.pragma("user_version") == 3
+    assert connection.execute("SELECT x FROM second").fetchall() == [(3,)]
+
+
+def test_a_damaged_store_is_refused_with_what_to_do(path: Path) -> None:
+    async def write(store: Store) -> None:
+        await fill(store, *(f"k{number}" for number in range(300)))
+
+    with_store(path, write)
+    content = bytearray(path.read_bytes())
+    content[8192:40960] = b"\xff" * 32768
+    path.write_bytes(content)
+    assert "restore it from a copy" in refusal(path)
+
+
+def test_compaction_and_writes_wait_for_a_lock_and_then_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diskjournal_module, "RETRY_SECONDS", 0.001)
+
+    async def scenario(store: Store) -> None:
+        await fill(store, *"aaaaaaaaaa")
+        intruder = apsw.Connection(str(path))
+        for turn in range(3):
+            intruder.execute("BEGIN IMMEDIATE")
+            compaction = asyncio.create_task(store.compact(2 + turn))
+            await asyncio.sleep(0.05)
+            commit = store.put(B, "ns", "b", body)
+            await asyncio.sleep(0.15)
+            assert not compaction.done() and store.get(B, "ns", "b") != commit.entry
+            intruder.execute("COMMIT")
+            await asyncio.gather(compaction, commit)
+            assert store.compacted == 2 + turn
+        intruder.close()
+
+    with_store(path, scenario)
+
+
+def test_a_reader_in_the_way_of_a_checkpoint_stops_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 10)
+
+    async def scenario(store: Store) -> None:
+        await fill(store, "a")
+        reader = apsw.Connection(str(path))
+        reader.execute("BEGIN; SELECT * FROM history").fetchall()
+        await fill(store, *["b"] * 200)
+        reader.execute("COMMIT")
+        reader.close()
+        await fill(store, *["c"] * 200)
+        assert path.with_name("argosy.db-wal").stat().st_size < 5 * 1024 * 1024
+
+    with_store(path, scenario)
+
+
+def test_the_file_stays_bounded_under_many_writes_over_few_objects(path: Path) -> None:
+    async def scenario(store: Store) -> None:
+        for _ in range(200):
+            commits = [store.put(B, "ns", f"k{number}", lambda r: b"x" * 2_000) for number in range(100)]
+            await asyncio.gather(*commits)
+        while store.compacted < store.revision - 1_100:
+            await asyncio.sleep(0.01)
+
+    with_store(path, scenario, retention=Retention(revisions=1_000))
+    with_store(path, scenario, retention=Retention(revisions=1_000))
+    # 40,000 writes of 2 kB were 80 MB; 100 objects and 1,000 revisions of history are 2.2 MB.
+    assert path.stat().st_size < 8 * 1024 * 1024
+
+
+def test_old_history_is_given_up_at_the_start_when_it_is_too_much(path: Path) -> None:
+    async def write(store: Store) -> None:
+        for _ in range(30):
+            await store.put(B, "ns", "a", lambda revision: b"x" * 1_000)
+
+    async def look(store: Store) -> None:
+        await store.put(B, "ns", "a", body)
+        while store.compacted < 30:
+            await asyncio.sleep(0.001)
+        with pytest.raises(Gone):
+            store.watch(B, since=29)
+
+    with_store(path, write)
+    with_store(path, look, retention=Retention(bytes=10_000))
+
+
+def test_a_failed_write_ends_the_process_without_an_acknowledgement(path: Path) -> None:
+    code = """
+import asyncio, pathlib, resource, sys
+from argosy.apiserver.store import Store
+async def main():
+    store = await Store.open(pathlib.Path(sys.argv[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+    for number in range(1000):
+        await store.put("b", "ns", f"k{number}", lambda revision: b"x" * 5000)
+        print(number, flush=True)
+asyncio.run(main())
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert ran.returncode == 70
+    assert ran.stderr.startswith(f"argosy: {path}: the store could not be written, so the process ends: ")
+    acknowledged = len(ran.stdout.split())
+    assert acknowledged > 0
+
+    async def count(store: Store) -> int:
+        return store.count("b")
+
+    assert with_store(path, count) == acknowledged
