@@ -62,10 +62,14 @@ def zero(type_: Type) -> Manifest:
 
 
 @cache
+def always(type_: Type) -> tuple[tuple[str, Any], ...]:
+    """A struct's fields that Go writes even if they have no value, and what it writes then."""
+    return tuple((name, _blank(field)) for name, field in type_.fields.items() if not field.droppable)
+
+
+@cache
 def _zero(type_: Type) -> Any:
-    if type_.kind != "struct":
-        return _ZEROS.get(type_.scalar)
-    return {name: _blank(field) for name, field in type_.fields.items() if not field.droppable}
+    return dict(always(type_)) if type_.kind == "struct" else _ZEROS.get(type_.scalar)
 
 
 def _blank(field: Field) -> Any:
@@ -123,25 +127,25 @@ class _Known(NamedTuple):
     blank: Any
 
 
-def _know(type_: Type, known: dict[str, _Known], always: list[tuple[str, Any]]) -> None:
+def _know(type_: Type) -> dict[str, _Known]:
+    known = {}
     for name, field in type_.fields.items():
-        decoder = _passed if name == "managedFields" else _decoder(field.type)
         drops = field.droppable and not field.pointer
-        known[name] = _Known(_FAST.get(field.type.scalar), drops, decoder, _blank(field))
-        if not field.droppable:
-            always.append((name, _blank(field)))
+        known[name] = _Known(_FAST.get(field.type.scalar), drops, _decoder(field.type), _blank(field))
+    return known
 
 
 def _struct(type_: Type) -> Decoder:
     known: dict[str, _Known] = {}
-    always: list[tuple[str, Any]] = []
+    needed: tuple[tuple[str, Any], ...] = ()
     struct = type_.go_name.rpartition(".")[2]
 
     def decode_struct(value: Any, place: Place, unknown: list[str]) -> Any:
         if type(value) is not dict:
             raise _placed(mismatch(value, type_.go_name), place)
+        nonlocal known, needed
         if not known:
-            _know(type_, known, always)
+            known, needed = _know(type_), always(type_)
         changes: dict[str, Any] = {}
         for key, item in value.items():
             entry = known.get(key)
@@ -162,7 +166,7 @@ def _struct(type_: Type) -> Decoder:
                     changes[key] = blank
                 elif new is not item:
                     changes[key] = new
-        for key, blank in always:
+        for key, blank in needed:
             if key not in value:
                 changes.setdefault(key, blank)
         return _changed(value, changes) if changes else value
@@ -217,13 +221,6 @@ def _map(type_: Type) -> Decoder:
         return value | changes if changes else value
 
     return decode_map
-
-
-def _passed(value: Any, place: Place, unknown: list[str]) -> Any:
-    """k8s: managedFields are written by the server itself and are many, so they are not read field by field."""
-    if type(value) is not list or not all(type(item) is dict for item in value):
-        raise _placed(mismatch(value, "[]v1.ManagedFieldsEntry"), place)
-    return value
 
 
 def _untyped(type_: Type) -> Decoder:

@@ -243,7 +243,7 @@ def test_bad_base64_is_refused_with_the_place_that_go_names(written: str, at: in
     assert refusal("Secret", data={"a": written}) == f"illegal base64 data at input byte {at}"
 
 
-def test_managed_fields_pass_untouched() -> None:
+def test_managed_fields_that_are_as_go_writes_them_pass_untouched() -> None:
     entries = [{"manager": "m", "fieldsV1": {"f:data": {}}, "time": "2026-11-15T00:00:00Z"}]
     assert read("ConfigMap", metadata={"managedFields": entries}).manifest["metadata"]["managedFields"] is entries
 

@@ -1,0 +1,80 @@
+"""Kubernetes' protobuf form of manifests: an envelope with the object's kind around the object's message.
+
+In: the bytes of a request, or a manifest. Out: a manifest as Go would write it in JSON, or bytes for an answer.
+Never: reads or writes kinds that are not built in; broken bytes are a ManifestError.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from argosy.model.errors import ManifestError
+from argosy.model.manifest import Manifest
+from argosy.model.names import split_api_version
+from argosy.schema import proto_write
+from argosy.schema.proto_bytes import BYTES, bytes_field, split
+from argosy.schema.proto_read import Reading
+from argosy.schema.types import META, Type, named, type_of
+
+CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
+PREFIX = b"k8s\x00"
+
+
+class ProtoObject(NamedTuple):
+    api_version: str
+    kind: str
+    value: Manifest
+
+
+def decode(data: bytes) -> ProtoObject:
+    """The manifest in an envelope, with kind and apiVersion. Unknown fields are passed over, as in Go."""
+    if data[:4] != PREFIX:
+        raise ManifestError(f"provided data does not appear to be a protobuf message, expected prefix {list(PREFIX)}")
+    parts = _parts(data[4:])
+    api_version, kind = (_parts(parts.get(1, b"")).get(number, b"").decode("utf-8", "replace") for number in (1, 2))
+    type_ = _type(api_version, kind)
+    try:
+        value = Reading().message(type_, parts.get(2, b""), 0)
+    except RecursionError:
+        raise ManifestError("proto: the message is nested too deeply") from None
+    return ProtoObject(api_version, kind, {"kind": kind, "apiVersion": api_version} | value)
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The envelope of a manifest of a built-in kind."""
+    type_ = _type(manifest["apiVersion"], manifest["kind"])
+    return _envelope(manifest["apiVersion"], manifest["kind"], proto_write.message(type_, manifest))
+
+
+def encode_list(manifest: Manifest) -> bytes:
+    """The envelope of a list (`PodList`) whose items need no kind and apiVersion."""
+    api_version, kind = manifest["apiVersion"], manifest["kind"]
+    element = _type(api_version, kind.removesuffix("List"))
+    head = bytes_field(1, proto_write.message(named(f"{META}.ListMeta"), manifest.get("metadata") or {}))
+    items = [bytes_field(2, proto_write.message(element, item)) for item in manifest.get("items") or ()]
+    return _envelope(api_version, kind, head + b"".join(items))
+
+
+def encode_event(event: str, encoded: bytes) -> bytes:
+    """One frame of a watch: a length in four bytes, then the event around a manifest's bytes, without an envelope."""
+    frame = bytes_field(1, event.encode()) + bytes_field(2, bytes_field(1, encoded))
+    return struct.pack(">I", len(frame)) + frame
+
+
+def _parts(data: bytes) -> dict[int, bytes]:
+    return {number: value for number, wire, value in split(data) if wire == BYTES and isinstance(value, bytes)}
+
+
+def _type(api_version: str, kind: str) -> Type:
+    group, version = split_api_version(api_version)
+    type_ = type_of(group, version, kind)
+    if type_ is None:
+        raise ManifestError(f'no kind "{kind}" is registered for version "{api_version}"')
+    return type_
+
+
+def _envelope(api_version: str, kind: str, raw: bytes) -> bytes:
+    head = bytes_field(1, bytes_field(1, api_version.encode()) + bytes_field(2, kind.encode()))
+    # k8s: Go writes the empty content encoding and content type too.
+    return PREFIX + head + bytes_field(2, raw) + bytes_field(3, b"") + bytes_field(4, b"")
