@@ -25,7 +25,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
 }
 _NAME = re.compile(r"(?:[^.\[\]{}()\"'\\\s]|\\.)+")
-_FILTER = re.compile(r"^\s*(@?[^=!<>]*?)\s*(?:(==|!=|<=|>=|<|>)\s*(.+?)\s*)?$")
+_OPERATOR = re.compile("==|!=|<=|>=|<|>")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _SLICE = re.compile(r"(-?\d+)?(?::(-?\d+)?)?(?::(-?\d+)?)?")
 _LONGEST = 4096
@@ -65,7 +65,10 @@ def compiled(text: str) -> JSONPath:
     """Raises UserError if the path cannot be read."""
     if len(text) > _LONGEST:
         raise UserError(f"a path may be at most {_LONGEST} characters long", where="jsonPath")
-    return _Reader(text).path()
+    try:
+        return _Reader(text).path()
+    except RecursionError:
+        raise UserError("filters are nested too deep", where="jsonPath") from None
 
 
 def _child(name: str) -> Step:
@@ -212,13 +215,14 @@ class _Reader:
         return _part(slice(first, last, stride)), None
 
     def condition(self, text: str) -> Callable[[Any], bool]:
-        match = _FILTER.match(text)
-        if match is None or not match.group(1).startswith("@"):
+        match = _OPERATOR.search(text)
+        left = (text[: match.start()] if match else text).strip()
+        if not left.startswith("@"):
             raise self.wrong(f"invalid filter {text}")
-        path = compiled(match.group(1))
-        if match.group(2) is None:
+        path = compiled(left)
+        if match is None:
             return lambda item: bool(path.find(item))
-        compare, wanted = _COMPARE[match.group(2)], self.literal(match.group(3))
+        compare, wanted = _COMPARE[match.group()], self.literal(text[match.end() :].strip())
 
         def holds(item: Any) -> bool:
             found = path.find(item)
@@ -236,4 +240,4 @@ class _Reader:
         raise self.wrong(f"invalid literal {text}")
 
     def wrong(self, what: str) -> UserError:
-        return UserError(f"{what} in path {self.text}; write it as .spec.name or .items[?(@.type==\"x\")].value")
+        return UserError(f'{what} in path {self.text}; write it as .spec.name or .items[?(@.type=="x")].value')

@@ -58,7 +58,21 @@ def test_first_is_none_where_nothing_is_found() -> None:
     assert compiled(".a").first({"a": 1}) == 1
 
 
-@pytest.mark.parametrize("path", [".a[", ".a[b]", ".a[?(x)]", ".a[?(@.b==c)]", ".a[::0]", ".a[]", ".(", "x" * 5000])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".a[?(@" * 600 + "x" + ")]" * 600,
+        ".a[?(" + " " * 4000 + "=)]",
+        ".a[",
+        ".a[b]",
+        ".a[?(x)]",
+        ".a[?(@.b==c)]",
+        ".a[::0]",
+        ".a[]",
+        ".(",
+        "x" * 5000,
+    ],
+)
 def test_a_path_that_does_not_parse_is_the_authors_error(path: str) -> None:
     with pytest.raises(UserError):
         compiled(path)

@@ -6,6 +6,7 @@ In: text. Out: terms of (path, value, negated). Never: knows which fields a kind
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from argosy.model.errors import ManifestError
@@ -45,6 +46,7 @@ class FieldSelector(NamedTuple):
 _EVERYTHING = FieldSelector()
 
 
+@lru_cache(maxsize=512)
 def fields(text: str) -> FieldSelector:
     """The selector that a `fieldSelector` query writes; empty text selects everything."""
     if not text:

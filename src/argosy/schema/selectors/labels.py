@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from argosy.model.errors import ManifestError
@@ -307,6 +308,7 @@ class _Parser:
                 raise ManifestError(f"found '{word}', expected: ',', or identifier")
 
 
+@lru_cache(maxsize=512)
 def labels(text: str) -> LabelSelector:
     """The selector that a `labelSelector` query writes; empty text selects everything."""
     return LabelSelector(_Parser(text).selector()) if text else _EVERYTHING
