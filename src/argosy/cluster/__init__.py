@@ -1,0 +1,142 @@
+"""The one door to any cluster. In: a verb, a key or a manifest. Out: a manifest, or a ClusterError.
+
+Never: knows of applications; retries a write on its own. `KubeCluster` (HTTP) and the embedded cluster stand behind it;
+callers cannot tell which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple, Protocol
+
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+
+
+class KindInfo(NamedTuple):
+    """How a cluster serves one kind: the version it prefers, and all that it serves."""
+
+    version: str
+    plural: str
+    namespaced: bool
+    versions: Sequence[str] = ()
+    verbs: Sequence[str] = ()
+    subresources: Sequence[str] = ()
+    short_names: Sequence[str] = ()
+    categories: Sequence[str] = ()
+
+
+Catalog = Mapping[GroupKind, KindInfo]
+
+
+class Listing(NamedTuple):
+    items: Sequence[Manifest]
+    version: str  # the resourceVersion to watch from
+
+
+class WatchEvent(NamedTuple):
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    manifest: Manifest
+
+
+class PatchKind(StrEnum):
+    """The media type that tells a server how to read a patch."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Propagation(StrEnum):
+    BACKGROUND = "Background"
+    FOREGROUND = "Foreground"
+    ORPHAN = "Orphan"
+
+
+@dataclass(frozen=True)
+class User:
+    """Who asks. An empty name is nobody: such a request is refused."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, Sequence[str]] | None = None
+
+
+class ClusterReader(Protocol):
+    async def kinds(self) -> Catalog: ...
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        """None where there is no such object; a kind that is not served raises ClusterError 404."""
+
+    async def list(
+        self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Listing: ...
+
+    def watch(
+        self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
+    ) -> AsyncIterator[WatchEvent]:
+        """Everything after `since`. Ends when the server ends it; raises Gone where `since` was compacted."""
+
+
+class ClusterWriter(Protocol):
+    async def create(
+        self, manifest: Manifest, *, subresource_of: ResourceKey | None = None, dry_run: bool = False
+    ) -> Manifest:
+        """`subresource_of` names what the manifest acts on: a Pod for an Eviction, an account for a token."""
+
+    async def apply(
+        self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
+    ) -> Manifest: ...
+
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest: ...
+
+    async def patch(
+        self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
+    ) -> Manifest: ...
+
+    async def delete(
+        self,
+        key: ResourceKey,
+        *,
+        propagation: Propagation = Propagation.BACKGROUND,
+        uid: str | None = None,
+        version: str | None = None,
+        grace: int | None = None,
+    ) -> None: ...
+
+
+class Cluster(ClusterReader, ClusterWriter, Protocol):
+    """Raises ClusterError (Conflict, Gone, Invalid, Forbidden) and TransientError, and nothing else."""
+
+    def logs(
+        self, key: ResourceKey, *, container: str = "", follow: bool = False, tail: int | None = None
+    ) -> AsyncIterator[str]: ...
+
+    def acting_as(self, user: User) -> Cluster:
+        """The same cluster, every request impersonating `user`."""
+
+
+class PodLogs(Protocol):
+    """Who can tell what a Pod printed. An add-on that runs Pods supplies one; without it, logs are refused."""
+
+    def lines(
+        self, pod: Manifest, *, container: str, follow: bool, tail: int | None
+    ) -> AsyncIterator[str]: ...
+
+
+__all__ = [
+    "Catalog",
+    "Cluster",
+    "ClusterReader",
+    "ClusterWriter",
+    "KindInfo",
+    "Listing",
+    "PatchKind",
+    "PodLogs",
+    "Propagation",
+    "User",
+    "WatchEvent",
+]

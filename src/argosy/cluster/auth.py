@@ -1,0 +1,98 @@
+"""Who we are to a server, kept fresh: header values and an SSLContext.
+
+In: a Connection. Out: `Identity`. Never: writes a secret anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from argosy.cluster.connection import Connection
+from argosy.cluster.exec_plugin import Credential, run_plugin
+from argosy.cluster.tls import ssl_context
+from argosy.model.errors import UserError
+
+REREAD_TOKEN_AFTER = 60.0  # kubelets rotate tokens at 80 % of their life, an hour or more
+EXPIRES_EARLY = 10.0  # a credential must still be good when it arrives
+
+
+class Identity(NamedTuple):
+    authorization: str  # the header's value; empty: none
+    ssl: ssl.SSLContext | None
+
+
+class Credentials:
+    """Answers `current()` at no cost while what it has is good; runs a plugin once for all who wait."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._identity: Identity | None = None
+        self._good_until: float | None = None  # None: for ever
+        self._lock = asyncio.Lock()
+
+    async def current(self) -> Identity:
+        if self._identity is None or self._expired():
+            async with self._lock:
+                if self._identity is None or self._expired():
+                    await self._refresh()
+        assert self._identity is not None
+        return self._identity
+
+    async def refused(self, identity: Identity) -> bool:
+        """The server answered 401 to `identity`. True: there is a newer one, worth one more try."""
+        if not (self._connection.exec_plugin or self._connection.token_file):
+            return False
+        async with self._lock:
+            if self._identity is identity:
+                await self._refresh()
+        return self._identity != identity
+
+    def _expired(self) -> bool:
+        return self._good_until is not None and time.time() >= self._good_until
+
+    async def _refresh(self) -> None:
+        connection = self._connection
+        if connection.exec_plugin:
+            credential = await run_plugin(connection.exec_plugin, connection)
+            self._good_until = credential.expires and credential.expires - EXPIRES_EARLY
+            self._identity = Identity(_bearer(credential.token), self._ssl(credential))
+        elif connection.token_file:
+            self._good_until = time.time() + REREAD_TOKEN_AFTER
+            self._identity = Identity(_bearer(self._token()), self._ssl(Credential()))
+        else:
+            self._identity = Identity(_fixed(connection), self._ssl(Credential()))
+
+    def _token(self) -> str:
+        try:
+            return Path(self._connection.token_file).read_text().strip()
+        except OSError as error:
+            if self._connection.token:
+                return self._connection.token
+            raise UserError(
+                f"its token file cannot be read: {error.strerror}", where=self._connection.token_file
+            ) from error
+
+    def _ssl(self, credential: Credential) -> ssl.SSLContext | None:
+        if not self._connection.secure:
+            return None
+        if self._identity and self._identity.ssl and not credential.cert:
+            return self._identity.ssl  # the same context keeps the pool of open connections in use
+        return ssl_context(self._connection, cert=credential.cert, key=credential.key)
+
+
+def _bearer(token: str) -> str:
+    return f"Bearer {token}" if token else ""
+
+
+def _fixed(connection: Connection) -> str:
+    if connection.token:
+        return _bearer(connection.token)
+    if connection.username:
+        pair = f"{connection.username}:{connection.password}".encode()
+        return f"Basic {base64.b64encode(pair).decode()}"
+    return ""

@@ -1,0 +1,190 @@
+"""Which kinds a server serves, and under which paths. In: discovery documents. Out: `Served`.
+
+Asks in the newest form that the server knows: aggregated v2, v2beta1, or one document for each group version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from argosy.cluster import Catalog, KindInfo
+from argosy.model.errors import ArgosyError, ClusterError
+from argosy.model.names import GroupKind, join_api_version, split_api_version
+
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "application/json"))
+AT_ONCE = 8
+
+
+class Fetch(Protocol):
+    async def __call__(self, path: str, accept: str) -> Any: ...
+
+
+class Resource(NamedTuple):
+    """One plural of one version, whatever form of discovery told of it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    subresources: Mapping[str, GroupKind]
+
+
+class Served(NamedTuple):
+    catalog: Catalog
+    # (the kind acted on, the kind that is posted) → `eviction`, `token`, `binding`
+    subresources: Mapping[tuple[GroupKind, GroupKind], str]
+
+
+class Discovery:
+    """Remembers; `find` asks again for a kind it has not heard of, so that a new CRD works at once."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self._served: Served | None = None
+        self._begun = self._answered = 0
+        self._lock = asyncio.Lock()
+
+    async def refresh(self) -> Served:
+        """Whoever waits is given the answer of another's question, if that was asked after they came."""
+        came = self._begun
+        async with self._lock:
+            if self._served is None or self._answered <= came:
+                self._begun += 1
+                asked = self._begun
+                self._served = await fetch_served(self._fetch)
+                self._answered = asked
+            return self._served
+
+    async def find(self, kind: GroupKind, version: str = "") -> tuple[Served, KindInfo | None]:
+        served = self._served or await self.refresh()
+        info = served.catalog.get(kind)
+        if info is None or (version and version not in info.versions):
+            served = await self.refresh()
+            info = served.catalog.get(kind)
+        return served, info
+
+    def forget(self) -> None:
+        """A path that discovery named was not there."""
+        self._served = None
+
+
+async def fetch_served(fetch: Fetch) -> Served:
+    core, groups = await asyncio.gather(fetch("/api", ACCEPT), _groups(fetch))
+    resources = [*await _resources(fetch, core), *await _resources(fetch, groups)]
+    return gather(resources)
+
+
+async def _groups(fetch: Fetch) -> Any:
+    try:
+        return await fetch("/apis", ACCEPT)
+    except ClusterError as error:
+        if error.code != 404:
+            raise
+        return {"kind": "APIGroupList", "groups": []}  # a server of core kinds only
+
+
+async def _resources(fetch: Fetch, document: Any) -> list[Resource]:
+    if document.get("kind") == "APIGroupDiscoveryList":
+        return list(read_aggregated(document))
+    if document.get("kind") == "APIVersions":
+        versions = [f"/api/{version}" for version in document.get("versions") or ()]
+    else:
+        versions = [f"/apis/{version}" for group in document.get("groups") or () for version in by_preference(group)]
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def one(path: str) -> list[Resource]:
+        async with limit:
+            try:
+                return list(read_legacy(await fetch(path, "application/json")))
+            except ArgosyError:
+                if path.startswith("/api/"):
+                    raise
+                return []  # k8s: an extension server that is down hides its own kinds, and no others
+
+    return [resource for found in await asyncio.gather(*map(one, versions)) for resource in found]
+
+
+def by_preference(group: Mapping[str, Any]) -> list[str]:
+    listed = [version["groupVersion"] for version in group.get("versions") or ()]
+    preferred = (group.get("preferredVersion") or {}).get("groupVersion")
+    return sorted(listed, key=lambda version: version != preferred)
+
+
+def read_aggregated(document: Mapping[str, Any]) -> Iterator[Resource]:
+    for item in document.get("items") or ():
+        group = (item.get("metadata") or {}).get("name") or ""
+        for version in item.get("versions") or ():
+            for entry in version.get("resources") or ():
+                kind = _kind_of(entry.get("responseKind") or {}, group)
+                if kind.kind:
+                    yield Resource(
+                        kind.group,
+                        version["version"],
+                        entry["resource"],
+                        kind.kind,
+                        entry.get("scope") == "Namespaced",
+                        tuple(entry.get("verbs") or ()),
+                        tuple(entry.get("shortNames") or ()),
+                        tuple(entry.get("categories") or ()),
+                        {
+                            sub["subresource"]: _kind_of(sub.get("responseKind") or {}, group)
+                            for sub in entry.get("subresources") or ()
+                        },
+                    )
+
+
+def _kind_of(response: Mapping[str, Any], group: str) -> GroupKind:
+    # An empty group means the enclosing one only where the version is empty as well: the core group's name is empty.
+    return GroupKind(response.get("group") or ("" if response.get("version") else group), response.get("kind") or "")
+
+
+def read_legacy(document: Mapping[str, Any]) -> Iterator[Resource]:
+    group, version = split_api_version(document["groupVersion"])
+    subresources: dict[str, dict[str, GroupKind]] = {}
+    for entry in document.get("resources") or ():
+        plural, slash, sub = entry["name"].partition("/")
+        if slash:
+            subresources.setdefault(plural, {})[sub] = _kind_of(entry, group)
+    for entry in document.get("resources") or ():
+        if "/" not in entry["name"]:
+            yield Resource(
+                entry.get("group") or group,
+                entry.get("version") or version,
+                entry["name"],
+                entry["kind"],
+                bool(entry.get("namespaced")),
+                tuple(entry.get("verbs") or ()),
+                tuple(entry.get("shortNames") or ()),
+                tuple(entry.get("categories") or ()),
+                subresources.get(entry["name"], {}),
+            )
+
+
+def gather(resources: list[Resource]) -> Served:
+    """The first version that serves a kind is the preferred one; the first plural is the kind's own."""
+    catalog: dict[GroupKind, KindInfo] = {}
+    subresources: dict[tuple[GroupKind, GroupKind], str] = {}
+    for found in resources:
+        kind = GroupKind(found.group, found.kind)
+        known = catalog.get(kind)
+        if known is None:
+            catalog[kind] = KindInfo(found.version, found.plural, found.namespaced, (found.version,), found.verbs,
+                                     tuple(found.subresources), found.short_names, found.categories)
+        elif found.version not in known.versions:
+            catalog[kind] = known._replace(versions=(*known.versions, found.version))
+        for name, posted in found.subresources.items():
+            subresources.setdefault((kind, posted), name)
+    return Served(catalog, subresources)
+
+
+def collection_path(kind: GroupKind, info: KindInfo, version: str, namespace: str) -> str:
+    root = f"/apis/{join_api_version(kind.group, version)}" if kind.group else f"/api/{version}"
+    scope = f"/namespaces/{namespace}" if info.namespaced and namespace else ""
+    return f"{root}{scope}/{info.plural}"

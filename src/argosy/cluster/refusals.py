@@ -1,0 +1,69 @@
+"""What an API server's answer of 400 and more means, as one of our errors. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from argosy.model.errors import ArgosyError, ClusterError, TransientError, cluster_error
+from argosy.model.names import ResourceKey
+
+# Who asks again later may well get another answer. A 500 with a Status is a decision, such as a failed webhook.
+PASSING = frozenset({429, 502, 503, 504})
+REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
+           409: "Conflict", 410: "Expired", 413: "RequestEntityTooLarge", 415: "UnsupportedMediaType", 422: "Invalid"}
+
+
+class Unavailable(TransientError):
+    """The server cannot be had now. `retry_after` is the seconds it asked for, if it did."""
+
+    def __init__(self, message: str, *, code: int = 0, retry_after: float | None = None) -> None:
+        wait = f"; try again in {retry_after:g} s" if retry_after is not None else ""
+        super().__init__(message + (f" ({code})" if code else "") + wait)
+        self.message = message
+        self.code = code
+        self.retry_after = retry_after
+
+
+def refusal(
+    code: int, content: bytes, headers: Mapping[str, str], *, host: str, key: ResourceKey | None = None
+) -> ArgosyError:
+    status = _status(content)
+    if code in PASSING or (code >= 500 and status is None):
+        said = status["message"] if status and status.get("message") else _text(content) or "is not available"
+        return Unavailable(f"{host}: {said}", code=code, retry_after=_seconds(headers.get("Retry-After")))
+    if status is not None:
+        return cluster_error({**status, "code": status.get("code") or code}, key)
+    return cluster_error(
+        {"message": _text(content) or "the cluster gave no reason", "code": code, "reason": REASONS.get(code, "")}, key
+    )
+
+
+def answered_without_json(host: str, content: bytes) -> TransientError:
+    return Unavailable(f"{host}: answered {len(content)} bytes that are not JSON; is this an API server?")
+
+
+def not_served(kind: str, api_version: str = "", key: ResourceKey | None = None) -> ClusterError:
+    """k8s: kubectl's words."""
+    suffix = f' in version "{api_version}"' if api_version else ""
+    return ClusterError(f'no matches for kind "{kind}"{suffix}', code=404, reason="NotFound", key=key)
+
+
+def _status(content: bytes) -> dict[str, Any] | None:
+    try:
+        status = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return None
+    return status if isinstance(status, dict) and status.get("kind") == "Status" else None
+
+
+def _text(content: bytes) -> str:
+    """The first line of a plain answer; a proxy's page tells nothing."""
+    first = content[:300].decode(errors="replace").strip().partition("\n")[0]
+    return "" if first.startswith("<") else first
+
+
+def _seconds(value: str | None) -> float | None:
+    return float(value) if value and value.strip().isdigit() else None

@@ -1,0 +1,204 @@
+"""One API server's HTTP. In: method, path, bytes. Out: bytes or a stream, or a ClusterError or TransientError.
+
+Never: retries a write; lets a foreign exception or a token out. This is the one file that imports the HTTP client,
+which is slow to import: import this module where a connection is made, not before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+from multidict import CIMultiDict
+from yarl import URL
+
+from argosy.cluster.auth import Credentials, Identity
+from argosy.cluster.connection import Connection
+from argosy.cluster.proxy import is_loopback, proxy_for
+from argosy.cluster.refusals import Unavailable, answered_without_json, refusal
+from argosy.model.errors import ClusterError, UserError
+from argosy.model.names import ResourceKey
+
+JSON = "application/json"
+ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
+READ_BUFFER = 2**18
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class Wire:
+    def __init__(self, connection: Connection) -> None:
+        self._server = connection.server
+        self._host = urlsplit(connection.server).netloc.rpartition("@")[2]
+        self._credentials = Credentials(connection)
+        self._proxy = proxy_for(connection.server, connection.proxy_url) or None
+        self._server_name = connection.tls_server_name or None
+        # Packing costs both sides more than a loopback's copy does.
+        packed = connection.compressed and not is_loopback(urlsplit(connection.server).hostname or "")
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),  # a watch holds a connection: no limit
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": "argosy", "Accept-Encoding": "gzip" if packed else "identity"},
+            timeout=ANSWER_TIMEOUT,
+            read_bufsize=READ_BUFFER,
+        )
+        # The client would send a PUT or DELETE twice if a pooled connection dies; see `_ask`.
+        self._session._retry_connection = False
+
+    async def prepare(self) -> None:
+        """Have credentials now, so that what a person must fix is a UserError rather than a refusal later."""
+        await self._credentials.current()
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        content: Any = None,
+        *,
+        headers: Iterable[tuple[str, str]] = (),
+        key: ResourceKey | None = None,
+    ) -> Answer:
+        data = None if content is None else encoded(content, key)
+        async with self._open(method, path, data, headers, ANSWER_TIMEOUT) as response:
+            body = await response.read()
+            if response.status >= 400:
+                raise refusal(response.status, body, response.headers, host=self._host, key=key)
+            return Answer(response.status, response.headers, body)
+
+    async def json(
+        self,
+        method: str,
+        path: str,
+        content: Any = None,
+        *,
+        headers: Iterable[tuple[str, str]] = (),
+        key: ResourceKey | None = None,
+    ) -> Any:
+        return self.decoded(await self.call(method, path, content, headers=headers, key=key))
+
+    def decoded(self, answer: Answer) -> Any:
+        try:
+            return orjson.loads(answer.content)
+        except orjson.JSONDecodeError as error:
+            raise answered_without_json(self._host, answer.content) from error
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, path: str, *, headers: Iterable[tuple[str, str]] = (), key: ResourceKey | None = None,
+        seconds: float | None = None,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of a long answer, without their ends; a dropped connection ends them like the server would."""
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
+        async with self._open("GET", path, None, headers, timeout) as response:
+            if response.status >= 400:
+                raise refusal(response.status, await response.read(), response.headers, host=self._host, key=key)
+            async with contextlib.aclosing(lines(response)) as found:
+                yield found
+
+    @contextlib.asynccontextmanager
+    async def _open(
+        self, method: str, path: str, data: bytes | None, headers: Iterable[tuple[str, str]],
+        timeout: aiohttp.ClientTimeout,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            identity = await self._identity()
+            response = await self._ask(method, path, data, headers, timeout, identity)
+            # Nothing was done in the name of somebody unknown, so asking once more is safe even for a write.
+            if response.status == 401 and await self._refreshed(identity):
+                response.release()
+                response = await self._ask(method, path, data, headers, timeout, await self._identity())
+        except (aiohttp.ClientError, OSError, TimeoutError, ssl.SSLError) as error:
+            raise self._unreachable(error) from error
+        except ValueError as error:  # a line break in a header: a user's or group's name
+            raise ClusterError("a name with a line break cannot be sent", code=400, reason="BadRequest") from error
+        async with response:
+            try:
+                yield response
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                raise self._unreachable(error) from error
+
+    async def _ask(
+        self, method: str, path: str, data: bytes | None, headers: Iterable[tuple[str, str]],
+        timeout: aiohttp.ClientTimeout, identity: Identity,
+    ) -> aiohttp.ClientResponse:
+        all_headers = CIMultiDict(headers)
+        if identity.authorization:
+            all_headers["Authorization"] = identity.authorization
+        if data is not None:
+            all_headers.setdefault("Content-Type", JSON)
+        for attempt in (1, 2):
+            try:
+                return await self._session.request(
+                    method,
+                    URL(self._server + path, encoded=True),
+                    data=data,
+                    headers=all_headers,
+                    ssl=identity.ssl or True,
+                    server_hostname=self._server_name,
+                    proxy=self._proxy,
+                    timeout=timeout,
+                    allow_redirects=False,  # an API server sends none, and a token must not follow one
+                )
+            except aiohttp.ServerDisconnectedError:
+                # A kept connection may have died just before use. Reads ask once more; a write may have been done.
+                if method != "GET" or attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _identity(self) -> Identity:
+        try:
+            return await self._credentials.current()
+        except UserError as error:
+            raise ClusterError(str(error), code=401, reason="Unauthorized") from error
+
+    async def _refreshed(self, identity: Identity) -> bool:
+        try:
+            return await self._credentials.refused(identity)
+        except UserError as error:
+            raise ClusterError(str(error), code=401, reason="Unauthorized") from error
+
+    def _unreachable(self, error: BaseException) -> Unavailable:
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            what = f"its certificate is not trusted: {error.certificate_error}"
+        elif isinstance(error, TimeoutError):
+            what = "did not answer in time"
+        elif isinstance(error, aiohttp.ClientConnectorError):
+            what = f"cannot be reached: {error.os_error.strerror or error.os_error}"
+        else:
+            what = f"the connection broke: {type(error).__name__}"
+        return Unavailable(f"{self._host}: {what}")
+
+
+def encoded(content: Any, key: ResourceKey | None) -> bytes:
+    try:
+        return orjson.dumps(content)
+    except TypeError as error:
+        raise ClusterError(f"cannot be written as JSON: {error}", code=400, reason="BadRequest", key=key) from error
+
+
+async def lines(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+    """The client's own readline stops at a limit; a watch event may be megabytes."""
+    pending: list[bytes] = []
+    try:
+        async for chunk in response.content.iter_any():
+            first, *rest = chunk.split(b"\n")
+            pending.append(first)
+            for following in rest:
+                yield b"".join(pending)
+                pending = [following]
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return  # half a line is no line
+    if last := b"".join(pending):
+        yield last

@@ -1,0 +1,104 @@
+"""Every contract test runs in flavours.
+
+embedded: in this process · wire: KubeCluster → TLS on loopback → the embedded server · real: KubeCluster → a real
+kube-apiserver, where one was built (tests/realcluster/build.sh) or ARGOSY_TEST_KUBECONFIG names one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from argosy.cluster import Cluster, Propagation
+from argosy.cluster.kube import connect
+from argosy.cluster.kubeconfig import load_kubeconfig
+from argosy.model.names import ResourceKey
+
+sys.path.insert(0, str(Path(__file__).parent))  # for contract_manifests
+
+FLAVOURS = ("embedded", "wire", "real")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass(frozen=True)
+class RealServer:
+    kubeconfig: Path
+    compact: Callable[[], None] | None
+
+
+@pytest.fixture(scope="session")
+def real_server() -> Iterator[RealServer]:
+    """One for all tests; each works in a namespace of its own."""
+    if given := os.environ.get("ARGOSY_TEST_KUBECONFIG"):
+        yield RealServer(Path(given), None)
+        return
+    harness = _harness()
+    if harness.programs() is None:
+        pytest.skip(f"real: no control plane in {harness.CACHE} (make realcluster), no ARGOSY_TEST_KUBECONFIG")
+    with harness.real_cluster() as server:
+        yield RealServer(server.kubeconfig, server.compact)
+
+
+def _harness() -> ModuleType:
+    path = Path(__file__).parents[1] / "realcluster" / "cluster.py"
+    spec = importlib.util.spec_from_file_location("argosy_realcluster", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass(frozen=True)
+class Flavour:
+    name: str
+    cluster: Cluster
+    compact: Callable[[], Any] | None  # forget the history so far; None: cannot be done from here
+
+
+@pytest.fixture(params=FLAVOURS)
+async def flavour(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Flavour]:
+    if request.param == "real":
+        server: RealServer = request.getfixturevalue("real_server")
+        async with await connect(load_kubeconfig([server.kubeconfig])) as cluster:
+            yield Flavour("real", cluster, server.compact)
+        return
+    async with embedded_flavour(request.param, tmp_path) as flavour:
+        yield flavour
+
+
+@contextlib.asynccontextmanager
+async def embedded_flavour(name: str, folder: Path) -> AsyncIterator[Flavour]:
+    embedded = pytest.importorskip("argosy.apiserver.embedded", exc_type=ImportError)
+    async with embedded.EmbeddedCluster.open() as cluster:
+        if name == "embedded":
+            yield Flavour(name, cluster, None)
+            return
+        pytest.skip("wire: no server yet")
+
+
+@pytest.fixture
+def cluster(flavour: Flavour) -> Cluster:
+    return flavour.cluster
+
+
+@pytest.fixture
+async def namespace(cluster: Cluster) -> AsyncIterator[str]:
+    made = await cluster.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}}
+    )
+    name = made["metadata"]["name"]
+    yield name
+    await cluster.delete(ResourceKey("", "Namespace", "", name), propagation=Propagation.BACKGROUND)

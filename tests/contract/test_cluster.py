@@ -1,0 +1,233 @@
+"""What any Cluster must do, whatever is behind it: reading, writing, refusing."""
+
+from __future__ import annotations
+
+import pytest
+from contract_manifests import CONFIG_MAP, config, deployment, pod
+
+from argosy.cluster import Cluster, PatchKind, User
+from argosy.model.errors import ClusterError, Conflict, Forbidden, Invalid
+from argosy.model.manifest import key_of
+from argosy.model.names import GroupKind, ResourceKey
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_discovery_tells_version_plural_scope_and_subresources_of_a_kind(cluster: Cluster) -> None:
+    kinds = await cluster.kinds()
+    deployments = kinds[GroupKind("apps", "Deployment")]
+    assert (deployments.version, deployments.plural, deployments.namespaced) == ("v1", "deployments", True)
+    assert {"status", "scale"} <= set(deployments.subresources)
+    assert {"get", "list", "watch", "create", "delete"} <= set(deployments.verbs)
+    assert kinds[GroupKind("", "Namespace")].namespaced is False
+    assert "cm" in kinds[CONFIG_MAP].short_names
+    assert list(kinds[GroupKind("autoscaling", "HorizontalPodAutoscaler")].versions) == ["v2", "v1"]
+
+
+async def test_what_was_created_is_what_is_read(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(config(namespace))
+    assert made["metadata"]["uid"] and made["metadata"]["resourceVersion"] and made["metadata"]["creationTimestamp"]
+    assert await cluster.get(key_of(made)) == made
+    assert (made["apiVersion"], made["kind"], made["data"]) == ("v1", "ConfigMap", {"x": "1"})
+
+
+async def test_a_missing_object_is_none_not_an_error(cluster: Cluster, namespace: str) -> None:
+    assert await cluster.get(ResourceKey("", "ConfigMap", namespace, "nope")) is None
+    assert await cluster.get(ResourceKey("", "ConfigMap", "no-such-namespace", "nope")) is None
+
+
+async def test_a_kind_that_is_not_served_is_404(cluster: Cluster, namespace: str) -> None:
+    for asked in (
+        cluster.get(ResourceKey("nowhere.example", "Nothing", namespace, "a")),
+        cluster.list(GroupKind("nowhere.example", "Nothing")),
+        cluster.create({"apiVersion": "nowhere.example/v1", "kind": "Nothing", "metadata": {"name": "a"}}),
+        cluster.apply({"apiVersion": "v9", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}},
+                      manager="m"),
+    ):
+        with pytest.raises(ClusterError) as caught:
+            await asked
+        assert caught.value.code == 404
+
+
+async def test_a_second_create_of_one_name_is_a_conflict(cluster: Cluster, namespace: str) -> None:
+    await cluster.create(config(namespace))
+    with pytest.raises(Conflict) as caught:
+        await cluster.create(config(namespace))
+    assert caught.value.reason == "AlreadyExists"
+    assert caught.value.message == 'configmaps "a" already exists'
+    assert caught.value.key == ResourceKey("", "ConfigMap", namespace, "a")
+
+
+async def test_generate_name_makes_names_that_differ(cluster: Cluster, namespace: str) -> None:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"generateName": "made-", "namespace": namespace}}
+    names = {(await cluster.create(manifest))["metadata"]["name"] for _ in range(3)}
+    assert len(names) == 3
+    assert all(name.startswith("made-") and len(name) == len("made-") + 5 for name in names)
+
+
+async def test_creating_in_a_namespace_that_is_not_there_is_404(cluster: Cluster) -> None:
+    with pytest.raises(ClusterError) as caught:
+        await cluster.create(config("no-such-namespace"))
+    assert (caught.value.code, caught.value.reason) == (404, "NotFound")
+    assert caught.value.message == 'namespaces "no-such-namespace" not found'
+
+
+async def test_a_broken_object_is_invalid_and_names_its_fields(cluster: Cluster, namespace: str) -> None:
+    broken = deployment(namespace)
+    del broken["spec"]["selector"]
+    with pytest.raises(Invalid) as caught:
+        await cluster.create(broken)
+    assert caught.value.code == 422
+    assert "spec.selector" in {cause["field"] for cause in (caught.value.details or {})["causes"]}
+
+
+async def test_a_dry_run_answers_like_the_real_one_and_changes_nothing(cluster: Cluster, namespace: str) -> None:
+    would = await cluster.create(config(namespace), dry_run=True)
+    assert would["metadata"]["uid"]
+    assert (await cluster.apply(config(namespace), manager="m", dry_run=True))["data"] == {"x": "1"}
+    assert await cluster.get(key_of(would)) is None
+    made = await cluster.create(config(namespace))
+    assert (await cluster.replace({**made, "data": {"x": "2"}}, dry_run=True))["data"] == {"x": "2"}
+    assert await cluster.get(key_of(made)) == made
+
+
+async def test_replace_needs_the_version_that_was_read(cluster: Cluster, namespace: str) -> None:
+    first = await cluster.create(config(namespace))
+    second = await cluster.replace({**first, "data": {"x": "2"}})
+    assert second["data"] == {"x": "2"}
+    with pytest.raises(Conflict) as caught:
+        await cluster.replace({**first, "data": {"x": "3"}})
+    assert caught.value.reason == "Conflict"
+    assert "the object has been modified" in caught.value.message
+
+
+async def test_replacing_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        await cluster.replace(config(namespace, "nope"))
+    assert caught.value.code == 404
+
+
+async def test_apply_creates_then_changes_then_leaves_alone(cluster: Cluster, namespace: str) -> None:
+    first = await cluster.apply(config(namespace, data={"x": "1"}), manager="m")
+    second = await cluster.apply(config(namespace, data={"x": "2"}), manager="m")
+    third = await cluster.apply(config(namespace, data={"x": "2"}), manager="m")
+    versions = [made["metadata"]["resourceVersion"] for made in (first, second, third)]
+    assert versions[0] != versions[1] == versions[2]
+    assert first["metadata"]["managedFields"][0]["manager"] == "m"
+
+
+async def test_apply_removes_what_its_manager_no_longer_asks_for(cluster: Cluster, namespace: str) -> None:
+    await cluster.apply(config(namespace, data={"x": "1", "y": "1"}), manager="m")
+    assert (await cluster.apply(config(namespace, data={"y": "1"}), manager="m"))["data"] == {"y": "1"}
+
+
+async def test_apply_refuses_another_managers_field_unless_forced(cluster: Cluster, namespace: str) -> None:
+    await cluster.apply(config(namespace, data={"x": "1"}), manager="one")
+    with pytest.raises(Conflict) as caught:
+        await cluster.apply(config(namespace, data={"x": "2"}), manager="two")
+    assert caught.value.message == 'Apply failed with 1 conflict: conflict with "one": .data.x'
+    assert [cause["field"] for cause in (caught.value.details or {})["causes"]] == [".data.x"]
+    forced = await cluster.apply(config(namespace, data={"x": "2"}), manager="two", force=True)
+    assert forced["data"] == {"x": "2"}
+
+
+async def test_a_merge_patch_sets_and_removes_fields(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(config(namespace, data={"x": "1", "y": "1"}))
+    patched = await cluster.patch(key_of(made), {"data": {"x": None, "z": "3"}}, kind_of_patch=PatchKind.MERGE)
+    assert patched["data"] == {"y": "1", "z": "3"}
+
+
+async def test_a_json_patch_tests_before_it_writes(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(config(namespace))
+    patch = [{"op": "test", "path": "/data/x", "value": "1"}, {"op": "replace", "path": "/data/x", "value": "2"}]
+    assert (await cluster.patch(key_of(made), patch, kind_of_patch=PatchKind.JSON))["data"] == {"x": "2"}
+    with pytest.raises(Invalid):
+        await cluster.patch(key_of(made), patch, kind_of_patch=PatchKind.JSON)
+
+
+async def test_a_strategic_patch_merges_containers_by_name(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(deployment(namespace))
+    extra = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "example.invalid/side"}]}}}}
+    patched = await cluster.patch(key_of(made), extra, kind_of_patch=PatchKind.STRATEGIC)
+    names = [container["name"] for container in patched["spec"]["template"]["spec"]["containers"]]
+    assert sorted(names) == ["main", "side"]
+
+
+async def test_a_patch_with_a_stale_version_is_a_conflict(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(config(namespace))
+    await cluster.patch(key_of(made), {"data": {"x": "2"}})
+    with pytest.raises(Conflict):
+        stale = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "data": {"x": "3"}}
+        await cluster.patch(key_of(made), stale)
+
+
+async def test_patching_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        await cluster.patch(ResourceKey("", "ConfigMap", namespace, "nope"), {"data": {"x": "1"}})
+    assert caught.value.code == 404
+
+
+async def test_status_is_written_through_its_subresource_only(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(pod(namespace))
+    key = key_of(made)
+    ignored = await cluster.patch(key, {"status": {"phase": "Running"}})
+    assert ignored["status"]["phase"] == "Pending"
+    changed = await cluster.patch(key, {"status": {"phase": "Running"}}, subresource="status")
+    assert changed["status"]["phase"] == "Running"
+    assert changed["metadata"].get("generation") == made["metadata"].get("generation")
+
+
+async def test_generation_counts_changes_of_what_is_asked_for(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(deployment(namespace))
+    labelled = await cluster.patch(key_of(made), {"metadata": {"labels": {"a": "b"}}})
+    scaled = await cluster.patch(key_of(made), {"spec": {"paused": True}})
+    assert [found["metadata"]["generation"] for found in (made, labelled, scaled)] == [1, 1, 2]
+
+
+async def test_deleting_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        await cluster.delete(ResourceKey("", "ConfigMap", namespace, "nope"))
+    assert (caught.value.code, caught.value.reason) == (404, "NotFound")
+
+
+async def test_delete_keeps_to_its_preconditions(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(config(namespace))
+    with pytest.raises(Conflict):
+        await cluster.delete(key_of(made), uid="00000000-0000-0000-0000-000000000000")
+    with pytest.raises(Conflict):
+        await cluster.delete(key_of(made), version="1")
+    assert await cluster.get(key_of(made)) == made
+    await cluster.delete(key_of(made), uid=made["metadata"]["uid"], version=made["metadata"]["resourceVersion"])
+    assert await cluster.get(key_of(made)) is None
+
+
+async def test_a_finalizer_holds_an_object_until_it_is_removed(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(config(namespace, finalizers=["argosy.dev/hold"]))
+    await cluster.delete(key_of(made))
+    held = await cluster.get(key_of(made))
+    assert held is not None and held["metadata"]["deletionTimestamp"]
+    await cluster.patch(key_of(made), {"metadata": {"finalizers": None}})
+    assert await cluster.get(key_of(made)) is None
+
+
+async def test_grace_zero_ends_a_pod_at_once(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(pod(namespace))
+    await cluster.delete(key_of(made), grace=0)
+    assert await cluster.get(key_of(made)) is None
+
+
+async def test_a_user_without_rights_is_forbidden_and_its_groups_count(cluster: Cluster, namespace: str) -> None:
+    await cluster.create(config(namespace))
+    with pytest.raises(Forbidden) as caught:
+        await cluster.acting_as(User("jane")).get(ResourceKey("", "ConfigMap", namespace, "a"))
+    assert caught.value.code == 403
+    assert 'User "jane" cannot get resource "configmaps"' in caught.value.message
+    admin = cluster.acting_as(User("jane", ("system:masters",)))
+    assert await admin.get(ResourceKey("", "ConfigMap", namespace, "a")) is not None
+
+
+async def test_nobody_is_refused(cluster: Cluster, namespace: str) -> None:
+    with pytest.raises(ClusterError) as caught:
+        await cluster.acting_as(User("", ("system:masters",))).list(CONFIG_MAP, namespace=namespace)
+    assert caught.value.code in (401, 403)

@@ -1,0 +1,167 @@
+"""What any Cluster must do, continued: lists and watches."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from contract_manifests import CONFIG_MAP, config, event
+
+from argosy.cluster import Cluster, Listing, WatchEvent
+from argosy.model.errors import ClusterError, Gone
+from argosy.model.manifest import key_of
+from argosy.model.names import GroupKind, ResourceKey
+
+pytestmark = pytest.mark.anyio
+
+
+def names(listing: Listing) -> list[str]:
+    """The cluster's own ConfigMap, which a controller may put into any namespace, aside."""
+    found = (manifest["metadata"]["name"] for manifest in listing.items)
+    return sorted(name for name in found if name != "kube-root-ca.crt")
+
+
+@contextlib.asynccontextmanager
+async def watching(
+    cluster: Cluster, since: str, namespace: str, **selectors: Any
+) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+    events = cluster.watch(CONFIG_MAP, since=since, namespace=namespace, **selectors)
+    try:
+        yield events
+    finally:
+        await events.aclose()  # type: ignore[attr-defined]
+
+
+async def seen(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    async with asyncio.timeout(20):
+        async for change in events:
+            name = change.manifest["metadata"].get("name")
+            if change.type != "BOOKMARK" and name != "kube-root-ca.crt":
+                found.append((change.type, name))
+            if len(found) == count:
+                break
+    return found
+
+
+async def test_a_list_holds_whole_manifests_of_one_namespace(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(config(namespace))
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    assert made in listing.items
+    assert listing.version
+    assert names(await cluster.list(CONFIG_MAP, namespace="no-such-namespace")) == []
+    assert made in (await cluster.list(CONFIG_MAP)).items
+
+
+async def test_a_list_is_narrowed_by_labels_and_by_fields(cluster: Cluster, namespace: str) -> None:
+    for name, colour in (("a", "red"), ("b", "blue"), ("c", "blue")):
+        await cluster.create(config(namespace, name, labels={"colour": colour}))
+
+    async def found(**selectors: str) -> list[str]:
+        return names(await cluster.list(CONFIG_MAP, namespace=namespace, **selectors))
+
+    assert await found(labels="colour=blue") == ["b", "c"]
+    assert await found(labels="colour in (red,green)") == ["a"]
+    assert await found(labels="colour!=blue,colour") == ["a"]
+    assert await found(labels="!colour") == []
+    assert await found(fields="metadata.name=b") == ["b"]
+    assert await found(labels="colour=blue", fields="metadata.name!=b") == ["c"]
+
+
+async def test_a_selector_that_cannot_be_read_is_400(cluster: Cluster, namespace: str) -> None:
+    for selectors in ({"labels": "a in b"}, {"fields": "spec.nothing=1"}):
+        with pytest.raises(ClusterError) as caught:
+            await cluster.list(CONFIG_MAP, namespace=namespace, **selectors)
+        assert caught.value.code == 400
+
+
+async def test_a_list_of_metadata_has_nothing_else_and_keeps_its_kind(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(config(namespace, labels={"a": "b"}))
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace, labels="a=b", metadata_only=True)
+    assert listing.items == [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": made["metadata"]}]
+
+
+async def test_a_list_longer_than_a_page_is_whole(cluster: Cluster, namespace: str) -> None:
+    await asyncio.gather(*(cluster.create(config(namespace, f"many-{number}", {})) for number in range(520)))
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    assert names(listing) == sorted(f"many-{number}" for number in range(520))
+
+
+async def test_a_watch_goes_on_where_the_list_ended(cluster: Cluster, namespace: str) -> None:
+    await cluster.create(config(namespace, "before"))
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    await cluster.create(config(namespace, "after"))
+    await cluster.patch(ResourceKey("", "ConfigMap", namespace, "after"), {"data": {"x": "2"}})
+    await cluster.delete(ResourceKey("", "ConfigMap", namespace, "before"))
+    async with watching(cluster, listing.version, namespace) as events:
+        assert await seen(events, 3) == [("ADDED", "after"), ("MODIFIED", "after"), ("DELETED", "before")]
+
+
+async def test_a_watch_delivers_what_happens_while_it_is_open(cluster: Cluster, namespace: str) -> None:
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    async with watching(cluster, listing.version, namespace) as events:
+        waiting = asyncio.create_task(seen(events, 1))
+        await asyncio.sleep(0.05)
+        await cluster.create(config(namespace, "live"))
+        assert await waiting == [("ADDED", "live")]
+
+
+async def test_a_watch_resumes_after_the_last_event_that_was_seen(cluster: Cluster, namespace: str) -> None:
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    made = [await cluster.create(config(namespace, name)) for name in "abc"]
+    async with watching(cluster, made[0]["metadata"]["resourceVersion"], namespace) as events:
+        assert await seen(events, 2) == [("ADDED", "b"), ("ADDED", "c")]
+    async with watching(cluster, listing.version, namespace) as events:
+        assert await seen(events, 3) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
+
+
+async def test_an_object_enters_and_leaves_a_watch_with_its_labels(cluster: Cluster, namespace: str) -> None:
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    made = await cluster.create(config(namespace))
+    for colour in ("red", "blue", "red"):
+        await cluster.patch(key_of(made), {"metadata": {"labels": {"colour": colour}}})
+    async with watching(cluster, listing.version, namespace, labels="colour=red") as events:
+        assert await seen(events, 3) == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
+
+
+async def test_a_watch_of_metadata_has_nothing_else(cluster: Cluster, namespace: str) -> None:
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    made = await cluster.create(config(namespace))
+    async with watching(cluster, listing.version, namespace, metadata_only=True) as events:
+        async for change in events:
+            if change.manifest["metadata"].get("name") == "a":
+                break
+    assert change == ("ADDED", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": made["metadata"]})
+
+
+async def test_an_event_of_a_megabyte_arrives_whole(cluster: Cluster, namespace: str) -> None:
+    listing = await cluster.list(CONFIG_MAP, namespace=namespace)
+    text = "0123456789abcdef" * 60_000
+    await cluster.create(config(namespace, "large", {"text": text}))
+    async with asyncio.timeout(20), watching(cluster, listing.version, namespace) as events:
+        async for change in events:
+            if change.manifest["metadata"].get("name") == "large":
+                break
+    assert change.manifest["data"]["text"] == text
+
+
+async def test_a_watch_from_before_the_history_is_gone(flavour: Any, namespace: str) -> None:
+    """Of Events, because a real server remembers other kinds' history in a cache of its own."""
+    if flavour.compact is None:
+        pytest.skip(f"{flavour.name}: its history cannot be cut from here")
+    kind = GroupKind("", "Event")
+    before = (await flavour.cluster.list(kind, namespace=namespace)).version
+    for number in range(3):
+        await flavour.cluster.create(event(namespace, f"e{number}"))
+    done = flavour.compact()
+    if inspect.isawaitable(done):
+        await done
+    with pytest.raises(Gone) as caught:
+        async with asyncio.timeout(20):
+            async for _ in flavour.cluster.watch(kind, since=before, namespace=namespace):
+                pass
+    assert caught.value.code == 410

@@ -1,0 +1,93 @@
+"""All forms of discovery tell the same catalogue."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from argosy.cluster.discovery import Discovery, fetch_served
+from argosy.model.errors import ClusterError, TransientError
+from argosy.model.names import GroupKind
+
+pytestmark = pytest.mark.anyio
+
+PODS = {"resource": "pods", "responseKind": {"group": "", "version": "v1", "kind": "Pod"}, "scope": "Namespaced",
+        "verbs": ["get", "list"], "shortNames": ["po"], "categories": ["all"],
+        "subresources": [
+            {"subresource": "eviction", "responseKind": {"group": "policy", "version": "v1", "kind": "Eviction"}},
+            {"subresource": "status", "responseKind": {"group": "", "version": "", "kind": "Pod"}}]}
+SCALERS = {"resource": "horizontalpodautoscalers", "scope": "Namespaced", "verbs": ["get"],
+           "responseKind": {"group": "", "version": "", "kind": "HorizontalPodAutoscaler"}}
+AGGREGATED = {
+    "/api": {"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [PODS]}]}]},
+    "/apis": {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "autoscaling"}, "versions": [
+        {"version": "v2", "resources": [SCALERS]}, {"version": "v1", "resources": [SCALERS]}]}]},
+}
+HPA = {"name": "horizontalpodautoscalers", "kind": "HorizontalPodAutoscaler", "namespaced": True, "verbs": ["get"]}
+LEGACY = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+        {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["get", "list"], "shortNames": ["po"],
+         "categories": ["all"]},
+        {"name": "pods/eviction", "kind": "Eviction", "group": "policy", "version": "v1", "namespaced": True},
+        {"name": "pods/status", "kind": "Pod", "namespaced": True}]},
+    "/apis": {"kind": "APIGroupList", "groups": [
+        {"name": "autoscaling", "versions": [{"groupVersion": "autoscaling/v1"}, {"groupVersion": "autoscaling/v2"}],
+         "preferredVersion": {"groupVersion": "autoscaling/v2"}},
+        {"name": "metrics.k8s.io", "versions": [{"groupVersion": "metrics.k8s.io/v1beta1"}]}]},
+    "/apis/autoscaling/v1": {"groupVersion": "autoscaling/v1", "resources": [HPA]},
+    "/apis/autoscaling/v2": {"groupVersion": "autoscaling/v2", "resources": [HPA]},
+}
+
+
+class Documents:
+    def __init__(self, documents: dict[str, Any]) -> None:
+        self.documents, self.asked = documents, 0
+
+    async def fetch(self, path: str, accept: str) -> Any:
+        self.asked += 1
+        await asyncio.sleep(0)
+        if path not in self.documents:
+            raise TransientError(f"{path}: the extension server is down")
+        return self.documents[path]
+
+
+@pytest.mark.parametrize("documents", [AGGREGATED, LEGACY], ids=["aggregated", "legacy"])
+async def test_each_form_tells_versions_in_order_of_preference_and_subresources(documents: dict[str, Any]) -> None:
+    catalog, subresources = await fetch_served(Documents(documents).fetch)
+    assert set(catalog) == {GroupKind("", "Pod"), GroupKind("autoscaling", "HorizontalPodAutoscaler")}
+    pods = catalog[GroupKind("", "Pod")]
+    assert pods == ("v1", "pods", True, ("v1",), ("get", "list"), ("eviction", "status"), ("po",), ("all",))
+    scalers = catalog[GroupKind("autoscaling", "HorizontalPodAutoscaler")]
+    assert (scalers.version, scalers.versions) == ("v2", ("v2", "v1"))
+    assert subresources[GroupKind("", "Pod"), GroupKind("policy", "Eviction")] == "eviction"
+
+
+async def test_a_server_without_groups_still_has_its_core_kinds() -> None:
+    async def fetch(path: str, accept: str) -> Any:
+        if path == "/apis":
+            raise ClusterError("404 page not found", code=404)
+        return AGGREGATED[path]
+
+    assert set((await fetch_served(fetch)).catalog) == {GroupKind("", "Pod")}
+
+
+async def test_a_known_kind_asks_nothing_and_an_unknown_one_asks_again() -> None:
+    documents = Documents({**AGGREGATED, "/apis": {"kind": "APIGroupDiscoveryList", "items": []}})
+    discovery = Discovery(documents.fetch)
+    for _ in range(3):
+        assert (await discovery.find(GroupKind("", "Pod")))[1] is not None
+    assert documents.asked == 2
+    documents.documents = AGGREGATED
+    assert (await discovery.find(GroupKind("autoscaling", "HorizontalPodAutoscaler"), "v1"))[1] is not None
+    assert documents.asked == 4
+
+
+async def test_many_who_ask_at_once_share_one_answer() -> None:
+    documents = Documents(AGGREGATED)
+    discovery = Discovery(documents.fetch)
+    await discovery.refresh()
+    await asyncio.gather(*(discovery.find(GroupKind("none", "None")) for _ in range(20)))
+    assert documents.asked <= 6  # the first to come, and one more for those who came while it asked

@@ -1,0 +1,120 @@
+"""Exec plugins: real little programs, run without a shell."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from argosy.cluster.auth import Credentials
+from argosy.cluster.connection import Connection, ExecPlugin
+from argosy.cluster.exec_plugin import run_plugin
+from argosy.model.errors import TransientError, UserError
+
+V1 = "client.authentication.k8s.io/v1"
+pytestmark = pytest.mark.anyio
+
+SCRIPT = """#!{python}
+import json, os, pathlib, sys
+log = pathlib.Path(sys.argv[1])
+runs = int(log.read_text()) + 1 if log.exists() else 1
+log.write_text(str(runs))
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+status = json.loads(os.environ.get("STATUS", "{{}}"))
+status.setdefault("token", f"token-{{runs}}-{{os.environ.get('EXTRA', '')}}")
+pathlib.Path(sys.argv[1] + ".info").write_text(json.dumps(info))
+print(json.dumps({{"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status": status}}))
+"""
+
+
+def program(folder: Path, text: str) -> str:
+    path = folder / "plugin"
+    path.write_text(text.format(python=sys.executable))
+    path.chmod(0o755)
+    return str(path)
+
+
+def connection(plugin: ExecPlugin) -> Connection:
+    return Connection(server="https://a.example", name="test", ca_data=b"", exec_plugin=plugin)
+
+
+def plugin(folder: Path, **env: str) -> ExecPlugin:
+    return ExecPlugin(program(folder, SCRIPT), V1, (str(folder / "runs"),), env, provide_cluster_info=True,
+                      interactive_mode="Never", cluster_config={"audience": "x"})
+
+
+async def test_a_plugin_gets_arguments_environment_and_the_cluster(tmp_path: Path) -> None:
+    one = plugin(tmp_path, EXTRA="e; $(rm -rf x)")
+    credential = await run_plugin(one, connection(one))
+    assert credential.token == "token-1-e; $(rm -rf x)"
+    assert json.loads((tmp_path / "runs.info").read_text()) == {
+        "apiVersion": V1, "kind": "ExecCredential",
+        "spec": {"interactive": False, "cluster": {"server": "https://a.example", "config": {"audience": "x"}}},
+    }
+
+
+async def test_a_credential_is_kept_until_it_expires(tmp_path: Path) -> None:
+    status = json.dumps({"expirationTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 600))})
+    credentials = Credentials(connection(plugin(tmp_path, STATUS=status)))
+    assert [(await credentials.current()).authorization for _ in range(3)] == ["Bearer token-1-"] * 3
+    past = json.dumps({"expirationTimestamp": "2020-01-01T00:00:00Z"})
+    credentials = Credentials(connection(plugin(tmp_path, STATUS=past)))
+    assert [(await credentials.current()).authorization for _ in range(2)] == ["Bearer token-2-", "Bearer token-3-"]
+
+
+async def test_a_refused_credential_is_fetched_anew_once_for_all_who_had_it(tmp_path: Path) -> None:
+    credentials = Credentials(connection(plugin(tmp_path)))
+    first = await credentials.current()
+    assert await credentials.refused(first)
+    assert await credentials.refused(first)
+    assert (await credentials.current()).authorization == "Bearer token-2-"
+
+
+async def test_a_missing_program_says_how_to_get_it() -> None:
+    missing = ExecPlugin("no-such-plugin-anywhere", V1, install_hint="brew install it")
+    with pytest.raises(UserError) as caught:
+        await run_plugin(missing, connection(missing))
+    assert str(caught.value) == (
+        "exec plugin no-such-plugin-anywhere: the program is not installed, or not in PATH\nbrew install it"
+    )
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("import sys; print('SECRET'); print('please log in', file=sys.stderr); sys.exit(4)",
+     "failed with exit code 4: please log in"),
+    ("print('SECRET')", "did not print an ExecCredential in JSON"),
+    ("print('[1]')", "did not print an ExecCredential in JSON"),
+    ("print('{{\"kind\": \"ExecCredential\", \"apiVersion\": \"v9\"}}')", "asked for ExecCredential of"),
+    (f"print('{{{{\"kind\": \"ExecCredential\", \"apiVersion\": \"{V1}\", \"status\": {{{{}}}}}}}}')",
+     "neither a token"),
+])
+async def test_a_plugin_that_fails_is_named_and_its_output_is_not_shown(tmp_path: Path, text: str, says: str) -> None:
+    broken = ExecPlugin(program(tmp_path, "#!{python}\n" + text), V1, interactive_mode="Never")
+    with pytest.raises(UserError, match="exec plugin") as caught:
+        await run_plugin(broken, connection(broken))
+    assert says in str(caught.value) and "SECRET" not in str(caught.value)
+
+
+async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("argosy.cluster.exec_plugin.SECONDS_TO_ANSWER", 0.2)
+    hanging = ExecPlugin(program(tmp_path, "#!{python}\nimport time; time.sleep(60)"), V1, interactive_mode="Never")
+    with pytest.raises(TransientError, match="no answer"):
+        await run_plugin(hanging, connection(hanging))
+
+
+async def test_a_token_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "token"
+    path.write_text("one\n")
+    credentials = Credentials(Connection(server="https://a.example", token_file=str(path)))
+    first = await credentials.current()
+    path.write_text("two\n")
+    assert (await credentials.current()).authorization == first.authorization == "Bearer one"
+    assert await credentials.refused(first)
+    assert (await credentials.current()).authorization == "Bearer two"
+    path.write_text("three\n")
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    assert (await credentials.current()).authorization == "Bearer three"
