@@ -5,9 +5,10 @@ answered if r >= compacted and raise Gone if r < compacted; nothing else raises 
 behind both memory and the history on disk.
 """
 
+from argosy.apiserver.store.commit import Commit, end_process
 from argosy.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, EventType, path_of
 from argosy.apiserver.store.retention import Retention
-from argosy.apiserver.store.store import Commit, Store, end_process
+from argosy.apiserver.store.store import Store
 from argosy.apiserver.store.watch import Watch
 
 __all__ = [

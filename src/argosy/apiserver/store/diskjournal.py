@@ -107,10 +107,10 @@ class DiskJournal:
     def _one_chore(self) -> None:
         """A bounded piece of housekeeping between two batches. What finds the file locked is tried again."""
         try:
-            if self._target > self._compacted:
-                self._compact_step()
-            elif self._wal_pages >= CHECKPOINT_PAGES:
+            if self._wal_pages >= CHECKPOINT_PAGES:
                 self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+            elif self._target > self._compacted:
+                self._compact_step()
             elif self._vacuum:
                 self._vacuum_step()
         except apsw.BusyError:

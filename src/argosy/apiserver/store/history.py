@@ -25,7 +25,8 @@ SELECT coalesce(max(rev), 0), coalesce(sum(length(body) + :cost) FILTER (WHERE r
 """
 LIVE = """
 SELECT bucket, namespace, name, rev, sealed, body FROM history
-WHERE rev <= :revision AND deleted = 0 AND rev NOT IN (SELECT prev FROM history WHERE rev <= :revision)
+WHERE rev <= :revision AND deleted = 0 AND rev NOT IN
+  (SELECT prev FROM history WHERE rev <= :revision AND prev > 0)
 """
 EVENTS = """
 SELECT h.rev, h.namespace, h.name, h.deleted, h.sealed, h.body, h.prev, p.sealed, p.body

@@ -7,14 +7,12 @@ Never: shows what is not durable (except to `latest`), gives a revision out twic
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from argosy.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, path_of
+from argosy.apiserver.store.commit import Commit, Staged, end_process
+from argosy.apiserver.store.entry import ADDED, DELETED, MODIFIED, Entry, Event, EventType, path_of
 from argosy.apiserver.store.journal import Fatal, Journal, MemoryJournal, gone
 from argosy.apiserver.store.retention import Marks, Retention
 from argosy.apiserver.store.shelf import Shelf
@@ -24,37 +22,8 @@ from argosy.apiserver.store.window import Window
 from argosy.model.errors import TransientError
 
 LARGEST_BATCH = 512
-FATAL_EXIT = 70
 EMPTY = Shelf()
 DEFAULT = Retention()
-
-
-def end_process(message: str) -> None:
-    """At once and without cleaning up: clean-up could write, or acknowledge, more."""
-    sys.stderr.write(f"argosy: {message}\n")
-    sys.stderr.flush()
-    os._exit(FATAL_EXIT)
-
-
-class Commit:
-    """A staged write. `entry` is known at once; awaiting it means: durable, and every watcher has the event."""
-
-    __slots__ = ("_done", "entry")
-
-    def __init__(self, entry: Entry, done: asyncio.Future[None]) -> None:
-        self.entry = entry
-        self._done = done
-
-    def __await__(self) -> Generator[Any, None, Entry]:
-        yield from self._done
-        return self.entry
-
-
-class _Staged(NamedTuple):
-    event: Event
-    path: str
-    entry: Entry
-    done: asyncio.Future[None]
 
 
 class Store:
@@ -71,9 +40,9 @@ class Store:
         self._shelves = {bucket: Shelf(entries) for bucket, entries in buckets.items()}
         self._window = Window(revision)
         self._next_revision = revision + 1
-        self._staged: dict[tuple[str, str], _Staged] = {}
-        self._pending: list[_Staged] = []
-        self._writing: list[_Staged] = []
+        self._staged: dict[tuple[str, str], Staged] = {}
+        self._pending: list[Staged] = []
+        self._writing: list[Staged] = []
         self._flush_is_due = False
         self._failure = ""
         self._closing = False
@@ -171,22 +140,26 @@ class Store:
             await asyncio.shield(last[-1].done)
 
     def _stage(
-        self, kind: Any, bucket: str, namespace: str, name: str, body: Callable[[int], bytes], before: Entry | None
-    ) -> Commit:
-        if self._failure or self._closing:
-            raise TransientError(self._failure or "the store is closing")
+        self, kind: EventType, bucket: str, namespace: str, name: str, body: Callable[[int], bytes],
+        before: Entry | None,
+    ) -> Commit:  # fmt: skip
+        self._refuse_if_ended()
         revision = self._next_revision
         entry = Entry(namespace, name, revision, body(revision))
         self._next_revision = revision + 1  # only now: a body that cannot be made takes no revision
         previous, previous_revision = (before.body, before.revision) if before else (None, 0)
         event = Event(revision, kind, bucket, namespace, name, entry.body, previous, previous_revision)
-        staged = _Staged(event, path_of(namespace, name), entry, self._loop.create_future())
+        staged = Staged(event, path_of(namespace, name), entry, self._loop.create_future())
         self._staged[bucket, staged.path] = staged
         self._pending.append(staged)
         if not self._writing and not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)
         return Commit(entry, staged.done)
+
+    def _refuse_if_ended(self) -> None:
+        if self._failure or self._closing:
+            raise TransientError(self._failure or "the store is closing")
 
     def _flush(self) -> None:
         """Group commit: what was staged while the last batch was written is the next batch."""
@@ -214,7 +187,7 @@ class Store:
                 staged.done.set_result(None)
         self._keep_bounds(written + 100 * len(batch))
 
-    def _show(self, staged: _Staged) -> None:
+    def _show(self, staged: Staged) -> None:
         event, path = staged.event, staged.path
         shelf = self._shelves.get(event.bucket)
         if shelf is None:
@@ -256,6 +229,7 @@ class Store:
 
     async def compact(self, revision: int) -> None:
         """Forget everything that is not part of the state at `revision` or later. Returns when it is done."""
+        self._refuse_if_ended()
         if revision > self.revision:
             raise ValueError(f"revision {revision} is not committed yet, the newest is {self.revision}")
         if revision <= self.compacted:
@@ -313,6 +287,11 @@ class Store:
                 done.set_exception(TransientError(message))
                 done.exception()  # who awaits it hears of it; who does not needs no report of its own
 
+    def end_watches(self) -> None:
+        """Every watcher is told that nothing more will come."""
+        for watch in tuple(self._watches):
+            watch.close()
+
     async def close(self) -> None:
         """Make durable what is staged, end the watches, release the file."""
         if self._closing:
@@ -324,8 +303,7 @@ class Store:
                 await self.settled()
             except TransientError:
                 break
-        for watch in tuple(self._watches):
-            watch.close()
+        self.end_watches()
         await self._journal.close()
         for _, done in self._compactions:
             if not done.done():
