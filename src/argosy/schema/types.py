@@ -82,6 +82,8 @@ class Type:
         self.wrapped = False
         """A list that protobuf puts into a message of its own."""
         self.element: Type | None = None
+        self.facts: Mapping[str, str] = {}
+        """What the field declares, in the table's words: list, keys, map, key, patch."""
 
     def __repr__(self) -> str:
         return f"Type({self.go_name})"
@@ -196,6 +198,7 @@ def _field(line: str, package: str) -> Field:
 
 
 def _with_facts(made: Type, facts: Mapping[str, str]) -> Type:
+    made.facts = facts
     match facts.get("list"):
         case "set":
             made.list_type = "set"
