@@ -1,0 +1,138 @@
+"""Everything this server serves, built in and custom, found by URL or by kind.
+
+Custom kinds come and go with their CustomResourceDefinitions; `version` grows with every change, so that what is made
+from the catalog (discovery, OpenAPI) can be remembered until then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from argosy.apiserver.served import BuiltIn, Custom, Served, bucket_of
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
+from argosy.schema.builtin import BUILT_IN
+from argosy.schema.custom import CustomKind, custom_kinds
+from argosy.schema.kinds import Resource
+
+VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+DEFINITIONS = bucket_of("apiextensions.k8s.io", "customresourcedefinitions")
+
+
+@lru_cache(maxsize=1)
+def built_in() -> Mapping[tuple[str, str, str], Served]:
+    """By group, version and plural. One table for all servers of a process."""
+    return MappingProxyType({(r.group, r.version, r.plural): BuiltIn.of(r) for r in BUILT_IN})
+
+
+class Catalog:
+    def __init__(self) -> None:
+        self.version = 1
+        self._custom: dict[str, tuple[Custom, ...]] = {}  # by the definition's name
+        self._terminating: set[str] = set()
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._by_path: dict[tuple[str, str, str], Served] = dict(built_in())
+        for custom in self.custom():
+            resource = custom.resource
+            self._by_path[resource.group, resource.version, resource.plural] = custom
+        self._preferred: dict[GroupKind, Served] = {}
+        self._versions: dict[GroupKind, list[str]] = {}
+        self._group_versions: dict[str, list[str]] = {}
+        for served in self._by_path.values():
+            resource = served.resource
+            self._preferred.setdefault(resource.group_kind, served)
+            self._versions.setdefault(resource.group_kind, []).append(resource.version)
+            versions = self._group_versions.setdefault(resource.group, [])
+            if resource.version not in versions:
+                versions.append(resource.version)
+        self.version += 1
+
+    def custom(self) -> Iterator[Custom]:
+        for each in self._custom.values():
+            yield from each
+
+    def __iter__(self) -> Iterator[Served]:
+        return iter(self._by_path.values())
+
+    def at(self, group: str, version: str, plural: str) -> Served | None:
+        return self._by_path.get((group, version, plural))
+
+    def of_kind(self, kind: GroupKind, version: str = "") -> Served | None:
+        """The kind in that version, or in the preferred one."""
+        served = self._preferred.get(kind)
+        if served is None or not version or served.resource.version == version:
+            return served
+        return self._by_path.get((kind.group, version, served.resource.plural))
+
+    def versions_of(self, kind: GroupKind) -> list[str]:
+        return self._versions.get(kind, [])
+
+    def groups(self) -> Mapping[str, list[str]]:
+        """Every group with its versions, in order of preference."""
+        return self._group_versions
+
+    def has_group_version(self, group: str, version: str) -> bool:
+        return version in self._group_versions.get(group, ())
+
+    def resources(self, group: str, version: str) -> list[Resource]:
+        return [s.resource for s in self if (s.resource.group, s.resource.version) == (group, version)]
+
+    def stored(self) -> Iterable[Served]:
+        """One served kind for every bucket that can hold objects."""
+        seen: set[str] = set()
+        for served in self:
+            if served.bucket not in seen and "list" in served.resource.verbs:
+                seen.add(served.bucket)
+                yield served
+
+    def is_terminating(self, served: Served) -> bool:
+        return f"{served.resource.plural}.{served.resource.group}" in self._terminating
+
+    def define(self, crd: Manifest) -> None:
+        """Serves what a definition asks for, or serves it anew after a change."""
+        metadata = crd["metadata"]
+        name, revision = metadata["name"], int(metadata["resourceVersion"])
+        if "deletionTimestamp" in metadata:
+            self._terminating.add(name)
+        before = {served.resource.version: served for served in self._custom.get(name, ())}
+        self._custom[name] = tuple(_served(crd, kind, revision, before) for kind in _by_preference(crd))
+        self._rebuild()
+
+    def forget(self, name: str) -> None:
+        self._terminating.discard(name)
+        if self._custom.pop(name, None) is not None:
+            self._rebuild()
+
+
+def _by_preference(crd: Manifest) -> list[CustomKind]:
+    """k8s: stable versions first, then beta, then alpha; within each the newest; then the rest by name."""
+    kinds = [kind for kind in custom_kinds(crd) if kind.served]
+    return sorted(kinds, key=lambda kind: _rank(kind.resource.version))
+
+
+def _rank(version: str) -> tuple[int, int, int, str]:
+    match = VERSION.fullmatch(version)
+    if match is None:
+        return (3, 0, 0, version)
+    major, stage, minor = match.groups()
+    return ({None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), version)
+
+
+def _served(crd: Manifest, kind: CustomKind, revision: int, before: Mapping[str, Custom]) -> Custom:
+    """Keeps the revision of an unchanged schema, so that its objects are not read through it again."""
+    resource = kind.resource
+    old = before.get(resource.version)
+    schema = _schema(crd, resource.version)
+    if old is not None and old.schema == schema:
+        revision = old.schema_revision
+    return Custom(resource, kind, bucket_of(resource.group, resource.plural), revision, schema)
+
+
+def _schema(crd: Manifest, version: str) -> Manifest:
+    found = next(each for each in crd["spec"]["versions"] if each["name"] == version)
+    return (found.get("schema") or {}).get("openAPIV3Schema") or {}

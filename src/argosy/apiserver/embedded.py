@@ -1,0 +1,196 @@
+"""EmbeddedCluster: the embedded plane as a `Cluster`, in process, with no HTTP between."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from argosy.apiserver import refusals
+from argosy.apiserver.deletion import DeleteOptions
+from argosy.apiserver.listing import Matcher, Query, parse_version
+from argosy.apiserver.plane import Folder, Plane
+from argosy.apiserver.registry import ADMIN, Call
+from argosy.apiserver.served import Served
+from argosy.apiserver.store import Entry, Event
+from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.model.errors import ClusterError, Gone
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey, split_api_version
+
+PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+MANAGER = "argosy"
+
+
+class EmbeddedCluster:
+    """Raises ClusterError and TransientError, and nothing else."""
+
+    def __init__(self, plane: Plane, user: User = ADMIN) -> None:
+        self.plane = plane
+        self._user = user
+        self._registry = plane.registry
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, folder: Folder | None = None, *, rbac: bool = False) -> AsyncIterator[EmbeddedCluster]:
+        """A cluster of one's own; without a folder it lives in memory and is gone afterwards."""
+        async with Plane.open(folder, rbac=rbac) as plane:
+            yield cls(plane)
+
+    def acting_as(self, user: User) -> EmbeddedCluster:
+        return EmbeddedCluster(self.plane, user)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def kinds(self) -> Catalog:
+        catalog = self._registry.catalog
+        found: dict[GroupKind, KindInfo] = {}
+        for served in catalog:
+            resource = served.resource
+            if resource.group_kind not in found:
+                found[resource.group_kind] = KindInfo(
+                    resource.version,
+                    resource.plural,
+                    resource.namespaced,
+                    tuple(catalog.versions_of(resource.group_kind)),
+                    resource.verbs,
+                    tuple(each.name for each in resource.subresources),
+                    resource.short_names,
+                    resource.categories,
+                )
+        return found
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        served = self._served(key.group_kind)
+        try:
+            entry = self._registry.get(served, key.namespace, key.name, self._user)
+        except ClusterError as error:
+            if error.code == 404:
+                return None
+            raise
+        return served.read(entry)
+
+    async def list(
+        self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Listing:
+        served = self._served(kind)
+        self._registry.authorize(self._user, "list", served, namespace)
+        page = await self.plane.lister.page(served, namespace, Query(labels=labels, fields=fields))
+        items = [_shown(served, entry, metadata_only) for entry in page.entries]
+        return Listing(items, str(page.revision))
+
+    async def watch(
+        self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
+    ) -> AsyncIterator[WatchEvent]:
+        served = self._served(kind)
+        self._registry.authorize(self._user, "watch", served, namespace)
+        matcher = Matcher(served, Query(labels=labels))
+        try:
+            changes = self.plane.store.watch(served.bucket, since=parse_version(since))
+        except Gone as error:
+            message = f"too old resource version: {since} ({self.plane.store.revision})"
+            raise refusals.expired(message) from error
+        try:
+            while batch := await changes.next_batch():
+                for event in batch:
+                    if not namespace or event.namespace == namespace:
+                        for seen in _seen(served, event, matcher, metadata_only):
+                            yield seen
+        finally:
+            changes.close()
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    async def create(
+        self, manifest: Manifest, *, subresource_of: ResourceKey | None = None, dry_run: bool = False
+    ) -> Manifest:
+        call = Call(self._user, MANAGER, dry_run)
+        actions = self.plane.actions
+        if subresource_of is not None:
+            parent = self._served(subresource_of.group_kind)
+            part = _part_for(parent, manifest)
+            return await actions.act(parent, subresource_of.namespace, subresource_of.name, part, manifest, call)
+        served = self._of(manifest)
+        namespace = (manifest.get("metadata") or {}).get("namespace") or ""
+        if actions.answers(served):
+            return await actions.review(served, namespace, manifest, call)
+        return (await self._registry.create(served, namespace, manifest, call)).manifest
+
+    async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
+        served, key = self._of(manifest), key_of(manifest)
+        call = Call(self._user, manager, dry_run, force=force)
+        return (await self._registry.apply(served, key.namespace, key.name, manifest, call)).manifest
+
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        served, key = self._of(manifest), key_of(manifest)
+        call = Call(self._user, MANAGER, dry_run)
+        return (await self._registry.update(served, key.namespace, key.name, manifest, call)).manifest
+
+    async def patch(
+        self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
+    ) -> Manifest:
+        served = self._served(key.group_kind)
+        call = Call(self._user, MANAGER)
+        if subresource and served.resource.subresource(subresource) is None:
+            raise refusals.not_found(served.resource, key.name)
+        written = await self._registry.patch(
+            served, key.namespace, key.name, patch, kind_of_patch, call, subresource=subresource
+        )
+        return written.manifest
+
+    async def delete(
+        self,
+        key: ResourceKey,
+        *,
+        propagation: Propagation = Propagation.BACKGROUND,
+        uid: str | None = None,
+        version: str | None = None,
+        grace: int | None = None,
+    ) -> None:
+        served = self._served(key.group_kind)
+        options = DeleteOptions(propagation, grace, uid or "", version or "")
+        await self.plane.deletion.delete(served, key.namespace, key.name, options, Call(self._user, MANAGER))
+
+    async def logs(
+        self, key: ResourceKey, *, container: str = "", follow: bool = False, tail: int | None = None
+    ) -> AsyncIterator[str]:
+        served = self._served(key.group_kind)
+        lines = self.plane.actions.logs(
+            served, key.namespace, key.name, self._user, container=container, follow=follow, tail=tail
+        )
+        async for line in lines:
+            yield line
+
+    # -- finding kinds -------------------------------------------------------------------------------------------
+
+    def _served(self, kind: GroupKind, version: str = "") -> Served:
+        served = self._registry.catalog.of_kind(kind, version)
+        if served is None:
+            raise refusals.no_such_resource()
+        return served
+
+    def _of(self, manifest: Manifest) -> Served:
+        group, version = split_api_version(str(manifest.get("apiVersion") or ""))
+        return self._served(GroupKind(group, str(manifest.get("kind") or "")), version)
+
+
+def _part_for(parent: Served, manifest: Manifest) -> str:
+    """The subresource that takes this kind: an Eviction goes to pods/eviction."""
+    group, _ = split_api_version(manifest["apiVersion"])
+    for each in parent.resource.subresources:
+        if each.kind == manifest["kind"] and each.group in ("", group):
+            return each.name
+    raise refusals.method_not_allowed()
+
+
+def _shown(served: Served, entry: Entry, metadata_only: bool) -> Manifest:
+    manifest = served.read(entry)
+    return {**PARTIAL, "metadata": manifest["metadata"]} if metadata_only else manifest
+
+
+def _seen(served: Served, event: Event, matcher: Matcher, metadata_only: bool) -> list[WatchEvent]:
+    kind = matcher.transition(event)
+    if kind is None:
+        return []
+    entry = Entry(event.namespace, event.name, event.revision, event.body)
+    return [WatchEvent(kind.value, _shown(served, entry, metadata_only))]

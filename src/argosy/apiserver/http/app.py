@@ -1,0 +1,109 @@
+"""The Kubernetes API as one ASGI application: who asks, what for, and an answer or a Status."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from argosy.apiserver import refusals
+from argosy.apiserver.access import Attributes
+from argosy.apiserver.http.metrics import Metrics
+from argosy.apiserver.http.negotiate import form_for
+from argosy.apiserver.http.plumbing import OPEN_PATHS, Plumbing
+from argosy.apiserver.http.render import encode
+from argosy.apiserver.http.request import MOST_HEADERS, Receive, Request, Scope, Send
+from argosy.apiserver.http.resources import Resources
+from argosy.apiserver.http.routes import NoSuchPath, resolve
+from argosy.apiserver.identity import impersonated
+from argosy.cluster import User
+from argosy.model.errors import ArgosyError, ClusterError
+
+if TYPE_CHECKING:
+    from argosy.apiserver.plane import Plane
+
+log = logging.getLogger(__name__)
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+NOT_FOUND = b"404 page not found\n"
+
+
+class App:
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._registry = plane.registry
+        self._resources = Resources(plane.registry, plane.actions)
+        self._metrics = Metrics(plane.registry.store)
+        self._plumbing = Plumbing(plane, self._metrics)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive, send)
+        started = False
+
+        async def once(message: MutableMapping[str, Any]) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                self._metrics.answered(request.method, message["status"])
+            await send(message)
+
+        request.send_with(once)
+        try:
+            if len(scope["headers"]) > MOST_HEADERS:
+                raise ClusterError("too many header fields", code=431, reason="RequestHeaderFieldsTooLarge")
+            await self._serve(request, scope["headers"])
+        except ArgosyError as error:
+            if not started:
+                await self._refuse(request, error)
+        except NoSuchPath:
+            await request.respond(
+                404, NOT_FOUND, media="text/plain; charset=utf-8", headers=[(b"x-content-type-options", b"nosniff")]
+            )
+        except (ConnectionError, TimeoutError):
+            if not started:
+                await self._refuse(
+                    request, ClusterError("the request did not arrive in time", code=408, reason="Timeout")
+                )
+        except Exception:
+            log.exception("%s %s", request.method, request.path)
+            if not started:
+                await self._refuse(request, refusals.internal("an internal error; the server's log says more"))
+
+    async def _serve(self, request: Request, raw_headers: list[tuple[bytes, bytes]]) -> None:
+        path = request.path
+        if path in OPEN_PATHS and request.method == "GET":
+            await self._plumbing.serve(request)
+            return
+        user = self._user(request, raw_headers)
+        if request.method not in METHODS:
+            raise refusals.method_not_allowed()
+        if path.startswith(("/api/", "/apis/")) and path.count("/") >= 3 + path.startswith("/apis/"):
+            await self._resources.serve(request, resolve(self._registry.catalog, path), user)
+            return
+        self._registry.access.require(user, Attributes("get", path=path))
+        await self._plumbing.serve(request)
+
+    def _user(self, request: Request, raw_headers: list[tuple[bytes, bytes]]) -> User:
+        user = self._plane.identity.of_header(request.header(b"authorization"))
+        if user is None:
+            raise refusals.unauthorized()
+        return impersonated(self._registry.access, user, request.headers, raw_headers)
+
+    async def _refuse(self, request: Request, error: ArgosyError) -> None:
+        status = refusals.status_of(error)
+        retry = (status.get("details") or {}).get("retryAfterSeconds")
+        headers = [(b"retry-after", str(retry).encode())] if retry else []
+        code = int(status["code"])
+        if code == 406:  # nothing fits what the client asks for, so it gets what everybody reads
+            await request.respond(code, orjson.dumps(status, option=orjson.OPT_INDENT_2), headers=headers)
+            return
+        try:
+            form = form_for(request.header(b"accept"))
+        except ClusterError:
+            form = form_for("")
+        plain = form._replace(projection="", encoding="yaml" if form.encoding == "yaml" else "json")
+        media = "application/yaml" if plain.encoding == "yaml" else "application/json"
+        await request.respond(code, encode(status, plain), media=media, headers=headers)

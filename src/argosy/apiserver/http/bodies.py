@@ -1,0 +1,99 @@
+"""What a client sent: JSON, YAML or protobuf; a patch of one of four kinds; and the options in the URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from argosy.apiserver import refusals
+from argosy.apiserver.http.negotiate import PROTOBUF
+from argosy.apiserver.registry import Call, Validation
+from argosy.apiserver.served import Served
+from argosy.cluster import PatchKind, User
+from argosy.model.errors import ManifestError, UserError
+from argosy.model.manifest import load, load_json
+from argosy.schema import fault, proto
+
+ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+APPLY = "application/apply-patch+yaml"
+MOST_MANAGER = 128
+
+
+class Sent(NamedTuple):
+    value: Any
+    duplicates: tuple[str, ...] = ()
+
+
+def media_of(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
+def read_object(body: bytes, content_type: str, kind: str, *, strict: bool) -> Sent:
+    """The object in a request's body; `kind` is what it should be, for the message."""
+    media = media_of(content_type) or "application/json"
+    try:
+        match media:
+            case "application/json":
+                read = load_json(body, strict=strict)
+                return Sent(read.value, read.duplicates)
+            case "application/yaml":
+                return Sent(load(body, strict=strict))
+            case _ if media == PROTOBUF:
+                return Sent(proto.decode(body).value)
+    except UserError as error:
+        shown = body[:64].decode(errors="replace")
+        why = f"couldn't get version/kind; json parse error: {error.message}"
+        message = f"the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+        raise refusals.bad_request(message) from error
+    known = f"the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
+    raise refusals.unsupported_media(known)
+
+
+def read_patch(body: bytes, content_type: str, served: Served) -> tuple[PatchKind | None, Any]:
+    """None as the kind is server-side apply."""
+    media = media_of(content_type)
+    kinds: Mapping[str, PatchKind | None] = {APPLY: None, **{str(kind): kind for kind in PatchKind}}
+    if media not in kinds:
+        raise refusals.unsupported_media("415: Unsupported Media Type", details={})
+    kind = kinds[media]
+    if kind is PatchKind.STRATEGIC and served.resource.custom:
+        known = f"{PatchKind.JSON}, {PatchKind.MERGE}, {APPLY}"
+        message = f"the body of the request was in an unknown format - accepted media types include: {known}"
+        raise refusals.unsupported_media(message)
+    try:
+        if kind is None:
+            return None, load(body, strict=True)
+        return kind, load_json(body).value
+    except ManifestError as error:
+        prefix = "error decoding YAML: " if kind is None else "error decoding patch: "
+        raise refusals.bad_request(prefix + error.message) from error
+    except UserError as error:
+        raise refusals.bad_request(str(error)) from error
+
+
+def read_call(query: Mapping[str, str], user: User, agent: str, options: str) -> Call:
+    """The options of a write. `options` is the kind they form, for the message when they are wrong."""
+    faults = []
+    dry_run = query.get("dryRun", "")
+    if dry_run not in ("", "All"):
+        faults.append(fault.not_supported("dryRun", f'[]string{{"{dry_run}"}}', ["All"]))
+    validation = query.get("fieldValidation", "")
+    if validation not in ("", "Ignore", "Warn", "Strict"):
+        known = ["", "Ignore", "Strict", "Warn"]
+        faults.append(fault.not_supported("fieldValidation", f'"{validation}"', known))
+    manager = query.get("fieldManager", "")
+    if len(manager) > MOST_MANAGER:
+        faults.append(
+            fault.Fault(
+                "fieldManager", fault.FaultKind.TOO_LONG, f"Too long: may not be more than {MOST_MANAGER} bytes"
+            )
+        )
+    elif not manager.isprintable():
+        faults.append(
+            fault.invalid("fieldManager", fault.go_value(manager), "should only contain printable characters")
+        )
+    if faults:
+        raise refusals.invalid_options(options, *faults)
+    chosen: Validation = validation or "Warn"  # type: ignore[assignment]
+    named = manager or agent.partition("/")[0][:MOST_MANAGER] or "unknown"
+    return Call(user, named, bool(dry_run), chosen, query.get("force", "") in ("1", "true"))

@@ -1,0 +1,139 @@
+"""Entries as the bytes a client asked for: whole, as a Table, or as metadata alone; JSON, YAML or protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from argosy.apiserver import refusals
+from argosy.apiserver.http.negotiate import MEDIA_TYPES, Form
+from argosy.apiserver.listing import Page
+from argosy.apiserver.served import Served
+from argosy.apiserver.store import Entry
+from argosy.model.manifest import Manifest
+from argosy.schema import fault
+
+PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+INCLUDE = ("None", "Metadata", "Object")
+ONLY_PLAIN = "only the following media types are accepted: application/json, application/yaml"
+
+
+class Rendering:
+    """How one request wants its answer."""
+
+    def __init__(self, served: Served, form: Form, query: Mapping[str, str], now: datetime) -> None:
+        self.served, self.form, self._now = served, form, now
+        self.pretty = query.get("pretty", "") in ("1", "true")
+        self._include = query.get("includeObject") or "Metadata"
+        if self._include not in INCLUDE:
+            bad = fault.not_supported("includeObject", f'"{self._include}"', INCLUDE)
+            raise refusals.invalid_options("TableOptions", bad)
+        if form.encoding == "protobuf" and served.resource.custom:
+            raise refusals.not_acceptable(ONLY_PLAIN)
+
+    @property
+    def media(self) -> str:
+        return MEDIA_TYPES[self.form.encoding]
+
+    def entry(self, entry: Entry) -> bytes:
+        match self.form.projection:
+            case "":
+                if self.form.encoding == "json" and not self.pretty:
+                    return self.served.present(entry)
+                return self.encoded(self.served.read(entry))
+            case "Table":
+                return self.encoded(self.table([entry], {"resourceVersion": str(entry.revision)}))
+            case _:
+                return self.encoded(self._partial(self.served.read(entry)))
+
+    def page(self, page: Page) -> bytes:
+        metadata = self._list_metadata(page)
+        match self.form.projection:
+            case "Table":
+                return self.encoded(self.table(page.entries, metadata))
+            case "":
+                if self.form.encoding == "json" and not self.pretty:
+                    return self._joined(page.entries, metadata)
+                return self.encoded(orjson.loads(self._joined(page.entries, metadata)))
+            case _:
+                items = [self._partial(self.served.read(entry)) for entry in page.entries]
+                kind = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+                return self.encoded({**kind, "metadata": metadata, "items": items})
+
+    def _list_metadata(self, page: Page) -> dict[str, Any]:
+        metadata: dict[str, Any] = {"resourceVersion": str(page.revision)}
+        if page.token or self.served.resource.custom:
+            metadata["continue"] = page.token
+        if page.remaining is not None:
+            metadata["remainingItemCount"] = page.remaining
+        return metadata
+
+    def _joined(self, entries: Sequence[Entry], metadata: Mapping[str, Any]) -> bytes:
+        """A list is its items' own bytes, joined: nothing is decoded."""
+        resource, item = self.served.resource, self.served.item
+        kind = resource.list_kind or f"{resource.kind}List"
+        head = orjson.dumps({"kind": kind, "apiVersion": resource.api_version, "metadata": metadata})
+        return head[:-1] + b',"items":[' + b",".join([item(entry) for entry in entries]) + b"]}"
+
+    def table(self, entries: Sequence[Entry], metadata: Mapping[str, Any], *, columns: bool = True) -> Manifest:
+        rows = [self._row(self.served.read(entry)) for entry in entries]
+        head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self.form.table_version}", "metadata": metadata}
+        definitions = list(self.served.column_definitions()) if columns else []
+        return {**head, "columnDefinitions": definitions, "rows": rows}
+
+    def _row(self, manifest: Manifest) -> Manifest:
+        shown: Manifest | None = None
+        if self._include == "Object":
+            shown = manifest
+        elif self._include == "Metadata":
+            shown = self._partial(manifest)
+        return {"cells": self.served.cells(manifest, self._now), "object": shown}
+
+    def _partial(self, manifest: Manifest) -> Manifest:
+        return {**PARTIAL, "metadata": manifest["metadata"]}
+
+    def encoded(self, manifest: Manifest) -> bytes:
+        return encode(manifest, self.form, pretty=self.pretty)
+
+    def event(self, type_: str, entry: Entry, *, first: bool) -> bytes:
+        """One line of a watch."""
+        if self.form.projection == "" and self.form.encoding != "protobuf":
+            shown = self.served.present(entry)
+        elif self.form.projection == "Table":
+            # k8s: the columns are told once, in the first event
+            shown = orjson.dumps(self.table([entry], {"resourceVersion": str(entry.revision)}, columns=first))
+        else:
+            shown = orjson.dumps(self._partial(self.served.read(entry)))
+        return b'{"type":"' + type_.encode() + b'","object":' + shown + b"}\n"
+
+    def bookmark(self, revision: int, annotations: Mapping[str, str] | None, *, first: bool) -> bytes:
+        resource = self.served.resource
+        metadata: dict[str, Any] = {"resourceVersion": str(revision), "creationTimestamp": None}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        manifest: Manifest = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        if self.form.projection == "Table":
+            row: Manifest = {"cells": [], "object": {**PARTIAL, "metadata": metadata}}
+            version = {"resourceVersion": str(revision)}
+            manifest = {**self.table([], version, columns=first), "rows": [row]}
+        elif self.form.projection:
+            manifest = {**PARTIAL, "metadata": metadata}
+        return orjson.dumps({"type": "BOOKMARK", "object": manifest}) + b"\n"
+
+
+def encode(manifest: Any, form: Form, *, pretty: bool = False) -> bytes:
+    match form.encoding:
+        case "yaml":
+            from argosy.model.manifest import dump
+
+            return dump(manifest).encode()
+        case "protobuf":
+            from argosy.schema import proto
+
+            return proto.encode(manifest)
+    if pretty:
+        return orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n"
+    return orjson.dumps(manifest)

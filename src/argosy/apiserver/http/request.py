@@ -1,0 +1,113 @@
+"""One HTTP request, its body within limits; and the ways to answer it."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import uuid
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qsl
+
+from argosy.apiserver import refusals
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+MOST_BYTES = 3 << 20  # k8s: the limit of a request's body
+MOST_HEADERS = 200
+BODY_SECONDS = 60.0
+GZIP_FROM = 128 << 10
+
+NO_QUERY: MappingProxyType[str, str] = MappingProxyType({})
+
+
+@lru_cache(maxsize=256)
+def parsed_query(raw: bytes) -> MappingProxyType[str, str]:
+    """The first value of each name, as Go's decoder takes it."""
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True):
+        query.setdefault(name, value)
+    return MappingProxyType(query)
+
+
+class Request:
+    __slots__ = ("_receive", "_send", "headers", "method", "path", "query")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        raw: bytes = scope["query_string"]
+        self.query = parsed_query(raw) if raw else NO_QUERY
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+
+    def send_with(self, send: Send) -> None:
+        """From now on answers go through `send`."""
+        self._send = send
+
+    def header(self, name: bytes) -> str:
+        return self.headers.get(name, b"").decode("latin-1")
+
+    async def body(self) -> bytes:
+        """All of it, or a refusal: too large, or too slow in coming."""
+        declared = self.headers.get(b"content-length", b"0")
+        if declared.isdigit() and int(declared) > MOST_BYTES:
+            raise refusals.too_large_body(MOST_BYTES)
+        chunks: list[bytes] = []
+        size = 0
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await self._receive()
+                if message["type"] == "http.disconnect":
+                    raise ConnectionResetError("the client went away before its request was whole")
+                chunk = message.get("body", b"")
+                size += len(chunk)
+                if size > MOST_BYTES:
+                    raise refusals.too_large_body(MOST_BYTES)
+                if chunk:
+                    chunks.append(chunk)
+                if not message.get("more_body", False):
+                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def gone(self) -> None:
+        """Returns when the client has hung up."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def respond(
+        self,
+        code: int,
+        body: bytes,
+        *,
+        media: str = "application/json",
+        headers: Sequence[tuple[bytes, bytes]] = (),
+        warnings: Sequence[str] = (),
+    ) -> None:
+        extra = [*headers, *((b"warning", warning(text)) for text in warnings)]
+        if len(body) > GZIP_FROM and "gzip" in self.header(b"accept-encoding"):
+            body = await asyncio.to_thread(gzip.compress, body, 1)
+            extra += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+        await self.start(code, media, [*extra, (b"content-length", str(len(body)).encode())])
+        await self.write(body, more=False)
+
+    async def start(self, code: int, media: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        usual = [
+            (b"audit-id", str(uuid.uuid4()).encode()),
+            (b"cache-control", b"no-cache, private"),
+            (b"content-type", media.encode()),
+        ]
+        named = {name for name, _ in headers}
+        kept = [pair for pair in usual if pair[0] not in named]
+        await self._send({"type": "http.response.start", "status": code, "headers": [*kept, *headers]})
+
+    async def write(self, data: bytes, *, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+def warning(text: str) -> bytes:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'.encode()

@@ -1,0 +1,267 @@
+"""The verbs on resources, from HTTP to the registry and back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from argosy.apiserver import refusals, scale
+from argosy.apiserver.actions import Actions, unavailable
+from argosy.apiserver.deletion import Deletion, read_options
+from argosy.apiserver.http import watching
+from argosy.apiserver.http.bodies import read_call, read_object, read_patch
+from argosy.apiserver.http.negotiate import form_for
+from argosy.apiserver.http.render import Rendering
+from argosy.apiserver.http.request import Request
+from argosy.apiserver.http.routes import Target
+from argosy.apiserver.listing import Lister, Query, parse_version, read_query
+from argosy.apiserver.registry import Call, Registry, Written
+from argosy.cluster import PatchKind, User
+from argosy.model.manifest import Manifest
+from argosy.patch import json_patch, merge_patch
+from argosy.schema import fault
+
+OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
+VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+class Resources:
+    def __init__(self, registry: Registry, actions: Actions) -> None:
+        self._registry = registry
+        self._deletion = Deletion(registry)
+        self._lister = Lister(registry.store)
+        self._actions = actions
+
+    async def serve(self, request: Request, target: Target, user: User) -> None:
+        self._check_verb(request, target)
+        match request.method:
+            case "GET" if target.subresource not in ("", "status", "scale"):
+                await self._part(request, target, user)
+            case "GET" if target.name and not target.watch:
+                await self._get(request, target, user)
+            case "GET":
+                await self._collection(request, target, user)
+            case "POST" if target.subresource:
+                await self._act(request, target, user)
+            case "POST":
+                await self._create(request, target, user)
+            case "PUT":
+                await self._update(request, target, user)
+            case "PATCH":
+                await self._patch(request, target, user)
+            case "DELETE" if target.name:
+                await self._delete(request, target, user)
+            case _:
+                await self._delete_collection(request, target, user)
+
+    def _check_verb(self, request: Request, target: Target) -> None:
+        resource, verb = target.served.resource, VERBS.get(request.method, "")
+        if target.subresource:
+            part = resource.subresource(target.subresource)
+            if part is None:
+                if resource.custom:  # k8s: a custom kind without the subresource has no such object
+                    raise refusals.not_found(resource, target.name)
+                raise refusals.no_such_resource()
+            verbs: tuple[str, ...] = part.verbs
+        else:
+            verbs = resource.verbs
+            if not target.name and verb in ("get", "delete"):
+                verb = {"get": "list", "delete": "deletecollection"}[verb]
+            elif bool(target.name) == (verb == "create"):
+                raise refusals.method_not_allowed()
+        if verb not in verbs:
+            raise refusals.method_not_allowed()
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    async def _get(self, request: Request, target: Target, user: User) -> None:
+        rendering = self._rendering(request, target)
+        if version := request.query.get("resourceVersion"):
+            await self._lister.wait_for(parse_version(version))
+        served = target.served
+        entry = self._registry.get(served, target.namespace, target.name, user, subresource=target.subresource)
+        if target.subresource == "scale":
+            body = rendering.encoded(scale.read_scale(served, served.read(entry)))
+        else:
+            body = rendering.entry(entry)
+        await request.respond(200, body, media=rendering.media)
+
+    async def _collection(self, request: Request, target: Target, user: User) -> None:
+        query = read_query(request.query)
+        rendering = self._rendering(request, target)
+        if target.watch or query.watch:
+            named = f"metadata.name={target.name}" if target.name else ""
+            fields = ",".join(part for part in (query.fields, named) if part)
+            await self._watch(request, target, user, rendering, replace(query, watch=True, fields=fields))
+            return
+        self._registry.authorize(user, "list", target.served, target.namespace)
+        page = await self._lister.page(target.served, target.namespace, query)
+        await request.respond(200, rendering.page(page), media=rendering.media)
+
+    async def _watch(self, request: Request, target: Target, user: User, rendering: Rendering, query: Query) -> None:
+        name = target.name or _single_name(query.fields)
+        self._registry.authorize(user, "watch", target.served, target.namespace, name)
+        lines = await watching.stream(self._registry.store, rendering, target.namespace, query)
+        await request.start(200, rendering.media)
+        await request.write(b"")
+        sending = asyncio.ensure_future(_pump(request, lines))
+        leaving = asyncio.ensure_future(request.gone())
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            sending.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+                await sending
+        await request.write(b"", more=False)
+
+    async def _part(self, request: Request, target: Target, user: User) -> None:
+        """k8s: logs are a plain text stream, not an object."""
+        if target.subresource != "log":
+            raise unavailable(target.subresource)
+        query = request.query
+        tail = query.get("tailLines", "")
+        lines = self._actions.logs(
+            target.served,
+            target.namespace,
+            target.name,
+            user,
+            container=query.get("container", ""),
+            follow=query.get("follow", "") in ("1", "true"),
+            tail=int(tail) if tail.isdigit() else None,
+        )
+        await request.start(200, "text/plain")
+        async for line in lines:
+            await request.write(line.encode() + b"\n")
+        await request.write(b"", more=False)
+
+    def _rendering(self, request: Request, target: Target) -> Rendering:
+        form = form_for(request.header(b"accept"))
+        return Rendering(target.served, form, request.query, self._registry.clock())
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def _call(self, request: Request, user: User) -> Call:
+        return read_call(request.query, user, request.header(b"user-agent"), OPTIONS[request.method])
+
+    async def _sent(self, request: Request, kind: str, call: Call) -> tuple[Any, Call]:
+        strict = call.validation != "Ignore"
+        sent = read_object(await request.body(), request.header(b"content-type"), kind, strict=strict)
+        return sent.value, replace(call, duplicates=sent.duplicates)
+
+    async def _create(self, request: Request, target: Target, user: User) -> None:
+        call = self._call(request, user)
+        rendering = self._rendering(request, target)
+        value, call = await self._sent(request, target.served.resource.kind, call)
+        if target.served.resource.namespaced and not target.namespace:
+            raise refusals.bad_request("an empty namespace may not be set during creation")
+        if self._actions.answers(target.served):
+            answer = await self._actions.review(target.served, target.namespace, value, call)
+            await request.respond(201, rendering.encoded(answer), media=rendering.media)
+            return
+        written = await self._registry.create(target.served, target.namespace, value, call)
+        await self._answer(request, rendering, written)
+
+    async def _update(self, request: Request, target: Target, user: User) -> None:
+        call = self._call(request, user)
+        rendering = self._rendering(request, target)
+        value, call = await self._sent(request, target.served.resource.kind, call)
+        if target.subresource == "scale":
+            await self._scale(request, target, rendering, value, call)
+            return
+        if target.subresource == "finalize":
+            written = await self._actions.finalize(target.served, target.namespace, target.name, value, call)
+        else:
+            written = await self._registry.update(
+                target.served, target.namespace, target.name, value, call, subresource=target.subresource
+            )
+        await self._answer(request, rendering, written)
+
+    async def _patch(self, request: Request, target: Target, user: User) -> None:
+        call = self._call(request, user)
+        rendering = self._rendering(request, target)
+        served = target.served
+        kind, patch = read_patch(await request.body(), request.header(b"content-type"), served)
+        where = (served, target.namespace, target.name)
+        if kind is None and not request.query.get("fieldManager"):
+            detail = fault.required("fieldManager", "is required for apply patch")
+            raise refusals.invalid_options("PatchOptions", detail)
+        if kind is not None and "force" in request.query:
+            detail = fault.forbidden("force", "may not be specified for non-apply patch")
+            raise refusals.invalid_options("PatchOptions", detail)
+        if target.subresource == "scale":
+            entry = self._registry.get(*where, call.user, subresource="scale")
+            current = scale.read_scale(served, served.read(entry))
+            await self._scale(request, target, rendering, _patched_scale(current, kind, patch), call)
+        elif kind is None:
+            written = await self._registry.apply(*where, patch, call, subresource=target.subresource)
+            await self._answer(request, rendering, written)
+        else:
+            written = await self._registry.patch(*where, patch, kind, call, subresource=target.subresource)
+            await self._answer(request, rendering, written)
+
+    async def _scale(self, request: Request, target: Target, rendering: Rendering, value: Any, call: Call) -> None:
+        written = await self._actions.scale(target.served, target.namespace, target.name, value, call)
+        answer = scale.read_scale(target.served, written.manifest)
+        await request.respond(200, rendering.encoded(answer), media=rendering.media)
+
+    async def _act(self, request: Request, target: Target, user: User) -> None:
+        call = self._call(request, user)
+        rendering = self._rendering(request, target)
+        value, call = await self._sent(request, target.served.resource.kind, call)
+        served, where = target.served, (target.namespace, target.name, target.subresource)
+        answer = await self._actions.act(served, *where, value, call)
+        await request.respond(201, rendering.encoded(answer), media=rendering.media)
+
+    async def _answer(self, request: Request, rendering: Rendering, written: Written) -> None:
+        code = 201 if written.created else 200
+        await request.respond(code, rendering.entry(written.entry), media=rendering.media, warnings=written.warnings)
+
+    # -- deleting ------------------------------------------------------------------------------------------------
+
+    async def _delete(self, request: Request, target: Target, user: User) -> None:
+        rendering = self._rendering(request, target)
+        options = read_options(await self._delete_body(request), request.query)
+        call = Call(user, dry_run=options.dry_run)
+        answer = await self._deletion.delete(target.served, target.namespace, target.name, options, call)
+        if isinstance(answer, Written):
+            await request.respond(200, rendering.entry(answer.entry), media=rendering.media)
+        else:
+            await request.respond(200, orjson.dumps(answer))
+
+    async def _delete_collection(self, request: Request, target: Target, user: User) -> None:
+        rendering = self._rendering(request, target)
+        options = read_options(await self._delete_body(request), request.query)
+        self._registry.authorize(user, "deletecollection", target.served, target.namespace)
+        page = await self._lister.page(target.served, target.namespace, read_query(request.query))
+        call = Call(user, dry_run=options.dry_run)
+        deleted = await self._deletion.delete_all(target.served, page.entries, target.namespace, options, call)
+        shown = page._replace(entries=deleted, revision=self._registry.store.revision)
+        await request.respond(200, rendering.page(shown), media=rendering.media)
+
+    async def _delete_body(self, request: Request) -> Manifest:
+        body = await request.body()
+        if not body:
+            return {}
+        value = read_object(body, request.header(b"content-type"), "DeleteOptions", strict=False).value
+        return value if isinstance(value, dict) else {}
+
+
+async def _pump(request: Request, lines: Any) -> None:
+    async for line in lines:
+        await request.write(line)
+
+
+def _single_name(fields: str) -> str:
+    name, _, value = fields.partition("=")
+    return value.lstrip("=") if name == "metadata.name" and "," not in fields else ""
+
+
+def _patched_scale(current: Manifest, kind: PatchKind | None, patch: Any) -> Any:
+    if kind is PatchKind.JSON:
+        return json_patch.apply(current, patch)
+    return merge_patch.apply(current, patch)

@@ -1,0 +1,53 @@
+"""Paths of the Kubernetes API as targets: which kind, which object, which part of it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from argosy.apiserver import refusals
+from argosy.apiserver.catalog import Catalog
+from argosy.apiserver.served import Served
+
+NAMESPACE_PARTS = ("status", "finalize")
+# k8s: a segment that could be read as another path is no name
+SEGMENT = re.compile(r"[^/%\x00-\x1f]+")
+
+
+class Target(NamedTuple):
+    served: Served
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    watch: bool = False  # the old /watch/ form
+    rest: str = ""  # what follows a proxy
+
+
+class NoSuchPath(Exception):
+    """Nothing is served at this path at all: answered in plain text, as a real server does."""
+
+
+def resolve(catalog: Catalog, path: str) -> Target:
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) >= 3:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 4:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        raise NoSuchPath
+    if not catalog.has_group_version(group, version):
+        raise NoSuchPath
+    if not all(SEGMENT.fullmatch(part) and part not in (".", "..") for part in rest):
+        raise refusals.no_such_resource()
+    watch = rest[0] == "watch" and len(rest) > 1
+    rest = rest[1:] if watch else rest
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) >= 3 and rest[2] not in NAMESPACE_PARTS:
+        namespace, rest = rest[1], rest[2:]
+    served = catalog.at(group, version, rest[0])
+    if served is None or (namespace and not served.resource.namespaced):
+        raise refusals.no_such_resource()
+    name = rest[1] if len(rest) > 1 else ""
+    if name and served.resource.namespaced and not namespace:
+        raise refusals.no_such_resource()
+    return Target(served, namespace, name, rest[2] if len(rest) > 2 else "", watch, "/".join(rest[3:]))

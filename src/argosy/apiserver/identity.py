@@ -1,0 +1,99 @@
+"""Who is asking: the holder of the administrator's token, a user of the sandbox, or a service account.
+
+In: an Authorization header. Out: a User, or None. Never: decides what the user may do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import orjson
+
+from argosy.apiserver import refusals
+from argosy.apiserver.access import Access, Attributes
+from argosy.apiserver.metadata import Clock
+from argosy.apiserver.store import Event, Store
+from argosy.apiserver.tokens import Tokens
+from argosy.cluster import User
+
+USERS_NAMESPACE = "kube-system"
+USER_SECRET_TYPE = "sandbox.argosy.dev/user"  # noqa: S105 - a type's name
+AUTHENTICATED = "system:authenticated"
+
+
+def digest(token: str) -> str:
+    """Tokens are kept and looked up as digests, so that neither a file nor a timing tells one."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Identity:
+    def __init__(self, store: Store, tokens: Tokens, admin: User, admin_token: str, clock: Clock) -> None:
+        self._tokens = tokens
+        self._clock = clock
+        self._admin, self._admin_digest = admin, digest(admin_token)
+        self._users: dict[str, User] = {}
+        for entry in store.list("secrets", USERS_NAMESPACE):
+            self._learn(entry.name, entry.body)
+        store.subscribe(self._changed)
+
+    def _changed(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.bucket == "secrets" and event.namespace == USERS_NAMESPACE:
+                self._users = {key: user for key, user in self._users.items() if user.uid != f"secret:{event.name}"}
+                if event.type != "DELETED":
+                    self._learn(event.name, event.body)
+
+    def _learn(self, secret: str, body: bytes) -> None:
+        """A Secret of this type is a user: its name, its groups, and the digest of its token."""
+        if USER_SECRET_TYPE.encode() not in body:
+            return
+        manifest = orjson.loads(body)
+        if manifest.get("type") != USER_SECRET_TYPE:
+            return
+        annotations = manifest["metadata"].get("annotations") or {}
+        name, key = annotations.get("sandbox.argosy.dev/user"), annotations.get("sandbox.argosy.dev/token-digest")
+        if name and key:
+            groups = [group for group in annotations.get("sandbox.argosy.dev/groups", "").split(",") if group]
+            self._users[key] = User(name, (*groups, AUTHENTICATED), uid=f"secret:{secret}")
+
+    def of_token(self, token: str) -> User | None:
+        if not token:
+            return None
+        key = digest(token)
+        if hmac.compare_digest(key, self._admin_digest):
+            return self._admin
+        return self._users.get(key) or (self._tokens.user(token, self._clock()) if token.count(".") == 2 else None)
+
+    def of_header(self, authorization: str) -> User | None:
+        scheme, _, token = authorization.partition(" ")
+        return self.of_token(token.strip()) if scheme.lower() == "bearer" else None
+
+
+def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw: list[tuple[bytes, bytes]]) -> User:
+    """k8s: acting as somebody else is a permission of its own, asked for each part of the other identity."""
+    name = headers.get(b"impersonate-user", b"").decode()
+    if not name:
+        if any(header.startswith(b"impersonate-") for header in headers):
+            raise refusals.bad_request("requested impersonation without a user; send Impersonate-User too")
+        return user
+    ask = partial(Attributes, "impersonate")
+    if name.startswith("system:serviceaccount:") and name.count(":") == 3:
+        _, _, namespace, account = name.split(":")
+        access.require(user, ask(resource="serviceaccounts", namespace=namespace, name=account))
+        implied: tuple[str, ...] = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    else:
+        access.require(user, ask(resource="users", name=name))
+        implied = ()
+    groups = [value.decode() for header, value in raw if header == b"impersonate-group"]
+    for group in groups:
+        access.require(user, ask(resource="groups", name=group))
+    uid = headers.get(b"impersonate-uid", b"").decode()
+    if uid:
+        access.require(user, ask(group="authentication.k8s.io", resource="uids", name=uid))
+    chosen = tuple(groups) or implied
+    if name != "system:anonymous" and AUTHENTICATED not in chosen:
+        chosen = (*chosen, AUTHENTICATED)
+    return User(name, chosen, uid)

@@ -1,0 +1,253 @@
+"""Which objects a list or a watch is about: selectors, pages, and the revision that a page belongs to.
+
+In: a served kind and a client's query. Out: entries of one revision, with a token for the rest. Never: encodes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import orjson
+
+from argosy.apiserver import refusals
+from argosy.apiserver.served import Served
+from argosy.apiserver.store import ADDED, DELETED, MODIFIED, Entry, Event, EventType, Store
+from argosy.model.errors import Gone, ManifestError
+from argosy.model.manifest import Manifest
+from argosy.schema import fault, selectors
+
+WAIT_FOR_VERSION = 3.0  # k8s: how long a list waits for a revision that is not there yet
+CONTINUE_FORMAT = "meta.k8s.io/v1"
+CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a list or watch asks for, as the URL said it."""
+
+    labels: str = ""
+    fields: str = ""
+    limit: int = 0
+    token: str = ""
+    version: str = ""
+    match: str = ""
+    watch: bool = False
+    bookmarks: bool = False
+    initial_events: bool | None = None
+    timeout: int = 0
+
+
+class Page(NamedTuple):
+    entries: Sequence[Entry]
+    revision: int
+    token: str = ""
+    remaining: int | None = None
+
+
+def read_query(query: Mapping[str, str]) -> Query:
+    flag = query.get("sendInitialEvents")
+    return Query(
+        query.get("labelSelector", ""),
+        query.get("fieldSelector", ""),
+        _number(query.get("limit", "")),
+        query.get("continue", ""),
+        query.get("resourceVersion", ""),
+        query.get("resourceVersionMatch", ""),
+        query.get("watch", "") in ("1", "true"),
+        query.get("allowWatchBookmarks", "") in ("1", "true"),
+        None if flag is None else flag in ("1", "true"),
+        _number(query.get("timeoutSeconds", "")),
+    )
+
+
+def _number(text: str) -> int:
+    if not text:
+        return 0
+    try:
+        return int(text)
+    except ValueError:
+        raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+
+
+def check_options(query: Query) -> None:
+    """k8s: combinations that a server refuses before it looks at anything."""
+    if query.watch and query.initial_events is not None:
+        if query.match != "NotOlderThan":
+            detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+            raise refusals.invalid_options("ListOptions", fault.forbidden("resourceVersionMatch", detail))
+        return
+    if query.initial_events is not None:
+        detail = "sendInitialEvents is forbidden for list"
+        raise refusals.invalid_options("ListOptions", fault.forbidden("sendInitialEvents", detail))
+    if not query.match:
+        return
+    if query.watch:
+        detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    elif query.match not in ("Exact", "NotOlderThan"):
+        known = ["Exact", "NotOlderThan", ""]
+        bad = fault.not_supported("resourceVersionMatch", f'"{query.match}"', known)
+        raise refusals.invalid_options("ListOptions", bad)
+    elif query.token:
+        detail = "resourceVersionMatch is forbidden when continue is provided"
+    elif not query.version:
+        detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+    elif query.match == "Exact" and query.version == "0":
+        detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+    else:
+        return
+    raise refusals.invalid_options("ListOptions", fault.forbidden("resourceVersionMatch", detail))
+
+
+def parse_version(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise refusals.internal(f'resourceVersion: Invalid value: "{text}": {why}')
+    return int(text)
+
+
+class Matcher:
+    """The selectors of one request, ready to be asked about entries of one kind."""
+
+    def __init__(self, served: Served, query: Query) -> None:
+        self._served = served
+        try:
+            self._labels = selectors.labels(query.labels)
+            self._fields = selectors.fields(query.fields)
+            self._content = served.field_labels.predicate(self._fields)
+        except ManifestError as error:
+            raise refusals.bad_request(error.message) from error
+        named = [term for term in self._fields.terms if term.path in ("metadata.name", "metadata.namespace")]
+        self._named = named
+        self._deeper = [term for term in self._fields.terms if term not in named]
+        self.everything = self._labels.empty and not self._fields.terms
+
+    def matches(self, entry: Entry) -> bool:
+        if self.everything:
+            return True
+        for term in self._named:
+            actual = entry.name if term.path == "metadata.name" else entry.namespace
+            if (actual == term.value) == term.negated:
+                return False
+        if self._labels.empty and not self._deeper:
+            return True
+        return self._matches_content(self._served.read(entry))
+
+    def transition(self, event: Event) -> EventType | None:
+        """What an event is to somebody who sees only what matches: leaving the selection is a deletion."""
+        if self.everything:
+            return event.type
+        here = (event.namespace, event.name, event.revision)
+        before = event.previous is not None and self.matches(Entry(*here, event.previous))
+        after = event.type != DELETED and self.matches(Entry(*here, event.body))
+        if before and after:
+            return MODIFIED
+        return ADDED if after else DELETED if before else None
+
+    def _matches_content(self, manifest: Manifest) -> bool:
+        if not self._labels.empty and not self._labels.matches(manifest["metadata"].get("labels") or {}):
+            return False
+        return not self._deeper or self._content(manifest)
+
+
+class Lister:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def page(self, served: Served, namespace: str, query: Query) -> Page:
+        check_options(query)
+        matcher = Matcher(served, query)
+        start, revision, limit = "", self._store.revision, query.limit
+        entries: Sequence[Entry]
+        if query.token:
+            if query.version and query.version != "0":
+                raise refusals.bad_request("specifying resource version is not allowed when using continue")
+            revision, start = read_token(query.token)
+            entries = await self._continued(served, namespace, revision, start)
+            revision = revision if revision > 0 else self._store.revision
+        elif query.match == "Exact":
+            revision = parse_version(query.version)
+            await self.wait_for(revision)
+            entries = await self._at(served, namespace, revision)
+        else:
+            if query.version == "0":
+                limit = 0  # k8s: whatever the cache has, all of it
+            elif query.version:
+                await self.wait_for(parse_version(query.version))
+                revision = self._store.revision
+            entries = self._store.list(served.bucket, namespace)
+        return _cut(entries, matcher, revision, start, limit, namespace)
+
+    async def wait_for(self, revision: int) -> None:
+        """k8s: a revision from the future may be about to come; after three seconds it is not."""
+        deadline = asyncio.get_running_loop().time() + WAIT_FOR_VERSION
+        while revision > self._store.revision:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise refusals.too_large_version(revision, self._store.revision)
+            await asyncio.sleep(0.02)
+
+    async def _at(self, served: Served, namespace: str, revision: int) -> Sequence[Entry]:
+        if revision == self._store.revision:
+            return self._store.list(served.bucket, namespace)
+        try:
+            return await self._store.list_at(served.bucket, namespace, revision)
+        except Gone as error:
+            raise refusals.expired("The resourceVersion for the provided list is too old.") from error
+
+    async def _continued(self, served: Served, namespace: str, revision: int, start: str) -> Sequence[Entry]:
+        if revision < 0 or revision == self._store.revision:
+            return self._store.list(served.bucket, namespace)
+        try:
+            return await self._store.list_at(served.bucket, namespace, revision)
+        except Gone as error:
+            fresh = Gone(CONTINUE_EXPIRED, reason="Expired", details={"continue": write_token(-1, start)})
+            raise fresh from error
+
+
+def _cut(entries: Sequence[Entry], matcher: Matcher, revision: int, start: str, limit: int, namespace: str) -> Page:
+    """One page of the entries from `start` on."""
+    if start:
+        entries = [entry for entry in entries if _place(entry, namespace) >= start]
+    if not matcher.everything:
+        entries = [entry for entry in entries if matcher.matches(entry)]
+    if not limit or len(entries) <= limit:
+        return Page(entries, revision)
+    page = entries[:limit]
+    token = write_token(revision, _place(page[-1], namespace) + "\0")
+    # k8s: a server that filters does not know how many are left
+    remaining = len(entries) - limit if matcher.everything else None
+    return Page(page, revision, token, remaining)
+
+
+def _place(entry: Entry, namespace: str) -> str:
+    return entry.name if namespace or not entry.namespace else f"{entry.namespace}/{entry.name}"
+
+
+def write_token(revision: int, start: str) -> str:
+    text = orjson.dumps({"v": CONTINUE_FORMAT, "rv": revision, "start": start})
+    return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def read_token(token: str) -> tuple[int, str]:
+    try:
+        text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+    except (binascii.Error, ValueError):
+        raise refusals.bad_request("invalid continue token: continue key is not valid: illegal base64 data") from None
+    try:
+        read = orjson.loads(text)
+        if read.get("v") != CONTINUE_FORMAT or not read.get("start"):
+            raise ValueError
+        return int(read["rv"]), str(read["start"]).lstrip("/")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        first = text[:1].decode(errors="replace")
+        why = f"continue key is not valid: invalid character '{first}' looking for beginning of value"
+        raise refusals.bad_request(f"invalid continue token: {why}") from None

@@ -1,0 +1,130 @@
+"""What the server itself writes into metadata: names, uids, times, generations. Pure but for randomness."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from argosy.apiserver import refusals
+from argosy.apiserver.served import Served
+from argosy.model.manifest import Manifest
+from argosy.schema import fault
+
+Clock = Callable[[], datetime]
+
+SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # k8s: no vowels, so that no word comes out
+LONGEST_PREFIX = 58
+# k8s: what only the server may set; the order is the one in which a real server prints it
+ORDER = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+]
+KEPT_FROM_OLD = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName")
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def generated_name(prefix: str) -> str:
+    return prefix[:LONGEST_PREFIX] + "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
+
+
+def ordered(metadata: Manifest) -> Manifest:
+    """Without the empty fields, in the usual order; `resourceVersion` is always there, to be filled in."""
+    known = {name: metadata[name] for name in ORDER if metadata.get(name) or name == "resourceVersion"}
+    if metadata.get("deletionGracePeriodSeconds") == 0:  # k8s: zero is a value here
+        known["deletionGracePeriodSeconds"] = 0
+    return known
+
+
+def for_create(served: Served, manifest: Manifest, namespace: str, now: datetime) -> Manifest:
+    """The metadata of a new object: identity is the server's to give."""
+    metadata = manifest.get("metadata") or {}
+    resource = served.resource
+    if metadata.get("resourceVersion"):
+        raise refusals.internal("resourceVersion should not be set on objects to be created")
+    check_namespace(served, metadata, namespace)
+    name = metadata.get("name") or ""
+    if not name and metadata.get("generateName"):
+        name = generated_name(metadata["generateName"])
+    if not name:
+        faults = [fault.required("metadata.name", "name or generateName is required")]
+        raise refusals.invalid(resource, "", faults)
+    return ordered(
+        {
+            **metadata,
+            "name": name,
+            "namespace": namespace,
+            "selfLink": "",
+            "uid": str(uuid.uuid4()),
+            "resourceVersion": "",
+            "creationTimestamp": stamp(now),
+            "deletionTimestamp": None,
+            "deletionGracePeriodSeconds": None,
+            "generation": 1 if served.tracks_generation() else metadata.get("generation"),
+        }
+    )
+
+
+def check_namespace(served: Served, metadata: Manifest, namespace: str) -> None:
+    given = metadata.get("namespace") or ""
+    if not served.resource.namespaced:
+        given = ""  # k8s: ignored on cluster-scoped kinds
+    if given and given != namespace:
+        message = "the namespace of the provided object does not match the namespace sent on the request"
+        raise refusals.bad_request(message)
+
+
+def for_update(served: Served, manifest: Manifest, old: Manifest) -> Manifest:
+    """The metadata of a changed object: what the server owns stays as it was."""
+    given, before = manifest.get("metadata") or {}, old["metadata"]
+    name = given.get("name") or before["name"]
+    if name != before["name"]:
+        raise refusals.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({before['name']})"
+        )
+    check_namespace(served, given, before.get("namespace", ""))
+    metadata: dict[str, Any] = {**given, "name": name, "namespace": before.get("namespace", "")}
+    for field in KEPT_FROM_OLD:
+        metadata[field] = before.get(field)
+    if given.get("uid"):
+        metadata["uid"] = given["uid"]  # a different one is found by validation
+    metadata["selfLink"] = ""
+    metadata["resourceVersion"] = before["resourceVersion"]
+    if "generation" in before or served.tracks_generation():
+        metadata["generation"] = before.get("generation")
+    return ordered(metadata)
+
+
+def next_generation(served: Served, new: Manifest, old: Manifest) -> Manifest:
+    """k8s: a generation counts what the user asks for, so neither metadata nor a status of its own counts."""
+    if not served.tracks_generation():
+        return new
+    apart = {"metadata"}
+    if not served.resource.custom or served.resource.subresource("status"):
+        apart.add("status")
+    if all(new.get(name) == old.get(name) for name in new.keys() | old.keys() if name not in apart):
+        return new
+    generation = int(old["metadata"].get("generation") or 0) + 1
+    return {**new, "metadata": ordered({**new["metadata"], "generation": generation})}

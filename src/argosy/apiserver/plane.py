@@ -1,0 +1,136 @@
+"""The control plane of the embedded cluster, put together: store, catalog, access, registry, and their upkeep.
+
+In: a data folder, or none for one that lives in memory. Out: a running plane, until it is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from argosy.apiserver.access import Access
+from argosy.apiserver.actions import Actions
+from argosy.apiserver.catalog import DEFINITIONS, Catalog, built_in
+from argosy.apiserver.deletion import Deletion
+from argosy.apiserver.identity import Identity
+from argosy.apiserver.listing import Lister
+from argosy.apiserver.metadata import Clock, utc_now
+from argosy.apiserver.rbac import Rbac
+from argosy.apiserver.registry import ADMIN, Registry
+from argosy.apiserver.rules import Rules
+from argosy.apiserver.store import Event, Store
+from argosy.apiserver.tokens import Tokens
+from argosy.apiserver.upkeep import bootstrap
+from argosy.apiserver.upkeep.definitions import Definitions
+from argosy.apiserver.upkeep.events import expire
+from argosy.apiserver.upkeep.garbage import Garbage
+from argosy.apiserver.upkeep.keeper import Keeper
+from argosy.apiserver.upkeep.namespaces import Namespaces
+
+ENCRYPTED = frozenset({"secrets"})
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where the plane keeps things; made by whoever starts it."""
+
+    database: Path
+    secret_key: Path
+    token_key: Path
+    certificate: Path | None = None
+
+
+@dataclass(frozen=True)
+class Plane:
+    store: Store
+    registry: Registry
+    actions: Actions
+    deletion: Deletion
+    lister: Lister
+    tokens: Tokens
+    identity: Identity
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(
+        cls,
+        folder: Folder | None = None,
+        *,
+        rbac: bool = False,
+        admin_token: str = "",
+        in_memory: bool = False,
+        clock: Clock = utc_now,
+    ) -> AsyncIterator[Plane]:
+        store = await _open_store(None if in_memory else folder)
+        rules = Rules()
+        try:
+            plane = cls._assembled(store, folder, rules, rbac=rbac, admin_token=admin_token, clock=clock)
+            await bootstrap.furnish(plane.registry)
+            async with _upkeep(plane.registry, folder):
+                yield plane
+        finally:
+            await rules.close()
+            await store.close()
+
+    @classmethod
+    def _assembled(
+        cls, store: Store, folder: Folder | None, rules: Rules, *, rbac: bool, admin_token: str, clock: Clock
+    ) -> Plane:
+        catalog = Catalog()
+        definitions = built_in()["apiextensions.k8s.io", "v1", "customresourcedefinitions"]
+        for entry in store.list(DEFINITIONS):
+            catalog.define(definitions.read(entry))
+        registry = Registry(store, catalog, Access(Rbac(store) if rbac else None), rules, clock=clock)
+        tokens = Tokens(folder.token_key if folder else None, lambda *account: _account_uid(store, *account))
+        identity = Identity(store, tokens, ADMIN, admin_token or secrets.token_urlsafe(32), clock)
+        actions = Actions(registry, tokens, identity.of_token)
+        return cls(store, registry, actions, Deletion(registry), Lister(store), tokens, identity)
+
+
+async def _open_store(folder: Folder | None) -> Store:
+    if folder is None:
+        return await Store.open(None)
+    key = await asyncio.to_thread(_secret_key, folder.secret_key)
+    return await Store.open(folder.database, key=key, encrypted_buckets=ENCRYPTED)
+
+
+def _secret_key(file: Path) -> bytes:
+    """The key that Secrets are encrypted with at rest; only its owner may read it."""
+    if not file.exists():
+        file.touch(0o600)
+        file.write_bytes(secrets.token_bytes(32))
+    return file.read_bytes()
+
+
+def _account_uid(store: Store, namespace: str, name: str) -> str | None:
+    entry = store.get("serviceaccounts", namespace, name)
+    return str(orjson.loads(entry.body)["metadata"]["uid"]) if entry else None
+
+
+@contextlib.asynccontextmanager
+async def _upkeep(registry: Registry, folder: Folder | None) -> AsyncIterator[None]:
+    keepers: list[Keeper] = [  # type: ignore[type-arg]
+        Namespaces(registry, folder.certificate if folder else None),
+        Definitions(registry),
+        Garbage(registry),
+    ]
+
+    def notice(events: Sequence[Event]) -> None:
+        for keeper in keepers:
+            keeper.notice(events)
+
+    stop = registry.store.subscribe(notice)
+    tasks = [asyncio.create_task(work) for work in (*(keeper.run() for keeper in keepers), expire(registry))]
+    try:
+        yield
+    finally:
+        stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

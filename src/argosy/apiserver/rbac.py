@@ -1,0 +1,182 @@
+"""RBAC: Roles and bindings in the cluster decide who may do what.
+
+In: a user and what it asks for. Out: yes or no, and all rules of a user. Never: writes; a rule can only allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from argosy.apiserver import refusals
+from argosy.apiserver.access import SUPERUSERS, Attributes
+from argosy.apiserver.store import Event, Store
+from argosy.cluster import User
+from argosy.model.manifest import Manifest
+from argosy.schema import selectors
+from argosy.schema.kinds import Resource
+
+GROUP = "rbac.authorization.k8s.io"
+ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
+BINDINGS, CLUSTER_BINDINGS = f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"
+BUCKETS = frozenset({ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS})
+Rule = dict[str, Any]
+
+
+class Rbac:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._cache: dict[tuple[str, str], list[Rule]] = {}
+        self._bindings: dict[tuple[str, str], list[Manifest]] = {}
+        store.subscribe(self._changed)
+
+    def _changed(self, events: Sequence[Event]) -> None:
+        if any(event.bucket in BUCKETS for event in events):
+            self._cache.clear()
+            self._bindings.clear()
+
+    def allows(self, user: User, asked: Attributes) -> bool:
+        return any(permits(rule, asked) for rule in self._rules_for(user, asked.namespace))
+
+    def rules(self, user: User, namespace: str) -> Manifest:
+        """All that a user may do in a namespace, as SelfSubjectRulesReview tells it."""
+        found = list(self._rules_for(user, namespace))
+        wanted = ("verbs", "apiGroups", "resources", "resourceNames")
+        resources = [{name: rule[name] for name in wanted if name in rule} for rule in found if "resources" in rule]
+        paths = [
+            {"verbs": rule["verbs"], "nonResourceURLs": rule["nonResourceURLs"]}
+            for rule in found
+            if "nonResourceURLs" in rule
+        ]
+        return {"resourceRules": resources, "nonResourceRules": paths, "incomplete": False}
+
+    def _rules_for(self, user: User, namespace: str) -> Iterator[Rule]:
+        for binding in self._loaded(CLUSTER_BINDINGS, ""):
+            if _binds(binding, user, ""):
+                yield from self._role(binding["roleRef"], "")
+        if namespace:
+            for binding in self._loaded(BINDINGS, namespace):
+                if _binds(binding, user, namespace):
+                    yield from self._role(binding["roleRef"], namespace)
+
+    def _loaded(self, bucket: str, namespace: str) -> list[Manifest]:
+        key = (bucket, namespace)
+        if key not in self._bindings:
+            self._bindings[key] = [orjson.loads(entry.body) for entry in self._store.list(bucket, namespace)]
+        return self._bindings[key]
+
+    def _role(self, reference: Manifest, namespace: str) -> list[Rule]:
+        place = namespace if reference["kind"] == "Role" else ""
+        return self.role_rules(place, reference["name"])
+
+    def role_rules(self, namespace: str, name: str) -> list[Rule]:
+        """Rules of a Role (with a namespace) or ClusterRole; an aggregating one has those that its labels gather."""
+        key = (namespace, name)
+        if key not in self._cache:
+            entry = self._store.get(ROLES if namespace else CLUSTER_ROLES, namespace, name)
+            role = orjson.loads(entry.body) if entry else {}
+            rules = list(role.get("rules") or [])
+            for selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or []:
+                rules += self._gathered(selectors.from_label_selector(selector), name)
+            self._cache[key] = rules
+        return self._cache[key]
+
+    def _gathered(self, selector: selectors.LabelSelector, name: str) -> list[Rule]:
+        found: list[Rule] = []
+        for role in self._loaded(CLUSTER_ROLES, ""):
+            metadata = role["metadata"]
+            if metadata["name"] != name and selector.matches(metadata.get("labels") or {}):
+                found += role.get("rules") or []
+        return found
+
+    def check_escalation(self, user: User, resource: Resource, manifest: Manifest) -> None:
+        """k8s: nobody hands out more than they have, unless allowed to `escalate` roles or to `bind` them."""
+        if resource.group != GROUP or SUPERUSERS in user.groups:
+            return
+        namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
+        if resource.kind in ("Role", "ClusterRole"):
+            verb, plural, target = "escalate", resource.plural, name
+            granted = manifest.get("rules") or []
+        else:
+            reference = manifest["roleRef"]
+            verb, plural, target = "bind", f"{reference['kind'].lower()}s", reference["name"]
+            granted = self._role(reference, namespace)
+        if self.allows(user, Attributes(verb, GROUP, plural, "", namespace, target)):
+            return
+        own = list(self._rules_for(user, namespace))
+        if missing := [rule for rule in granted if not _covered(rule, own)]:
+            why = f'user "{user.name}" is attempting to grant RBAC permissions not currently held:\n'
+            raise refusals.forbidden(resource, name, why + "\n".join(_shown(rule) for rule in missing))
+
+
+def permits(rule: Rule, asked: Attributes) -> bool:
+    if not _has(rule.get("verbs"), asked.verb):
+        return False
+    if asked.path:
+        return any(_path_fits(pattern, asked.path) for pattern in rule.get("nonResourceURLs") or ())
+    names = rule.get("resourceNames")
+    return (
+        _has(rule.get("apiGroups"), asked.group)
+        and _resource_fits(rule.get("resources") or (), asked)
+        and (not names or asked.name in names)
+    )
+
+
+def _has(values: Sequence[str] | None, wanted: str) -> bool:
+    return values is not None and ("*" in values or wanted in values)
+
+
+def _resource_fits(resources: Sequence[str], asked: Attributes) -> bool:
+    wanted = {"*", asked.resource_path}
+    if asked.subresource:
+        wanted.add(f"*/{asked.subresource}")
+    return any(each in wanted for each in resources)
+
+
+def _path_fits(pattern: str, path: str) -> bool:
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))
+
+
+def _binds(binding: Manifest, user: User, namespace: str) -> bool:
+    return any(_is_subject(subject, user, namespace) for subject in binding.get("subjects") or ())
+
+
+def _is_subject(subject: Manifest, user: User, namespace: str) -> bool:
+    match subject.get("kind"):
+        case "User":
+            return bool(subject["name"] == user.name)
+        case "Group":
+            return subject["name"] in user.groups
+        case "ServiceAccount":
+            place = subject.get("namespace") or namespace
+            return user.name == f"system:serviceaccount:{place}:{subject['name']}"
+    return False
+
+
+def _covered(rule: Rule, own: Sequence[Rule]) -> bool:
+    """Every single permission in the rule is in one of the user's own."""
+    for verb in rule.get("verbs") or ():
+        for path in rule.get("nonResourceURLs") or ():
+            if not any(permits(each, Attributes(verb, path=path)) for each in own):
+                return False
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                for name in rule.get("resourceNames") or ("",):
+                    plural, _, part = resource.partition("/")
+                    asked = Attributes(verb, group, plural, part, "", name)
+                    if not any(permits(each, asked) for each in own):
+                        return False
+    return True
+
+
+def _shown(rule: Rule) -> str:
+    parts = [("APIGroups", "apiGroups"), ("Resources", "resources"), ("ResourceNames", "resourceNames")]
+    parts += [("NonResourceURLs", "nonResourceURLs"), ("Verbs", "verbs")]
+    texts = []
+    for label, name in parts:
+        if rule.get(name):
+            values = ", ".join(f'"{value}"' for value in rule[name])
+            texts.append(f"{label}:[{values}]")
+    return "{" + ", ".join(texts) + "}"

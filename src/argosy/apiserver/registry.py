@@ -1,0 +1,424 @@
+"""Every write goes through here: authorise, decode, complete, check, record who owns what, store.
+
+In: a served kind, a name and what the client sent. Out: what was written, or a ClusterError in Kubernetes' words.
+Never: knows of HTTP, or tells one client from another but by its user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import orjson
+
+from argosy.apiserver import metadata as meta
+from argosy.apiserver import refusals
+from argosy.apiserver.access import Access, Attributes
+from argosy.apiserver.admission import Admission
+from argosy.apiserver.catalog import DEFINITIONS, Catalog
+from argosy.apiserver.metadata import Clock, utc_now
+from argosy.apiserver.rules import Rules
+from argosy.apiserver.served import Custom, Served
+from argosy.apiserver.store import Entry, Store
+from argosy.cluster import PatchKind, User
+from argosy.model.errors import ManifestError, PatchError
+from argosy.model.manifest import Manifest
+from argosy.patch import json_patch, merge_patch, server_side_apply, strategic
+from argosy.patch.ownership import record_update
+from argosy.schema import fault
+from argosy.schema.fault import Fault
+
+ADMIN = User("argosy:admin", ("system:masters", "system:authenticated"), uid="argosy:admin")
+Validation = Literal["Ignore", "Warn", "Strict"]
+WHOLE_PARTS = ("binding", "finalize", "approval")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who writes, and how."""
+
+    user: User = ADMIN
+    manager: str = "unknown"
+    dry_run: bool = False
+    validation: Validation = "Warn"
+    force: bool = False
+    duplicates: tuple[str, ...] = ()  # fields that the text named twice
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An object as it is after the call. `entry` of a dry run was never stored."""
+
+    served: Served
+    entry: Entry
+    created: bool = False
+    warnings: Sequence[str] = ()
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.served.read(self.entry)
+
+
+Change = Callable[[Manifest], tuple[Manifest, Sequence[str]]]
+
+
+class Registry:
+    def __init__(self, store: Store, catalog: Catalog, access: Access, rules: Rules, *, clock: Clock = utc_now) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.access = access
+        self.clock = clock
+        self._rules = rules
+        self._admission = Admission(store, catalog)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def get(self, served: Served, namespace: str, name: str, user: User, *, subresource: str = "") -> Entry:
+        self.authorize(user, "get", served, namespace, name, subresource)
+        entry = self.store.get(served.bucket, namespace, name)
+        if entry is None:
+            raise refusals.not_found(served.resource, name)
+        return entry
+
+    def authorize(
+        self, user: User, verb: str, served: Served, namespace: str, name: str = "", subresource: str = ""
+    ) -> None:
+        resource = served.resource
+        asked = Attributes(verb, resource.group, resource.plural, subresource, namespace, name)
+        self.access.require(user, asked)
+
+    # -- creating ------------------------------------------------------------------------------------------------
+
+    async def create(self, served: Served, namespace: str, value: Any, call: Call, *, name: str = "") -> Written:
+        self.authorize(call.user, "create", served, namespace, name)
+        manifest, warnings = self._decoded(served, value, call)
+        return await self._create(served, namespace, manifest, call, warnings)
+
+    async def _create(
+        self,
+        served: Served,
+        namespace: str,
+        manifest: Manifest,
+        call: Call,
+        warnings: Sequence[str],
+        *,
+        applied: bool = False,
+    ) -> Written:
+        resource, now = served.resource, self.clock()
+        if self.catalog.is_terminating(served):
+            raise refusals.terminating_definition(resource)
+        metadata = meta.for_create(served, manifest, namespace, now)
+        self._admission.check_namespace(served, namespace, metadata["name"])
+        sent = {**manifest, "metadata": metadata}
+        new = self._admission.complete(served, served.prepare_create(sent), dry_run=call.dry_run)
+        if not applied:
+            new = self._owned(served, None, new, call)
+        name = new["metadata"]["name"]
+        if faults := [*served.faults_on_create(new), *self._admission.faults(served, new, None)]:
+            raise refusals.invalid(resource, name, faults)
+        self.access.authorizer.check_escalation(call.user, resource, new)
+        await self._check_rules(served, new, None)
+        if self.store.latest(served.bucket, namespace, name) is not None:
+            if not manifest.get("metadata", {}).get("name") and not call.dry_run:  # generateName met its like
+                return await self._create(served, namespace, manifest, call, warnings, applied=applied)
+            raise refusals.already_exists(resource, name)
+        if call.dry_run:
+            return Written(served, self._unstored(served, namespace, new), created=True, warnings=warnings)
+        entry = await self.store.put(served.bucket, namespace, name, encoder(served.store(new)))
+        self.catalog_changed(served, entry)
+        return Written(served, entry, created=True, warnings=warnings)
+
+    # -- changing ------------------------------------------------------------------------------------------------
+
+    async def update(
+        self, served: Served, namespace: str, name: str, value: Any, call: Call, *, subresource: str = ""
+    ) -> Written:
+        self.authorize(call.user, "update", served, namespace, name, subresource)
+        given = value.get("metadata") if isinstance(value, dict) else None
+        version = given.get("resourceVersion") if isinstance(given, dict) else None
+
+        def replaced(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            if not version and served.resource.custom:
+                # k8s: custom resources have no unconditional update
+                detail = fault.invalid("metadata.resourceVersion", "0x0", "must be specified for an update")
+                raise refusals.invalid(served.resource, name, [detail], kind=served.resource.plural)
+            return self._decoded(served, value, call)
+
+        return await self.change(served, namespace, name, replaced, call, subresource)
+
+    async def patch(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        patch: Any,
+        kind: PatchKind,
+        call: Call,
+        *,
+        subresource: str = "",
+    ) -> Written:
+        self.authorize(call.user, "patch", served, namespace, name, subresource)
+
+        def patched(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            return self._decoded(served, _patched(served, old, patch, kind), call)
+
+        return await self.change(served, namespace, name, patched, call, subresource)
+
+    async def apply(
+        self, served: Served, namespace: str, name: str, config: Any, call: Call, *, subresource: str = ""
+    ) -> Written:
+        """Server-side apply: what the manager says now, merged with what it and others said before."""
+        self.authorize(call.user, "patch", served, namespace, name, subresource)
+        config = self._applicable(served, config, name)
+        if self.store.latest(served.bucket, namespace, name) is None and not subresource:
+            self.authorize(call.user, "create", served, namespace, name)
+            if uid := config["metadata"].get("uid"):
+                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise refusals.conflict(served.resource, name, why)
+            manifest, warnings = self._decoded(served, self._merged(served, None, config, call, ""), call)
+            return await self._create(served, namespace, manifest, call, warnings, applied=True)
+
+        def merged(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            return self._decoded(served, self._merged(served, old, config, call, subresource), call)
+
+        return await self.change(served, namespace, name, merged, call, subresource, applied=True)
+
+    async def change(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        change: Change,
+        call: Call,
+        subresource: str,
+        *,
+        applied: bool = False,
+    ) -> Written:
+        """One read-modify-write. `change` makes of the old manifest the one that is asked for, and warnings."""
+        while True:
+            entry = self.store.latest(served.bucket, namespace, name)
+            if entry is None:
+                raise refusals.not_found(served.resource, name)
+            old = served.read(entry)
+            sent, warnings = change(old)
+            self._check_version(served, sent, old)
+            new = self._completed_update(served, sent, old, call, subresource, applied=applied)
+            if faults := self._update_faults(served, new, old, subresource):
+                raise refusals.invalid(served.resource, name, faults)
+            self.access.authorizer.check_escalation(call.user, served.resource, new)
+            await self._check_rules(served, new, old)
+            if self.store.latest(served.bucket, namespace, name) is entry:  # else: somebody wrote while rules ran
+                return await self._store_change(served, entry, old, new, call, warnings)
+
+    def _completed_update(
+        self, served: Served, sent: Manifest, old: Manifest, call: Call, subresource: str, *, applied: bool
+    ) -> Manifest:
+        new = {**sent, "metadata": meta.for_update(served, sent, old)}
+        if subresource == "status":
+            new = served.prepare_status(new, old)
+            new = {**new, "metadata": meta.ordered(new["metadata"])}
+        elif subresource in WHOLE_PARTS:
+            pass  # the action itself decided what changes
+        else:
+            new = self._admission.complete(served, served.prepare_update(new, old), dry_run=call.dry_run, old=old)
+        new = meta.next_generation(served, new, old)
+        return new if applied else self._owned(served, old, new, call, subresource)
+
+    async def _store_change(
+        self, served: Served, entry: Entry, old: Manifest, new: Manifest, call: Call, warnings: Sequence[str]
+    ) -> Written:
+        """k8s: a change that changes nothing writes nothing; the last finalizer of a dying object takes it along."""
+        metadata = new["metadata"]
+        if metadata.get("deletionTimestamp") and is_releasable(new):
+            if not call.dry_run:
+                await self.remove(served, entry, new)
+            return Written(served, self._unstored(served, entry.namespace, new), warnings=warnings)
+        if new == old:
+            await self.store.settled()  # what is answered must be durable, whoever wrote it
+            return Written(served, entry, warnings=warnings)
+        if call.dry_run:
+            return Written(served, self._unstored(served, entry.namespace, new), warnings=warnings)
+        body = encoder(served.store(new))
+        written = await self.store.put(served.bucket, entry.namespace, entry.name, body)
+        self.catalog_changed(served, written)
+        return Written(served, written, warnings=warnings)
+
+    async def remove(self, served: Served, entry: Entry, last: Manifest) -> Entry:
+        """The object is gone; watchers see its last state with the revision of its deletion."""
+        removed = await self.store.remove(served.bucket, entry.namespace, entry.name, encoder(served.store(last)))
+        self._admission.released(served, last)
+        if served.bucket == DEFINITIONS:
+            self.catalog.forget(entry.name)
+        return removed
+
+    def _update_faults(self, served: Served, new: Manifest, old: Manifest, subresource: str) -> Sequence[Fault]:
+        if subresource == "status":
+            return served.faults_on_status(new, old)
+        if subresource in WHOLE_PARTS:
+            return ()
+        return [*served.faults_on_update(new, old), *self._admission.faults(served, new, old)]
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _decoded(self, served: Served, value: Any, call: Call) -> tuple[Manifest, Sequence[str]]:
+        resource = served.resource
+        manifest, warnings = decoded(served, value, call.validation, call.duplicates)
+        for field, expected in (("kind", resource.kind), ("apiVersion", resource.api_version)):
+            manifest.setdefault(field, expected)
+        return manifest, warnings
+
+    def _owned(
+        self, served: Served, old: Manifest | None, new: Manifest, call: Call, subresource: str = ""
+    ) -> Manifest:
+        now = meta.stamp(self.clock())
+        owned = record_update(
+            old,
+            new,
+            zero=served.zero,
+            manager=call.manager,
+            api_version=served.resource.api_version,
+            subresource=subresource,
+            now=now,
+            shape=served.shape,
+        )
+        return {**owned, "metadata": meta.ordered(owned["metadata"])}
+
+    def _applicable(self, served: Served, config: Any, name: str) -> Manifest:
+        """The checks of an apply's body that come before merging."""
+        if not isinstance(config, dict):
+            raise refusals.bad_request("error decoding YAML: the body is no object; send one manifest")
+        metadata = config.get("metadata")
+        metadata = dict(metadata) if isinstance(metadata, dict) else {}
+        if metadata.get("managedFields"):
+            raise refusals.bad_request("metadata.managedFields must be nil")
+        for field in ("apiVersion", "kind"):
+            if config.get(field) != getattr(served.resource, "api_version" if field == "apiVersion" else "kind"):
+                raise refusals.bad_request(_wrong_kind(served, config))
+        metadata.setdefault("name", name)
+        return {**config, "metadata": metadata}
+
+    def _merged(self, served: Served, old: Manifest | None, config: Manifest, call: Call, subresource: str) -> Manifest:
+        resource = served.resource
+        now = meta.stamp(self.clock())
+        if old is not None:
+            self._check_version(served, config, old)
+        try:
+            return server_side_apply.apply(
+                old,
+                config,
+                manager=call.manager,
+                force=call.force,
+                api_version=resource.api_version,
+                now=now,
+                shape=served.shape,
+                subresource=subresource,
+            )
+        except PatchError as error:
+            namespace, name = config["metadata"].get("namespace", ""), config["metadata"]["name"]
+            group = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+            which = f"{namespace}/{name}; {group}"
+            raise refusals.internal(f"failed to create typed patch object ({which}): {error.message}") from error
+
+    def _check_version(self, served: Served, sent: Manifest, old: Manifest) -> None:
+        given = sent.get("metadata") or {}
+        version, before = given.get("resourceVersion"), old["metadata"]
+        if version and version != before["resourceVersion"]:
+            raise refusals.conflict(served.resource, before["name"])
+
+    async def _check_rules(self, served: Served, new: Manifest, old: Manifest | None) -> None:
+        if isinstance(served, Custom) and served.kind.has_rules:
+            faults = await self._rules.faults(served.kind, new, old)
+            if faults:
+                raise refusals.invalid(served.resource, new["metadata"]["name"], faults)
+
+    def _unstored(self, served: Served, namespace: str, manifest: Manifest) -> Entry:
+        stored = _without_kind(served.store(manifest))
+        if not stored["metadata"].get("resourceVersion"):
+            stored["metadata"] = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
+        return Entry(namespace, manifest["metadata"]["name"], self.store.revision, orjson.dumps(stored))
+
+    def catalog_changed(self, served: Served, entry: Entry) -> None:
+        """A definition that was written is served from now on."""
+        if served.bucket == DEFINITIONS:
+            self.catalog.define(served.read(entry))
+
+
+def decoded(
+    served: Served, value: Any, validation: Validation, duplicates: Sequence[str] = ()
+) -> tuple[Manifest, Sequence[str]]:
+    """What a value from the wire means as this kind; unknown fields are an error, a warning or nothing."""
+    resource = served.resource
+    if not isinstance(value, dict):
+        raise refusals.bad_request(_cannot_handle(served, f"json: cannot unmarshal into a {resource.kind}: no object"))
+    if value.get("kind", resource.kind) != resource.kind or value.get("apiVersion", resource.api_version) != (
+        resource.api_version
+    ):
+        raise refusals.bad_request(_wrong_kind(served, value))
+    if served.resource.custom and not (value.get("kind") and value.get("apiVersion")):
+        raise refusals.bad_request("Object 'Kind' is missing in the object; set apiVersion and kind")
+    try:
+        manifest, unknown = served.decode(value)
+    except ManifestError as error:
+        raise refusals.bad_request(_cannot_handle(served, error.message)) from error
+    problems = [f'duplicate field "{path}"' for path in duplicates] + [f'unknown field "{path}"' for path in unknown]
+    if problems and validation == "Strict":
+        raise refusals.bad_request(_cannot_handle(served, "strict decoding error: " + ", ".join(problems)))
+    return manifest, problems if validation == "Warn" else ()
+
+
+def _cannot_handle(served: Served, why: str) -> str:
+    kind = served.resource.kind
+    return f'{kind} in version "{served.resource.version}" cannot be handled as a {kind}: {why}'
+
+
+def _wrong_kind(served: Served, value: Mapping[str, Any]) -> str:
+    resource = served.resource
+    kind, api_version = str(value.get("kind", "")), str(value.get("apiVersion", ""))
+    version = api_version.rpartition("/")[2]
+    if api_version == resource.api_version and not resource.custom:
+        package = resource.group.split(".")[0] or "core"
+        return (
+            f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
+            f"converting (v1.{kind}) to ({package}.{resource.kind}): unknown conversion"
+        )
+    return (
+        f"the API version in the data ({api_version}) and kind ({kind}) do not match the expected "
+        f"{resource.api_version} {resource.kind}"
+    )
+
+
+def _patched(served: Served, old: Manifest, patch: Any, kind: PatchKind) -> Any:
+    try:
+        match kind:
+            case PatchKind.JSON:
+                return json_patch.apply(old, patch)
+            case PatchKind.STRATEGIC:
+                return strategic.apply(old, patch, served.shape)
+            case _:
+                return merge_patch.apply(old, patch)
+    except PatchError as error:
+        if kind is PatchKind.JSON:
+            raise refusals.unprocessable_patch() from error
+        raise refusals.bad_request(str(error)) from error
+
+
+def is_releasable(manifest: Manifest) -> bool:
+    """Nothing holds a dying object back any more."""
+    metadata = manifest["metadata"]
+    if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
+        return False
+    return not (manifest.get("kind") == "Namespace" and (manifest.get("spec") or {}).get("finalizers"))
+
+
+def _without_kind(manifest: Manifest) -> Manifest:
+    return {name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")}
+
+
+def encoder(manifest: Manifest) -> Callable[[int], bytes]:
+    def encode(revision: int) -> bytes:
+        stored = _without_kind(manifest)
+        stored["metadata"] = {**manifest["metadata"], "resourceVersion": str(revision)}
+        return orjson.dumps(stored)
+
+    return encode

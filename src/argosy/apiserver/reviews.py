@@ -1,0 +1,94 @@
+"""Questions a client may ask: may I, may they, who am I, whose token is this. Answered, never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from argosy.apiserver import refusals
+from argosy.apiserver.access import Attributes
+from argosy.apiserver.metadata import stamp
+from argosy.apiserver.registry import Call, Registry, decoded
+from argosy.apiserver.served import Served
+from argosy.apiserver.tokens import ISSUER
+from argosy.cluster import User
+from argosy.model.manifest import Manifest
+from argosy.patch.ownership import record_update
+
+Authenticate = Callable[[str], User | None]
+
+
+class Reviews:
+    def __init__(self, registry: Registry, authenticate: Authenticate) -> None:
+        self._registry = registry
+        self._authenticate = authenticate
+
+    async def answer(self, served: Served, namespace: str, value: Any, call: Call) -> Manifest:
+        resource = served.resource
+        self._registry.authorize(call.user, "create", served, namespace)
+        manifest, _ = decoded(served, value, call.validation, call.duplicates)
+        manifest = {"kind": resource.kind, "apiVersion": resource.api_version, **manifest}
+        spec = manifest.get("spec") or {}
+        match resource.kind:
+            case "SelfSubjectReview":
+                now = stamp(self._registry.clock())
+                return {
+                    **manifest,
+                    "metadata": {"creationTimestamp": now},
+                    "status": {"userInfo": user_info(call.user)},
+                }
+            case "SelfSubjectRulesReview":
+                status = self._registry.access.rules(call.user, spec.get("namespace", ""))
+                return {**manifest, "metadata": {"creationTimestamp": None}, "spec": {}, "status": status}
+            case "SelfSubjectAccessReview":
+                status = self._access(call.user, spec)
+            case "SubjectAccessReview" | "LocalSubjectAccessReview":
+                groups = tuple(spec.get("groups") or ())
+                status = self._access(User(spec.get("user", ""), groups, spec.get("uid", "")), spec)
+            case "TokenReview":
+                status = self._token(str(spec.get("token") or ""))
+            case _:
+                raise refusals.method_not_allowed()
+        return self._echo(served, manifest, status, call)
+
+    def _echo(self, served: Served, manifest: Manifest, status: Manifest, call: Call) -> Manifest:
+        """k8s: a review comes back as it was sent, with a status, and even with managedFields."""
+        metadata = {**(manifest.get("metadata") or {}), "creationTimestamp": None}
+        owned = record_update(
+            None,
+            {**manifest, "metadata": metadata},
+            zero=served.zero,
+            manager=call.manager,
+            api_version=served.resource.api_version,
+            subresource="",
+            now=stamp(self._registry.clock()),
+            shape=served.shape,
+        )
+        return {**owned, "status": status}
+
+    def _access(self, user: User, spec: Manifest) -> Manifest:
+        attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if (attributes is None) == (path is None):
+            raise refusals.bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
+        if path is not None:
+            asked = Attributes(path.get("verb", ""), path=path.get("path", ""))
+        else:
+            names = ("verb", "group", "resource", "subresource", "namespace", "name")
+            asked = Attributes(*((attributes or {}).get(name, "") for name in names))
+        return {"allowed": self._registry.access.allows(user, asked)}
+
+    def _token(self, token: str) -> Manifest:
+        user = self._authenticate(token)
+        if user is None:
+            return {"user": {}, "error": "invalid bearer token"}
+        return {"authenticated": True, "user": user_info(user), "audiences": [ISSUER]}
+
+
+def user_info(user: User) -> Manifest:
+    info: Manifest = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {name: list(values) for name, values in user.extra.items()}
+    return info

@@ -1,0 +1,120 @@
+"""The certificates of an embedded server: its own authority, made once and kept in the data folder."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.x509 import Certificate, CertificateBuilder
+
+NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+ADDRESSES = ("127.0.0.1", "::1", "10.96.0.1")
+YEARS = timedelta(days=3650)
+RENEW_BEFORE = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Certificates:
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+def certificates(folder: Path) -> Certificates:
+    """Those in the folder; made where they are missing or about to end. Keys are readable by their owner only."""
+    found = Certificates(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    if not all(file.exists() for file in (found.authority, found.certificate, found.key)) or _ends_soon(found):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make(found)
+    return found
+
+
+def _ends_soon(found: Certificates) -> bool:
+    from cryptography import x509
+
+    certificate = x509.load_pem_x509_certificate(found.certificate.read_bytes())
+    return certificate.not_valid_after_utc - datetime.now(UTC) < RENEW_BEFORE
+
+
+def _make(found: Certificates) -> None:
+    """k8s: elliptic curves, because making an RSA key would take longer than everything else at the first start."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    root_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    root_name, server_name = _name("argosy sandbox CA"), _name("kube-apiserver")
+    authority = x509.BasicConstraints(ca=True, path_length=0)
+    root = _builder(root_name, root_name, root_key).add_extension(authority, critical=True)
+    signed_root = root.add_extension(_usage(signs=True), critical=True).sign(root_key, hashes.SHA256())
+    leaf = _builder(server_name, root_name, server_key).add_extension(_alternatives(NAMES, ADDRESSES), critical=False)
+    server_auth = x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH])
+    leaf = leaf.add_extension(server_auth, critical=False).add_extension(_usage(signs=False), critical=True)
+    signed = leaf.sign(root_key, hashes.SHA256())
+    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    _write(found.key, server_key.private_bytes(serialization.Encoding.PEM, form, plain))
+    _write(found.certificate, _pem(signed) + _pem(signed_root))
+    _write(found.authority, _pem(signed_root))
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey) -> CertificateBuilder:
+    from cryptography import x509
+
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + YEARS)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    from cryptography import x509
+
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, text)])
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=not signs,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternatives(names: Sequence[str], addresses: Sequence[str]) -> x509.SubjectAlternativeName:
+    from cryptography import x509
+
+    hosts = [x509.DNSName(name) for name in names]
+    return x509.SubjectAlternativeName([*hosts, *(x509.IPAddress(ipaddress.ip_address(each)) for each in addresses)])
+
+
+def _pem(certificate: Certificate) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _write(file: Path, data: bytes) -> None:
+    file.unlink(missing_ok=True)
+    file.touch(0o600)
+    file.write_bytes(data)

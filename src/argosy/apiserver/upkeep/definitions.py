@@ -1,0 +1,99 @@
+"""CustomResourceDefinitions: established when their names are free; taken down only after their objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from argosy.apiserver import metadata as meta
+from argosy.apiserver.catalog import DEFINITIONS
+from argosy.apiserver.registry import Registry
+from argosy.apiserver.served import Served, bucket_of
+from argosy.apiserver.store import Event
+from argosy.apiserver.upkeep.keeper import Keeper
+from argosy.cluster import Propagation
+from argosy.model.manifest import Manifest
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class Definitions(Keeper[str]):
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry)
+        self._dying: dict[str, str] = {}  # bucket of the custom kind → name of its definition
+        for entry in registry.store.list(DEFINITIONS):
+            self.add(entry.name)
+
+    def notice(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.bucket == DEFINITIONS and event.type != "DELETED":
+                self.add(event.name)
+            elif event.bucket in self._dying:
+                self.add(self._dying[event.bucket])
+
+    async def keep(self, key: str) -> None:
+        served = self.registry.catalog.at("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert served is not None
+        entry = self.registry.store.latest(DEFINITIONS, "", key)
+        if entry is None:
+            return
+        manifest = served.read(entry)
+        if "deletionTimestamp" in manifest["metadata"]:
+            await self._take_down(served, manifest)
+        else:
+            await self._establish(served, manifest)
+
+    async def _establish(self, served: Served, manifest: Manifest) -> None:
+        """Says that the names are accepted and the kind is served, and asks to be told before it goes."""
+        name = manifest["metadata"]["name"]
+        finalizers = manifest["metadata"].get("finalizers") or []
+        if CLEANUP not in finalizers:
+            metadata = {**manifest["metadata"], "finalizers": [*finalizers, CLEANUP]}
+            await self.rewrite(served, "", name, {**manifest, "metadata": metadata})
+            return  # the write wakes this key again
+        status = manifest.get("status") or {}
+        rows = [
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ]
+        conditions = self._conditions(status, rows)
+        stored = list(status.get("storedVersions") or [])
+        current = next(each["name"] for each in manifest["spec"]["versions"] if each["storage"])
+        if current not in stored:
+            stored.append(current)
+        wanted = {"conditions": conditions, "acceptedNames": manifest["spec"]["names"], "storedVersions": stored}
+        if wanted != status:
+            await self.rewrite(served, "", name, {**manifest, "status": wanted}, "status")
+
+    def _conditions(self, status: Manifest, rows: Sequence[tuple[str, str, str]]) -> list[Manifest]:
+        known = {each["type"]: each for each in status.get("conditions") or []}
+        now = meta.stamp(self.registry.clock())
+        for type_, reason, message in rows:
+            since = known[type_]["lastTransitionTime"] if type_ in known else now
+            row = {"type": type_, "status": "True", "lastTransitionTime": since, "reason": reason, "message": message}
+            known[type_] = row
+        return list(known.values())
+
+    async def _take_down(self, served: Served, manifest: Manifest) -> None:
+        name, spec = manifest["metadata"]["name"], manifest["spec"]
+        bucket = bucket_of(spec["group"], spec["names"]["plural"])
+        self._dying[bucket] = name
+        kind = next((each for each in self.registry.catalog.stored() if each.bucket == bucket), None)
+        entries = list(self.registry.store.list(bucket))
+        for entry in entries if kind is not None else ():
+            metadata = orjson.loads(entry.body)["metadata"]
+            if "deletionTimestamp" not in metadata:
+                assert kind is not None
+                await self.delete(kind, entry, metadata["uid"], Propagation.BACKGROUND)
+        if self.registry.store.list(bucket):
+            status = manifest.get("status") or {}
+            row = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            wanted = {**status, "conditions": self._conditions(status, [row])}
+            if wanted != status:
+                await self.rewrite(served, "", name, {**manifest, "status": wanted}, "status")
+            return
+        self._dying.pop(bucket, None)
+        kept = [each for each in manifest["metadata"].get("finalizers") or [] if each != CLEANUP]
+        metadata = {**manifest["metadata"], "finalizers": kept}
+        await self.rewrite(served, "", name, {**manifest, "metadata": metadata})

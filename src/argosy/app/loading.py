@@ -1,0 +1,105 @@
+"""`sandbox load`: manifests from files into the running sandbox, in an order that works at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argosy.app.folder import DataFolder, Run
+from argosy.model.errors import ClusterError, UserError
+from argosy.model.manifest import Manifest, key_of, read_manifests
+
+if TYPE_CHECKING:
+    from argosy.cluster.kube import KubeCluster
+
+MANAGER = "argosy-sandbox"
+SUFFIXES = (".yaml", ".yml", ".json")
+# What others need comes first; the rest keeps the order of the files.
+FIRST = {"Namespace": 0, "CustomResourceDefinition": 1, "PriorityClass": 2, "StorageClass": 2, "ServiceAccount": 3}
+SERVED_SECONDS = 10.0
+
+
+def running(folder: DataFolder) -> Run:
+    run = folder.running()
+    if run is None:
+        raise UserError("no sandbox is running; start one with: argosy sandbox start", where=str(folder.root))
+    return run
+
+
+def load_manifests(folder: DataFolder, sources: list[Path]) -> Iterator[str]:
+    """A line for each object, as it is done. Everything is read before anything is written."""
+    run = running(folder)
+    found = [manifest for source in sources for file in _files(source) for manifest in _read(file)]
+    if not found:
+        raise UserError("there are no manifests in it; name a file or folder with YAML or JSON", where=str(sources[0]))
+    ordered = sorted(found, key=lambda manifest: FIRST.get(manifest["kind"], 9))
+    with asyncio.Runner() as runner:
+        loader = runner.run(_Loader.open(run))
+        try:
+            for manifest in ordered:
+                yield runner.run(loader.apply(manifest))
+        finally:
+            runner.run(loader.close())
+
+
+def _files(source: Path) -> list[Path]:
+    if source.is_dir():
+        return sorted(file for file in source.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    if not source.exists():
+        raise UserError("does not exist; name a file or folder with YAML or JSON", where=str(source))
+    return [source]
+
+
+def _read(file: Path) -> list[Manifest]:
+    try:
+        return read_manifests(file.read_bytes(), where=str(file))
+    except OSError as error:
+        raise UserError(f"cannot be read ({error.strerror}); check the file", where=str(file)) from error
+
+
+class _Loader:
+    def __init__(self, cluster: KubeCluster) -> None:
+        self._cluster = cluster
+
+    @classmethod
+    async def open(cls, run: Run) -> _Loader:
+        from argosy.cluster.kube import connect
+        from argosy.cluster.kubeconfig import load_kubeconfig
+
+        return cls(await connect(load_kubeconfig([Path(run.kubeconfig)])))
+
+    async def apply(self, manifest: Manifest) -> str:
+        kinds = await self._cluster.kinds()
+        key = key_of(manifest)
+        info = kinds.get(key.group_kind)
+        if info is not None and info.namespaced and not key.namespace:
+            manifest = {**manifest, "metadata": {**manifest["metadata"], "namespace": "default"}}
+        before = await self._before(manifest)
+        after = await self._cluster.apply(manifest, manager=MANAGER, force=True)
+        if key.kind == "CustomResourceDefinition":
+            await self._established(manifest)
+        version = after["metadata"]["resourceVersion"]
+        done = "created" if before is None else "unchanged" if before == version else "configured"
+        group = f".{key.group}" if key.group else ""
+        return f"{key.kind.lower()}{group}/{key.name} {done}"
+
+    async def _before(self, manifest: Manifest) -> str | None:
+        found = await self._cluster.get(key_of(manifest))
+        return found["metadata"]["resourceVersion"] if found else None
+
+    async def _established(self, definition: Manifest) -> None:
+        """Objects of a new kind may follow in the same folder."""
+        deadline = asyncio.get_running_loop().time() + SERVED_SECONDS
+        while asyncio.get_running_loop().time() < deadline:
+            found = await self._cluster.get(key_of(definition))
+            conditions = ((found or {}).get("status") or {}).get("conditions") or []
+            if any(each["type"] == "Established" and each["status"] == "True" for each in conditions):
+                return
+            await asyncio.sleep(0.02)
+        message = "was not established in time; see its status with kubectl describe"
+        raise ClusterError(message, code=504, key=key_of(definition))
+
+    async def close(self) -> None:
+        await self._cluster.close()

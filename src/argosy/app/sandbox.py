@@ -1,0 +1,87 @@
+"""The sandbox: a whole small Kubernetes in this process, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import secrets
+import signal
+import tempfile
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from argosy.app import kubeconfig
+from argosy.app.folder import DataFolder, Run, write_private
+
+Ready = Callable[[Run], None]
+
+
+@dataclass(frozen=True)
+class SandboxOptions:
+    data_dir: Path | None = None
+    port: int | None = None
+    kubeconfig: Path | None = None
+    ephemeral: bool = False
+    rbac: bool = False
+
+
+def run(options: SandboxOptions, ready: Ready) -> None:
+    """In the foreground: returns after SIGTERM or SIGINT, when everything is safely stored."""
+    if options.ephemeral and options.data_dir is None:
+        with tempfile.TemporaryDirectory(prefix="argosy-") as place:
+            _run_in(DataFolder(Path(place)), options, ready)
+    else:
+        _run_in(DataFolder(options.data_dir), options, ready)
+
+
+def _run_in(folder: DataFolder, options: SandboxOptions, ready: Ready) -> None:
+    with folder.owned():
+        _run_on_fast_loop(_serve(folder, options, ready))
+
+
+def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
+    """uvloop where it is installed: a third of the cost of a request is the loop's."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(main)
+
+
+async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> None:
+    from argosy.apiserver.plane import Folder, Plane
+    from argosy.apiserver.server import serve
+    from argosy.apiserver.tls import certificates
+
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    found = certificates(folder.tls)
+    token = _admin_token(folder)
+    place = Folder(folder.database, folder.secret_key, folder.token_key, found.authority)
+    port = folder.last_port() if options.port is None else options.port
+    async with (
+        Plane.open(place, rbac=options.rbac, admin_token=token, in_memory=options.ephemeral) as plane,
+        serve(plane, found, port=port, any_port=options.port is None) as api,
+    ):
+        file = options.kubeconfig or folder.kubeconfig
+        kubeconfig.write(file, kubeconfig.document(api, found.authority.read_bytes(), "admin", token))
+        current = Run(os.getpid(), api, str(file.absolute()), str(folder.root), options.ephemeral)
+        folder.write_run(current)
+        gc.collect()
+        gc.freeze()  # what start-up made stays; later collections need not look at it
+        ready(current)
+        await stop.wait()
+    # the run file stays: its port is offered again next time
+
+
+def _admin_token(folder: DataFolder) -> str:
+    """Kept, so that a kubeconfig outlives a restart."""
+    if not folder.admin_token.exists():
+        write_private(folder.admin_token, secrets.token_urlsafe(32))
+    return folder.admin_token.read_text()

@@ -1,0 +1,54 @@
+"""`sandbox user add`: somebody who can log in to the running sandbox, and their kubeconfig."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from argosy.apiserver.identity import USER_SECRET_TYPE, USERS_NAMESPACE, digest
+from argosy.app import kubeconfig
+from argosy.app.folder import DataFolder
+from argosy.app.loading import running
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest, dump
+
+RESERVED = ("system:", "argosy:")
+
+
+def add(folder: DataFolder, name: str, groups: Sequence[str]) -> str:
+    """The new user's kubeconfig. Adding the same name again gives a new token and ends the old one."""
+    for text in (name, *groups):
+        if not text or any(not each.isprintable() or each == "," for each in text):
+            raise UserError(f"{text!r} cannot be a name; use printable characters and no comma")
+    if name.startswith(RESERVED):
+        raise UserError(f"{name!r} is reserved; names of users do not begin with system: or argosy:")
+    run = running(folder)
+    token = secrets.token_urlsafe(32)
+    asyncio.run(_store(Path(run.kubeconfig), _secret(name, groups, token)))
+    authority = (folder.tls / "ca.crt").read_bytes()
+    return dump(kubeconfig.document(run.api, authority, name, token))
+
+
+def _secret(name: str, groups: Sequence[str], token: str) -> Manifest:
+    """Only the token's digest is kept."""
+    readable = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40] or "user"
+    unique = hashlib.sha256(name.encode()).hexdigest()[:8]
+    annotations = {
+        "sandbox.argosy.dev/user": name,
+        "sandbox.argosy.dev/groups": ",".join(groups),
+        "sandbox.argosy.dev/token-digest": digest(token),
+    }
+    metadata = {"name": f"user-{readable}-{unique}", "namespace": USERS_NAMESPACE, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": USER_SECRET_TYPE}
+
+
+async def _store(admin: Path, secret: Manifest) -> None:
+    from argosy.cluster.kube import connect
+    from argosy.cluster.kubeconfig import load_kubeconfig
+
+    async with await connect(load_kubeconfig([admin])) as cluster:
+        await cluster.apply(secret, manager="argosy-sandbox", force=True)

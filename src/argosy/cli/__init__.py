@@ -1,0 +1,95 @@
+"""The door for people: argv in, answers out. Data goes to stdout, talk to stderr.
+
+Each command group is a module that is imported only when it is used: `argosy --help` must be quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from argosy import __version__
+from argosy.model.errors import ArgosyError, ClusterError, Forbidden, PolicyError, TransientError
+
+# Exit codes; docs/reference/cli.md says when
+DONE, NO, CANNOT, UNREACHABLE, TIMED_OUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+
+OVERVIEW = """\
+argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
+
+Try it:
+  argosy sandbox start                 a Kubernetes API on this machine, nothing else needed
+  kubectl --kubeconfig … get ns        the line that start prints, with the path filled in
+  argosy sandbox status                is it running, and where
+
+Commands:
+  sandbox    start, stop and fill the embedded cluster
+  version    this version, and what is simulated
+
+Run `argosy COMMAND --help` for its flags and examples.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with what to do next after a mistake, and the nearest word to a wrong one."""
+
+    def error(self, message: str) -> NoReturn:
+        hint = ""
+        if "invalid choice: " in message:
+            wrong, _, known = message.partition("invalid choice: ")[2].partition(" (choose from ")
+            names = [name.strip(" ')") for name in known.split(",")]
+            near = difflib.get_close_matches(wrong.strip("'\""), names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+        print(f"argosy: {message}{hint}", file=sys.stderr)
+        print(f"why: the command line could not be understood\nnext: {self.prog} --help", file=sys.stderr)
+        raise SystemExit(CANNOT)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments in (["help"], ["--help"], ["-h"]):
+        print(OVERVIEW, end="")
+        return DONE
+    try:
+        return _run(arguments)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        print("argosy: interrupted; nothing is half done, run the command again", file=sys.stderr)
+        return INTERRUPTED
+    except ArgosyError as error:
+        return failed(error)
+
+
+def _run(arguments: list[str]) -> int:
+    parser = Parser(prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"argosy {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
+    from argosy.cli import sandbox, version
+
+    for group in (sandbox, version):
+        group.add_to(commands)
+    chosen = parser.parse_args(arguments)
+    answer: int = chosen.run(chosen)
+    return answer
+
+
+def failed(error: ArgosyError) -> int:
+    """What failed, why, and what to type next; and the exit code that scripts read."""
+    what, _, advice = str(error).partition("; ")
+    print(f"argosy: {what}", file=sys.stderr)
+    if advice:
+        print(f"next: {advice}", file=sys.stderr)
+    match error:
+        case PolicyError() | Forbidden():
+            return REFUSED
+        case TransientError():
+            return UNREACHABLE
+        case ClusterError(code=401):
+            return REFUSED
+    return CANNOT

@@ -1,0 +1,158 @@
+"""`argosy sandbox …`: the embedded cluster, from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from argosy.app.folder import DataFolder, Run
+from argosy.model.errors import UserError
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+EXAMPLES = """\
+Examples:
+  argosy sandbox start
+  argosy sandbox start --ephemeral --port 0
+  argosy sandbox load -f manifests/
+  argosy sandbox user add alice --group devs > alice.kubeconfig
+
+See also: argosy version, docs/guides/sandbox.md
+"""
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "sandbox",
+        help="start, stop and fill the embedded cluster",
+        description="A Kubernetes API in one process, with its data in one folder. kubectl works with it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parts = parser.add_subparsers(dest="part", metavar="start|stop|status|reset|kubeconfig|load|user", required=True)
+    _add_start(parts)
+    _add_simple(parts, "stop", "end the running sandbox; its data stays", stop)
+    status_parser = _add_simple(parts, "status", "is it running, and where", status)
+    status_parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="text or json")
+    reset_parser = _add_simple(parts, "reset", "remove everything in it", reset)
+    reset_parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    _add_simple(parts, "kubeconfig", "print the administrator's kubeconfig", show_kubeconfig)
+    load_parser = _add_simple(parts, "load", "apply manifests to it", load)
+    load_parser.add_argument(
+        "-f", "--filename", action="append", required=True, metavar="FILE|DIR", help="what to load"
+    )
+    _add_user(parts)
+
+
+def _add_simple(
+    parts: Commands[argparse.ArgumentParser], name: str, about: str, run: object
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = parts.add_parser(name, help=about, description=about.capitalize() + ".")
+    parser.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="the sandbox's folder (default: your state folder)"
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
+    parser = _add_simple(parts, "start", "run it in the foreground until Ctrl-C", start)
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="port of the API (0: any free one; default: the last one)"
+    )
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write or add the kubeconfig")
+    parser.add_argument("--ephemeral", action="store_true", help="keep everything in memory, forget it at the end")
+    parser.add_argument("--rbac", action="store_true", help="enforce RBAC objects; without it every user may do all")
+
+
+def _add_user(parts: Commands[argparse.ArgumentParser]) -> None:
+    about = "users who can log in"
+    parser = parts.add_parser("user", help=about, description=about.capitalize() + ".")
+    actions = parser.add_subparsers(dest="action", metavar="add", required=True)
+    add = _add_simple(actions, "add", "print a kubeconfig for a new user", add_user)
+    add.add_argument("name", help="the user's name, as RBAC subjects name it")
+    add.add_argument("--group", action="append", default=[], metavar="G", help="a group of the user; repeatable")
+
+
+def start(chosen: argparse.Namespace) -> int:
+    from argosy.app.sandbox import SandboxOptions, run
+
+    if chosen.port is not None and not 0 <= chosen.port <= 65535:
+        raise UserError(f"--port {chosen.port} is no port; choose 1 to 65535, or 0 for any free one")
+    options = SandboxOptions(chosen.data_dir, chosen.port, chosen.kubeconfig, chosen.ephemeral, chosen.rbac)
+    run(options, _announce)
+    kept = "nothing is kept" if chosen.ephemeral else "your data is kept"
+    print(f"sandbox stopped; {kept}", file=sys.stderr)
+    return 0
+
+
+def _announce(run: Run) -> None:
+    print(f"sandbox ready at {run.api}; try: kubectl --kubeconfig {run.kubeconfig} get namespaces", flush=True)
+
+
+def stop(chosen: argparse.Namespace) -> int:
+    folder = DataFolder(chosen.data_dir)
+    print("sandbox stopped" if folder.stop() else f"no sandbox runs in {folder.root}", file=sys.stderr)
+    return 0
+
+
+def status(chosen: argparse.Namespace) -> int:
+    """Exit code 1 when none runs: the answer is no."""
+    found = DataFolder(chosen.data_dir).status()
+    if chosen.output == "json":
+        print(json.dumps(found, indent=2))
+    elif found["ready"]:
+        print(f"running  pid {found['pid']}  {found['api']}\nkubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
+    else:
+        print(f"not running  data {found['dataDir']}\nstart it with: argosy sandbox start")
+    return 0 if found["ready"] else 1
+
+
+def reset(chosen: argparse.Namespace) -> int:
+    folder = DataFolder(chosen.data_dir)
+    if not folder.root.is_dir():
+        print(f"nothing to remove: {folder.root} does not exist", file=sys.stderr)
+        return 0
+    if not chosen.yes:
+        _confirm(f"Remove everything in {folder.root}?")
+    with folder.owned():
+        folder.clear()
+    print(f"removed everything in {folder.root}", file=sys.stderr)
+    return 0
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise UserError("this removes data and nobody is here to ask; add -y to do it all the same")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UserError("nothing was removed; run it again and answer y to go on")
+
+
+def show_kubeconfig(chosen: argparse.Namespace) -> int:
+    folder = DataFolder(chosen.data_dir)
+    run = folder.running()
+    file = Path(run.kubeconfig) if run else folder.kubeconfig
+    if not file.exists():
+        raise UserError(
+            "no sandbox was ever started here; start one with: argosy sandbox start", where=str(folder.root)
+        )
+    print(file.read_text(), end="")
+    return 0
+
+
+def load(chosen: argparse.Namespace) -> int:
+    from argosy.app.loading import load_manifests
+
+    for line in load_manifests(DataFolder(chosen.data_dir), [Path(name) for name in chosen.filename]):
+        print(line, flush=True)
+    return 0
+
+
+def add_user(chosen: argparse.Namespace) -> int:
+    from argosy.app.users import add
+
+    print(add(DataFolder(chosen.data_dir), chosen.name, chosen.group), end="")
+    return 0

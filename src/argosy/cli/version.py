@@ -1,0 +1,41 @@
+"""`argosy version`: which version this is, and what in the sandbox is simulated."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from argosy import __version__
+
+SIMULATED = {
+    "API server": "real behaviour, own implementation; Kubernetes 1.32",
+    "garbage collection, namespaces, CRDs": "real behaviour",
+    "Pods, Deployments, Jobs and other workloads": "stored and validated, not run: no scheduler, no kubelet",
+    "Services": "get an address that leads nowhere",
+    "admission webhooks, aggregated APIs": "stored, not called",
+}
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    epilog = "Examples:\n  argosy version\n  argosy version -o json"
+    parser = commands.add_parser(
+        "version",
+        help="this version, and what is simulated",
+        description="Shows the version, and what of the sandbox is real and what is simulated.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="text (default) or json")
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    if chosen.output == "json":
+        head = {"apiVersion": "cli.argosy.dev/v1", "kind": "Version"}
+        print(json.dumps({**head, "version": __version__, "kubernetes": "1.32", "simulated": SIMULATED}, indent=2))
+        return 0
+    print(f"argosy {__version__} (Kubernetes API 1.32)\n\nIn the sandbox:")
+    width = max(map(len, SIMULATED))
+    for name, text in SIMULATED.items():
+        print(f"  {name:<{width}}  {text}")
+    return 0

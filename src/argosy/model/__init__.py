@@ -1,0 +1,1 @@
+"""The nouns. Imports nothing of argosy and does no I/O; everything else imports this."""

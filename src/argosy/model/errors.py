@@ -1,0 +1,123 @@
+"""Our errors, by who must act.
+
+ArgosyError
+├── UserError          the author of the input: a condition on the object, HTTP 400, exit code 2
+│   ├── ManifestError  LimitError  PatchError  SourceError  RenderError
+│   └── PolicyError    refused by a rule: exit code 5
+├── ClusterError       the cluster said no: carries code, reason and key
+│   ├── Conflict 409   Gone 410   Invalid 422   Forbidden 403
+└── TransientError     nobody: retried with backoff, HTTP 503, exit code 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.model.names import ResourceKey
+
+
+class ArgosyError(Exception):
+    """The root of all errors that argosy raises on purpose."""
+
+
+class UserError(ArgosyError):
+    """The input is wrong; `where` says which file, field or object."""
+
+    def __init__(self, message: str, *, where: str = "") -> None:
+        super().__init__(f"{where}: {message}" if where else message)
+        self.message = message
+        self.where = where
+
+
+class ManifestError(UserError):
+    """A manifest cannot be read: bad YAML or JSON, or not a Kubernetes object."""
+
+
+class LimitError(UserError):
+    """Input that is not trusted went over a limit of size, depth, count or time."""
+
+
+class PatchError(UserError):
+    """A patch does not fit the manifest that it is for."""
+
+
+class SourceError(UserError):
+    """A repository, ref or path cannot be had."""
+
+
+class RenderError(UserError):
+    """A tree cannot be turned into manifests."""
+
+
+class PolicyError(UserError):
+    """A project, window or role refuses it."""
+
+
+class ClusterError(ArgosyError):
+    """The cluster said no. `message`, `reason` and `details` are those of the Kubernetes Status it gave."""
+
+    default_code = 500
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int = 0,
+        key: ResourceKey | None = None,
+        reason: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.message = message
+        self.code = code or self.default_code
+        self.key = key
+        self.reason = reason
+        self.details = details
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        which = f"{self.key}: " if self.key else ""
+        return f"{which}{self.message} ({self.code})"
+
+
+class Conflict(ClusterError):
+    """Read again, then write again. Also AlreadyExists, and server-side apply's field conflicts."""
+
+    default_code = 409
+
+
+class Gone(ClusterError):
+    """The asked-for revision was compacted: list again, then watch again."""
+
+    default_code = 410
+
+
+class Invalid(ClusterError):
+    """The object breaks a rule of its kind."""
+
+    default_code = 422
+
+
+class Forbidden(ClusterError):
+    """This user may not, or an admission rule refuses."""
+
+    default_code = 403
+
+
+class TransientError(ArgosyError):
+    """Nobody must act: the network, a timeout, a server that is starting."""
+
+
+BY_CODE: Mapping[int, type[ClusterError]] = {403: Forbidden, 409: Conflict, 410: Gone, 422: Invalid}
+
+
+def cluster_error(status: Mapping[str, Any], key: ResourceKey | None = None) -> ClusterError:
+    """The error that a Kubernetes Status object stands for."""
+    code = int(status.get("code") or 500)
+    return BY_CODE.get(code, ClusterError)(
+        str(status.get("message") or "the cluster gave no reason"),
+        code=code,
+        key=key,
+        reason=str(status.get("reason") or ""),
+        details=status.get("details") or None,
+    )

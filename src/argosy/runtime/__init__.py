@@ -1,0 +1,30 @@
+"""The small machine that all controllers run on: informers fill a cache, queues wake reconcilers.
+
+In: controllers, a cluster. Out: `reconcile(key)`. Never: knows any kind by name, but for the Lease of a leader.
+"""
+
+from argosy.runtime.cache import Cache
+from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock
+from argosy.runtime.controller import Context, Controller, Requeue, Watch, itself, owner
+from argosy.runtime.informer import Informer
+from argosy.runtime.leader import Terms, lead
+from argosy.runtime.queue import WorkQueue
+from argosy.runtime.workers import run
+
+__all__ = [
+    "SYSTEM_CLOCK",
+    "Backoff",
+    "Cache",
+    "Clock",
+    "Context",
+    "Controller",
+    "Informer",
+    "Requeue",
+    "Terms",
+    "Watch",
+    "WorkQueue",
+    "itself",
+    "lead",
+    "owner",
+    "run",
+]

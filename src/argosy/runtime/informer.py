@@ -1,0 +1,144 @@
+"""An informer keeps one kind of a cluster in a cache: list, then watch, then list again if it must.
+
+In: a cluster's lists and watches. Out: a filled cache, and one call of every listener for each change. Never: misses a
+deletion (a new list is compared with the cache), nor tells of a version twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from argosy.cluster import ClusterReader, WatchEvent
+from argosy.model.errors import ArgosyError, ClusterError, Gone
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind
+from argosy.runtime.cache import Cache
+from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[[Manifest | None, Manifest | None], None]  # before (None: new), after (None: deleted)
+
+RECONNECT = Backoff(first=0.2, most=30.0, jitter=0.5)
+NOT_SERVED = Backoff(first=0.5, most=5.0, jitter=0.2)  # asking costs little, and somebody may wait for a new CRD
+SHORT_WATCH = 1.0  # one that ends sooner, with nothing seen, counts as a failure: else a broken server is hammered
+
+
+class Informer:
+    def __init__(
+        self,
+        cluster: ClusterReader,
+        kind: GroupKind,
+        cache: Cache,
+        *,
+        namespace: str = "",
+        metadata_only: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._cluster, self._kind, self._cache, self._clock = cluster, kind, cache, clock
+        self._namespace, self._metadata_only = namespace, metadata_only
+        self._version = ""  # watch from here; empty: list first
+        self._failures = 0
+        self._told = ""  # the last trouble that was logged, so that it is logged once
+        self.listeners: list[Listener] = []
+        self.synced = asyncio.Event()  # the cache is what the cluster had at some moment, even if that is nothing
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                if not self._version:
+                    await self._relist()
+                await self._follow()
+            except Gone as error:
+                log.info("%s: listing again: %s", self._kind, error.message)
+                await self._pause(RECONNECT, relist=True)
+            except ClusterError as error:
+                if error.code == 404:
+                    await self._not_served()
+                else:
+                    await self._trouble(error)
+            except ArgosyError as error:
+                await self._trouble(error)
+
+    async def _relist(self) -> None:
+        listing = await self._cluster.list(
+            self._kind, namespace=self._namespace, metadata_only=self._metadata_only
+        )
+        listed = {key_of(manifest): manifest for manifest in listing.items}
+        for key in self._cache.keys(self._kind):
+            if key not in listed:
+                self._tell(self._cache.drop(key), None)
+        for manifest in listed.values():
+            self._notice(manifest)
+        self._version, self._told = listing.version, ""
+        self.synced.set()
+
+    async def _follow(self) -> None:
+        """Returns when the server ends the watch; the next one goes on from what was seen last."""
+        started, seen = self._clock.monotonic(), 0
+        events = self._cluster.watch(
+            self._kind, since=self._version, namespace=self._namespace, metadata_only=self._metadata_only
+        )
+        async with contextlib.AsyncExitStack() as stack:
+            if hasattr(events, "aclose"):
+                stack.push_async_callback(events.aclose)
+            async for event in events:
+                seen += 1
+                self._well()
+                self._take(event)
+        if self._clock.monotonic() - started >= SHORT_WATCH:
+            self._well()
+        elif not seen:
+            await self._pause(RECONNECT, relist=self._failures >= 2)
+
+    def _take(self, event: WatchEvent) -> None:
+        version = event.manifest["metadata"].get("resourceVersion") or ""
+        if event.type == "DELETED":
+            self._tell(self._cache.drop(key_of(event.manifest)) or event.manifest, None)
+        elif event.type != "BOOKMARK":
+            self._notice(event.manifest)
+        self._version = version or self._version
+
+    def _notice(self, manifest: Manifest) -> None:
+        known = self._cache.get(key_of(manifest))
+        if known is not None and _version(known) == _version(manifest):
+            return
+        self._tell(self._cache.put(manifest), manifest)
+
+    def _tell(self, before: Manifest | None, after: Manifest | None) -> None:
+        for listener in self.listeners:
+            listener(before, after)
+
+    async def _not_served(self) -> None:
+        """A kind that does not exist has no objects. It may come later, and it may have just gone."""
+        for key in self._cache.keys(self._kind):
+            self._tell(self._cache.drop(key), None)
+        if not self._told:
+            log.debug("%s is not served yet", self._kind)
+            self._told = "not served"
+        self.synced.set()
+        await self._pause(NOT_SERVED, relist=True)
+
+    async def _trouble(self, error: ArgosyError) -> None:
+        if str(error) != self._told:
+            self._told = str(error)
+            log.warning("%s: %s", self._kind, error)
+        # Once may be a dropped connection. Twice may be a version that this server never had: list again.
+        await self._pause(RECONNECT, relist=self._failures >= 1)
+
+    async def _pause(self, backoff: Backoff, *, relist: bool) -> None:
+        self._failures += 1
+        if relist:
+            self._version = ""
+        await sleep(self._clock, backoff.delay(self._failures))
+
+    def _well(self) -> None:
+        self._failures, self._told = 0, ""
+
+
+def _version(manifest: Manifest) -> str:
+    return manifest["metadata"].get("resourceVersion") or ""

@@ -1,0 +1,113 @@
+"""A queue of keys: no key twice, none worked on by two at once, failed ones later and later.
+
+In: keys, by `add`, `add_after` and `failed`. Out: keys, by `take`. Never: loses a key that was added while it was
+worked on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+
+from argosy.model.names import ResourceKey
+from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, Timer
+
+
+class WorkQueue:
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK, backoff: Backoff = Backoff()) -> None:  # noqa: B008 - frozen
+        self._clock = clock
+        self._backoff = backoff
+        self._ready: deque[ResourceKey] = deque()
+        self._wanted: set[ResourceKey] = set()  # in `_ready`, or to be once it is done
+        self._working: set[ResourceKey] = set()
+        self._later: dict[ResourceKey, tuple[float, Timer]] = {}
+        self._failures: dict[ResourceKey, int] = {}
+        self._takers: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Keys that wait for a worker now."""
+        return len(self._ready)
+
+    def add(self, key: ResourceKey) -> None:
+        if key in self._wanted or self._closed:
+            return
+        self._wanted.add(key)
+        if key not in self._working:
+            self._make_ready(key)
+
+    def add_after(self, key: ResourceKey, seconds: float) -> None:
+        """The earlier of two times wins; taking the key before that makes both unnecessary."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        due = self._clock.monotonic() + seconds
+        known = self._later.get(key)
+        if self._closed or (known and known[0] <= due):
+            return
+        if known:
+            known[1].cancel()
+        self._later[key] = (due, self._clock.call_later(seconds, lambda: self._fall_due(key)))
+
+    def failed(self, key: ResourceKey) -> float:
+        """Try again after a wait that grows with every failure in a row; says how long."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        wait = self._backoff.delay(failures)
+        self.add_after(key, wait)
+        return wait
+
+    def succeeded(self, key: ResourceKey) -> None:
+        self._failures.pop(key, None)
+
+    async def take(self) -> ResourceKey | None:
+        """The next key, which is yours until `done`; None once the queue is closed."""
+        while not self._ready and not self._closed:
+            taker = asyncio.get_running_loop().create_future()
+            self._takers.append(taker)
+            try:
+                await taker
+            except asyncio.CancelledError:
+                if taker.done() and not taker.cancelled():
+                    self._wake_one()  # it was woken for a key that it will not take: another must
+                raise
+            finally:
+                with contextlib.suppress(ValueError):  # whoever woke it took it out
+                    self._takers.remove(taker)
+        if self._closed:
+            return None
+        key = self._ready.popleft()
+        self._wanted.discard(key)
+        self._working.add(key)
+        if later := self._later.pop(key, None):
+            later[1].cancel()
+        return key
+
+    def done(self, key: ResourceKey) -> None:
+        self._working.discard(key)
+        if key in self._wanted:  # it changed while it was worked on
+            self._make_ready(key)
+
+    def close(self) -> None:
+        """Every `take` answers None from now on, and nothing falls due."""
+        self._closed = True
+        for _, timer in self._later.values():
+            timer.cancel()
+        self._later.clear()
+        while self._takers:
+            self._wake_one()
+
+    def _fall_due(self, key: ResourceKey) -> None:
+        self._later.pop(key, None)
+        self.add(key)
+
+    def _make_ready(self, key: ResourceKey) -> None:
+        self._ready.append(key)
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._takers:
+            taker = self._takers.popleft()
+            if not taker.done():
+                taker.set_result(None)
+                return

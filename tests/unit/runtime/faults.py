@@ -1,0 +1,42 @@
+"""A cluster whose network fails on demand: every answer comes from a real one, or does not come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from argosy.cluster import Cluster, WatchEvent
+
+Fault = Callable[[str], Exception | None]  # a verb's name → what to raise instead
+
+
+class Faulty:
+    def __init__(self, cluster: Cluster, fault: Fault = lambda verb: None) -> None:
+        self._cluster = cluster
+        self.fault = fault
+        self.events_until_cut = 0  # 0: a watch is never cut
+        self.watched_since: list[str] = []
+
+    def __getattr__(self, verb: str) -> Any:
+        method = getattr(self._cluster, verb)
+
+        async def call(*args: Any, **named: Any) -> Any:
+            self._fail(verb)
+            return await method(*args, **named)
+
+        return call
+
+    async def watch(self, kind: Any, *, since: str, **named: Any) -> AsyncIterator[WatchEvent]:
+        self.watched_since.append(since)
+        self._fail("watch")
+        seen = 0
+        async for event in self._cluster.watch(kind, since=since, **named):
+            yield event
+            seen += 1
+            if seen == self.events_until_cut:
+                return
+            self._fail("event")
+
+    def _fail(self, verb: str) -> None:
+        if error := self.fault(verb):
+            raise error

@@ -1,0 +1,141 @@
+"""The work queue: no key twice, none with two workers, none lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from argosy.model.names import ResourceKey
+from argosy.runtime.clock import Backoff
+from argosy.runtime.queue import WorkQueue
+
+pytestmark = pytest.mark.anyio
+BACKOFF = Backoff(first=1, most=8, jitter=0)
+
+
+def key(name: str) -> ResourceKey:
+    return ResourceKey("", "ConfigMap", "n", name)
+
+
+A, B = key("a"), key("b")
+
+
+async def test_a_key_that_waits_is_not_added_twice() -> None:
+    queue = WorkQueue()
+    for one in (A, B, A, A):
+        queue.add(one)
+    assert [await queue.take(), await queue.take(), len(queue)] == [A, B, 0]
+
+
+async def test_a_key_that_changes_while_it_is_worked_on_comes_again_after_that() -> None:
+    queue = WorkQueue()
+    queue.add(A)
+    assert await queue.take() == A
+    queue.add(A)
+    queue.add(A)
+    assert len(queue) == 0
+    queue.done(A)
+    assert len(queue) == 1 and await queue.take() == A
+    queue.done(A)
+    assert len(queue) == 0
+
+
+async def test_a_delay_is_kept_and_the_earlier_of_two_wins(clock: Any) -> None:
+    queue = WorkQueue(clock=clock)
+    queue.add_after(A, 10)
+    queue.add_after(A, 5)
+    queue.add_after(A, 20)
+    clock.advance(4.9)
+    assert len(queue) == 0
+    clock.advance(0.2)
+    assert len(queue) == 1
+    assert clock.waits() == []
+
+
+async def test_taking_a_key_makes_its_later_turn_unnecessary(clock: Any) -> None:
+    queue = WorkQueue(clock=clock)
+    queue.add_after(A, 10)
+    queue.add(A)
+    assert await queue.take() == A
+    queue.done(A)
+    clock.advance(100)
+    assert len(queue) == 0
+
+
+async def test_failures_wait_longer_each_up_to_a_cap_and_success_forgets_them(clock: Any) -> None:
+    queue = WorkQueue(clock=clock, backoff=BACKOFF)
+    waits = []
+    for _ in range(6):
+        waits.append(queue.failed(A))
+        clock.advance(100)
+    assert waits == [1, 2, 4, 8, 8, 8]
+    queue.succeeded(A)
+    assert queue.failed(A) == 1
+
+
+def test_jitter_spreads_a_wait_downwards_only() -> None:
+    waits = [Backoff(first=1, most=8, jitter=0.5).delay(3) for _ in range(200)]
+    assert 2 <= min(waits) < 2.5 and 3.5 < max(waits) <= 4
+    assert Backoff(most=8, jitter=0).delay(10_000) == 8
+
+
+async def test_a_closed_queue_lets_everyone_go(clock: Any) -> None:
+    queue = WorkQueue(clock=clock)
+    takers = [asyncio.create_task(queue.take()) for _ in range(3)]
+    await asyncio.sleep(0)
+    queue.add_after(A, 1)
+    queue.close()
+    assert await asyncio.gather(*takers) == [None, None, None]
+    clock.advance(2)
+    queue.add(A)
+    assert await queue.take() is None
+
+
+async def test_a_taker_that_is_cancelled_takes_no_key_with_it() -> None:
+    queue = WorkQueue()
+    first, second = asyncio.create_task(queue.take()), asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    queue.add(A)  # wakes the first, which is cancelled before it runs
+    first.cancel()
+    assert await asyncio.wait_for(second, 1) == A
+    third = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    third.cancel()
+    queue.add(B)
+    await asyncio.gather(third, return_exceptions=True)
+    assert await asyncio.wait_for(queue.take(), 1) == B
+
+
+async def test_many_workers_never_share_a_key_and_see_every_last_change() -> None:
+    chance = random.Random(7)
+    queue = WorkQueue()
+    wanted = dict.fromkeys(map(key, "abcde"), 0)
+    done = dict(wanted)
+    busy: set[ResourceKey] = set()
+
+    async def work() -> None:
+        while (one := await queue.take()) is not None:
+            assert one not in busy
+            busy.add(one)
+            seen = wanted[one]
+            for _ in range(chance.randrange(3)):
+                await asyncio.sleep(0)
+            done[one] = seen
+            busy.discard(one)
+            queue.done(one)
+
+    workers = [asyncio.create_task(work()) for _ in range(4)]
+    for _ in range(2_000):
+        one = chance.choice(list(wanted))
+        wanted[one] += 1
+        queue.add(one)
+        if chance.random() < 0.3:
+            await asyncio.sleep(0)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    queue.close()
+    await asyncio.gather(*workers)
+    assert done == wanted
