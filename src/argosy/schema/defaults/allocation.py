@@ -77,6 +77,9 @@ def _node_ports(spec: Part, next_node_port: Callable[[], int]) -> None:
 def carry_allocated(manifest: Part, old: Part) -> Part:
     """An update that leaves out what was allocated keeps it; one that changes the type loses what no longer applies."""
     spec, before = dict(manifest.get("spec") or {}), old.get("spec") or {}
+    if spec.get("clusterIP") != before.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs"):
+        # k8s: whoever changes the first address alone means the list too
+        spec["clusterIPs"] = [spec["clusterIP"]] if spec.get("clusterIP") else []
     if wants_address(spec) and wants_address(before):
         for name in ("clusterIP", "clusterIPs"):
             if not spec.get(name) and before.get(name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 from argosy.schema.defaults.fill import Part, each, fill, filled, part, quantities, within
 from argosy.schema.defaults.pod import claim_spec
 
@@ -50,7 +52,13 @@ def service(manifest: Part) -> Part:
 
 
 def secret(manifest: Part) -> Part:
-    return filled(manifest, ("type", "Opaque"))
+    made = filled(manifest, ("type", "Opaque"))
+    plain = made.pop("stringData", None)
+    if plain:
+        # k8s: written as text, kept as bytes; text wins over bytes of the same key
+        encoded = {key: base64.b64encode(str(value or "").encode()).decode() for key, value in plain.items()}
+        made["data"] = {**(made.get("data") or {}), **encoded}
+    return made
 
 
 def namespace(manifest: Part) -> Part:
