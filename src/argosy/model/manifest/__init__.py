@@ -1,0 +1,66 @@
+"""A manifest is one Kubernetes object as plain JSON data. It is never mutated, only copied.
+
+In: YAML or JSON text. Out: plain data, and YAML text again. Never: I/O, or input beyond its limits.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+from argosy.model.names import ResourceKey, split_api_version
+
+if TYPE_CHECKING:
+    from argosy.model.manifest.json_reader import JsonRead, load_json
+    from argosy.model.manifest.limits import Limits
+    from argosy.model.manifest.objects import load, load_all, read_manifests
+    from argosy.model.manifest.scalars import Profile
+    from argosy.model.manifest.yaml_writer import dump, dump_all
+
+__all__ = [
+    "JsonRead",
+    "Limits",
+    "Manifest",
+    "Profile",
+    "annotation",
+    "dump",
+    "dump_all",
+    "key_of",
+    "load",
+    "load_all",
+    "load_json",
+    "read_manifests",
+]
+
+# Readers and writers are imported on first use: most importers need only the names of things.
+_HOMES: Final = {
+    "JsonRead": "json_reader",
+    "load_json": "json_reader",
+    "Limits": "limits",
+    "load": "objects",
+    "load_all": "objects",
+    "read_manifests": "objects",
+    "Profile": "scalars",
+    "dump": "yaml_writer",
+    "dump_all": "yaml_writer",
+}
+
+Manifest = dict[str, Any]
+
+
+def key_of(manifest: Manifest) -> ResourceKey:
+    group, _ = split_api_version(manifest["apiVersion"])
+    metadata = manifest["metadata"]
+    return ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata["name"])
+
+
+def annotation(manifest: Manifest, name: str, default: str = "") -> str:
+    return str((manifest["metadata"].get("annotations") or {}).get(name, default))
+
+
+def __getattr__(name: str) -> Any:
+    if home := _HOMES.get(name):
+        value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

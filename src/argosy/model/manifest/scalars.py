@@ -1,0 +1,300 @@
+"""What a YAML scalar means to Go programs. In: text. Out: JSON values, and text in Go's number format. Never: I/O.
+
+KUBERNETES is how the Kubernetes tools read YAML (words of YAML 1.1 such as `yes` are booleans),
+KUSTOMIZE is how kustomize does (they are strings, and dates become timestamps).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import enum
+import math
+import re
+import struct
+from typing import Any, Final
+
+Scalar = str | int | float | bool | None
+
+
+class Profile(enum.Enum):
+    KUBERNETES = "kubernetes"
+    KUSTOMIZE = "kustomize"
+
+
+class ScalarError(ValueError):
+    """The text does not fit its tag, or has no JSON form."""
+
+
+TAG: Final = "tag:yaml.org,2002:"
+INT64_MIN: Final = -(2**63)
+UINT64_MAX: Final = 2**64 - 1
+
+_CORE_WORDS: Final[dict[str, Scalar]] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+# k8s: sigs.k8s.io/yaml still reads YAML 1.1's words as booleans, one-letter ones too.
+WORDS: Final[dict[Profile, dict[str, Scalar]]] = {
+    Profile.KUSTOMIZE: _CORE_WORDS,
+    Profile.KUBERNETES: {
+        **_CORE_WORDS,
+        **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+        **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+    },
+}
+TYPED_FIRST: Final = frozenset("+-.0123456789yYnNtTfFoO~")
+"""Only text that starts with one of these can be anything but a string."""
+
+UNPRINTABLE: Final = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff\U00010000-\U0010ffff"
+"""What Go's writer escapes, as the inside of a character class; but for the tab, on which its versions differ."""
+
+_INT = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]([0-7]+)|0([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
+_BASES: Final = (16, 2, 8, 8, 10)
+# k8s: after `0b` (and, for kustomize, `0o`) Go takes the sign too, as in `0b+100`.
+_SIGNED_LATE: Final = {
+    Profile.KUBERNETES: re.compile(r"0(?P<base>b)(?P<sign>[+-])(?P<digits>[01]+)", re.ASCII),
+    Profile.KUSTOMIZE: re.compile(r"0(?P<base>[bo])(?P<sign>[+-])(?P<digits>[0-7]+)", re.ASCII),
+}
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+# k8s: a number that starts with a dot is read by Go's own float syntax: `_` only between two digits.
+_DOT_FLOAT = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?", re.ASCII)
+_BASE60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d\d?)-(\d\d?)(?:"
+    r"[Tt](\d\d?):(\d\d?):(\d\d?)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)"
+    r"| +(\d\d?):(\d\d?):(\d\d?)(?:[.,](\d+))?)?",
+    re.ASCII,
+)
+_MONTH_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def resolve(text: str, profile: Profile) -> Scalar:
+    """The value of a plain scalar. `.inf` and `.nan` stay floats: see `json_value`."""
+    if text[:1] not in TYPED_FIRST and text:
+        return text
+    words = WORDS[profile]
+    if text in words:
+        return words[text]
+    first = text[0]
+    if first == ".":
+        return _dotted(text)
+    if first not in "+-0123456789":
+        return text
+    if profile is Profile.KUSTOMIZE and (stamp := timestamp(text)) is not None:
+        return stamp
+    return _number(text, profile)
+
+
+def _dotted(text: str) -> Scalar:
+    if _DOT_FLOAT.fullmatch(text):
+        value = float(text.replace("_", ""))
+        if not math.isinf(value):
+            return value
+    return text
+
+
+def _number(text: str, profile: Profile) -> Scalar:
+    plain = text.replace("_", "")
+    if (integer := _integer(plain)) is not None:
+        return integer
+    if _FLOAT.fullmatch(plain):
+        value = float(plain)
+        if not math.isinf(value):
+            return value
+    late = _SIGNED_LATE[profile].fullmatch(plain)
+    if late and (late["base"] == "o" or set(late["digits"]) <= {"0", "1"}):
+        whole = _bounded(late["sign"], late["digits"], 8 if late["base"] == "o" else 2)
+        return text if whole is None else whole
+    return text
+
+
+def _integer(plain: str) -> int | None:
+    match = _INT.fullmatch(plain)
+    if match is None:
+        return None
+    for base, digits in zip(_BASES, match.groups()[1:]):
+        if digits is not None:
+            return _bounded(match[1], digits, base)
+    return None
+
+
+def _bounded(sign: str, digits: str, base: int) -> int | None:
+    """An int64, or an unsigned 64-bit number without a sign; None beyond. Never converts a long text."""
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > 64:
+        return None
+    value = int(digits, base)
+    if sign == "-":
+        return -value if -value >= INT64_MIN else None
+    if sign == "+" and value >= 2**63:
+        return None
+    return value if value <= UINT64_MAX else None
+
+
+def timestamp(text: str) -> str | None:
+    """The RFC 3339 form of a date or time as Go accepts them, or None."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day = (int(part) for part in match.group(1, 2, 3))
+    if not (1 <= month <= 12 and 1 <= day <= _MONTH_DAYS[month - 1]):
+        return None
+    if month == 2 and day == 29 and (year % 4 or (year % 100 == 0 and year % 400)):
+        return None
+    clock = match.group(4, 5, 6) if match[4] else match.group(9, 10, 11)
+    hour, minute, second = (int(part or 0) for part in clock)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    zone = match[8] or "Z"
+    if zone != "Z" and (int(zone[1:3]) > 24 or int(zone[4:6]) > 60):
+        return None
+    if zone in ("+00:00", "-00:00"):
+        zone = "Z"
+    fraction = (match[7] or match[12] or "")[:9].rstrip("0")
+    point = f".{fraction}" if fraction else ""
+    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{point}{zone}"
+
+
+def resolve_tagged(text: str, tag: str, profile: Profile) -> Scalar:
+    """The value of a scalar with an explicit tag; a tag that Go does not know leaves a string."""
+    name = tag.removeprefix(TAG) if tag.startswith(TAG) else ""
+    if name == "binary":
+        return _binary(text)
+    if name not in ("bool", "int", "float", "null", "timestamp"):
+        return text
+    value = resolve(text, profile)
+    if name == "timestamp":
+        stamp = timestamp(text)
+        if stamp is not None:
+            return stamp if profile is Profile.KUSTOMIZE else text
+    elif name == "float" and type(value) is int:
+        return float(value)
+    elif _tag_name(value) == name:
+        return value
+    raise ScalarError(f"cannot decode !!{_tag_name(value)} `{text[:40]}` as a !!{name}: correct the tag or the value")
+
+
+def _tag_name(value: Scalar) -> str:
+    if value is None:
+        return "null"
+    return {bool: "bool", int: "int", float: "float"}.get(type(value), "str")
+
+
+def _binary(text: str) -> str:
+    try:
+        data = base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise ScalarError("!!binary value contains invalid base64 data: encode it with base64") from None
+    return data.decode("utf-8", "replace")
+
+
+def json_value(number: float) -> int | float:
+    """The number that is left once Go has written a float as JSON and read it again: 1.0 and 1e3 become integers."""
+    if not math.isfinite(number):
+        raise ScalarError(f"{_special(number)} has no JSON form: use a finite number, or quote it")
+    if not number.is_integer() or abs(number) >= 1e21:
+        return number
+    whole = int(number) if abs(number) < 2**53 else _shortest(number)
+    return whole if INT64_MIN <= whole <= UINT64_MAX else number
+
+
+def _shortest(number: float) -> int:
+    """The integer that the shortest digits of a float stand for, filled up with zeros."""
+    digits, power = _digits(number)
+    whole = int(digits.ljust(power + 1, "0"))
+    return -whole if number < 0 else whole
+
+
+def _digits(number: float) -> tuple[str, int]:
+    """The shortest digits that mean this number, and the power of ten of the first one."""
+    mantissa, _, exponent = repr(abs(number)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    power = len(whole) - 1 - (len(whole + fraction) - len(digits)) + int(exponent or 0)
+    return digits.rstrip("0") or "0", power
+
+
+def _special(number: float) -> str:
+    return ".nan" if math.isnan(number) else ".inf" if number > 0 else "-.inf"
+
+
+def key_text(key: Any) -> str:
+    """The JSON object key that the Kubernetes tools make of a YAML key."""
+    if type(key) is str:
+        return key
+    if key is True or key is False:
+        return "true" if key else "false"
+    if type(key) is int and key < 2**63:
+        return str(key)
+    if type(key) is float:
+        return _float32_text(key)
+    # k8s: sigs.k8s.io/yaml knows no key that is null or beyond int64.
+    raise ScalarError(f"unsupported map key {'null' if key is None else key}: put it in quotes")
+
+
+def _float32_text(number: float) -> str:
+    # k8s: keys are printed with the precision of a 32-bit float.
+    try:
+        single = struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        single = math.inf if number > 0 else -math.inf
+    if not math.isfinite(single):
+        return _special(single)
+    for precision in range(1, 10):
+        text = f"{single:.{precision}g}"
+        if struct.pack("f", float(text)) == struct.pack("f", single):
+            return go_float(float(text))
+    return go_float(single)
+
+
+def go_float(number: float) -> str:
+    """Go's shortest `%g`: an exponent below 1e-4 and from 1e6 (hence `1.2345675e+06`)."""
+    text, power = _digits(number)
+    lead = "-" if math.copysign(1, number) < 0 else ""
+    if text == "0":
+        return f"{lead}0"
+    if power < -4 or power >= 6:
+        point = f".{text[1:]}" if len(text) > 1 else ""
+        return f"{lead}{text[0]}{point}e{'-' if power < 0 else '+'}{abs(power):02}"
+    if power < 0:
+        return f"{lead}0.{'0' * (-power - 1)}{text}"
+    whole = text[: power + 1].ljust(power + 1, "0")
+    rest = text[power + 1 :]
+    return f"{lead}{whole}.{rest}" if rest else f"{lead}{whole}"
+
+
+_UNFOLDABLE = re.compile(rf" (?:\n|\Z)|[{UNPRINTABLE}]")
+_BEFORE_INDENTED = re.compile(r"^([^\n \t].*)(\n+)(?=[ \t])", re.MULTILINE)
+_BEFORE_KEPT_END = re.compile(r"^([^\n \t].*\n)(\n+)\Z", re.MULTILINE)
+_BETWEEN_LINES = re.compile(r"^([^\n \t].*)\n(\n+)(?=[^\n \t])", re.MULTILINE)
+_BETWEEN_NEAR_LINES = re.compile(r"^([^\n \t].*)\n(?=[^\n \t])", re.MULTILINE)
+
+
+def refolded(text: str) -> str:
+    """A folded (`>`) scalar after kustomize has written it and read it again.
+
+    k8s: Go's writer adds a break after a line, which vanishes when the lines are folded again, but stays before a
+    line that is indented more, and at a kept end. If the text starts with a blank, it forgets the break.
+    """
+    if "\n" not in text or len(text) > 1_000_000 or _UNFOLDABLE.search(text):
+        return text
+    if text.lstrip("\n")[:1] in (" ", "\t", ""):
+        return _BETWEEN_LINES.sub(r"\1\2", _BETWEEN_NEAR_LINES.sub(r"\1 ", text))
+    return _BEFORE_KEPT_END.sub(r"\1\n\2", _BEFORE_INDENTED.sub(r"\1\n\2", text))
+
+
+def looks_typed(text: str) -> bool:
+    """Whether a Go writer puts quotes around the string, because unquoted it would be no string."""
+    if not text:
+        return True
+    first = text[0]
+    if first not in TYPED_FIRST:
+        return False
+    if resolve(text, Profile.KUBERNETES) is not text:
+        return True
+    return first in "+-0123456789" and (timestamp(text) is not None or bool(_BASE60.fullmatch(text)))
