@@ -1,0 +1,36 @@
+"""Killable workers that run what is not trusted.
+
+In: a function's name ("package.module:function") and JSON. Out: JSON, or an error that says which limit was hit.
+Never: runs user code in the main process.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from argosy.confine.limits import Confinement, Limits
+    from argosy.confine.pool import Pool
+    from argosy.confine.refusals import ConfinedError, CrashError, OverLimit, RefusedError
+
+__all__ = ["ConfinedError", "Confinement", "CrashError", "Limits", "OverLimit", "Pool", "RefusedError"]
+
+_HOMES = {
+    "Confinement": "limits",
+    "Limits": "limits",
+    "Pool": "pool",
+    "ConfinedError": "refusals",
+    "CrashError": "refusals",
+    "OverLimit": "refusals",
+    "RefusedError": "refusals",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, because the fork server imports this package too and must stay small: no asyncio in there.
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{home}"), name)

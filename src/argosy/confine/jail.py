@@ -1,0 +1,149 @@
+"""What a new worker gives up before it reads its first call.
+
+In: limits, and a Landlock ruleset. Out: a report of what is in force. Never: gives anything back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.confine import landlock
+
+NOBODY = 65534
+_OPEN_FILES = 64
+_WRITE_FACTOR, _WRITE_ROOM = 16, 4 << 20  # set aside for writing the answer: what orjson asks for, twice
+_PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS = 1, 4, 38, 39
+_CAPABILITIES_V3 = 0x20080522
+_NEW_IPC, _NEW_NET = 0x08000000, 0x40000000
+
+
+def die_with(parent: int) -> None:
+    """End this process as soon as its parent does, even if the parent gets SIGKILL."""
+    _prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before the line above
+        os._exit(1)
+
+
+def leave_network() -> bool:
+    """Move this process to an empty network; needs root. All processes that it forks share it."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return False
+    return int(ctypes.CDLL(None).unshare(_NEW_NET | _NEW_IPC)) == 0
+
+
+def enter(
+    parent: int, *, needs: Mapping[str, int], rules: int | None, abi: int, offline: bool
+) -> dict[str, Any]:
+    """Confine this process for good; the report has the fields of limits.Confinement."""
+    missing: list[str] = []
+    os.setsid()
+    os.umask(0o077)
+    _die_first_when_memory_is_short()
+    # Before the user changes (no_new_privs) and before Landlock (reads /proc).
+    _prctl(_SET_NO_NEW_PRIVS, 1)
+    rlimits = _set_rlimits(needs, missing)
+    _become_nobody(missing)
+    # After the user changed: the kernel forgets both on that occasion.
+    _prctl(_SET_DUMPABLE, 0)
+    die_with(parent)
+    version = _enter_landlock(rules, abi, missing)
+    if not offline:
+        missing.append(f"network: not an empty one of its own; {'only TCP' if version >= 4 else 'nothing'} is refused")
+    return {
+        "started": True,
+        "uid": os.getuid(),
+        "gid": os.getgid(),
+        "landlock": version,
+        "network": "none" if offline else "no-tcp" if version >= 4 else "open",
+        "no_new_privs": _prctl(_GET_NO_NEW_PRIVS) == 1,
+        "rlimits": rlimits,
+        "missing": missing,
+    }
+
+
+def _prctl(option: int, value: int = 0) -> int:
+    if sys.platform != "linux":
+        return -1
+    arguments = [ctypes.c_ulong(number) for number in (value, 0, 0, 0)]
+    return int(ctypes.CDLL(None).prctl(option, *arguments))
+
+
+def _die_first_when_memory_is_short() -> None:
+    try:
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("1000")
+    except OSError:
+        pass
+
+
+def _set_rlimits(needs: Mapping[str, int], missing: list[str]) -> dict[str, int]:
+    wanted = {
+        "AS": _address_space() + needs["memory"],
+        "CPU": needs["cpu_budget"],  # seconds of the worker's whole life; a call's own is a timer in worker.py
+        "FSIZE": 0,
+        "CORE": 0,
+        "NPROC": 0,
+        "MEMLOCK": 0,
+        "NOFILE": _OPEN_FILES,
+    }
+    in_force: dict[str, int] = {}
+    for name, value in wanted.items():
+        number = getattr(resource, f"RLIMIT_{name}", None)
+        try:
+            if number is None:
+                raise OSError("not known to this system")
+            most = value + _WRITE_FACTOR * needs["output"] + _WRITE_ROOM if name == "AS" else value
+            resource.setrlimit(number, (value, most))
+            in_force[name.lower()] = value
+        except (OSError, ValueError) as problem:
+            missing.append(f"rlimit {name.lower()}: {problem}")
+    return in_force
+
+
+def _address_space() -> int:
+    """What this process has mapped already: libraries and the allocator's pools, which a call must not pay for."""
+    try:
+        with open("/proc/self/statm", "rb") as sizes:
+            return int(sizes.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 512 << 20
+
+
+def _become_nobody(missing: list[str]) -> None:
+    if os.geteuid() != 0:
+        return
+    try:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    except OSError as problem:
+        missing.append(f"user: still root ({problem}), so rlimit nproc does not bind")
+        _drop_capabilities()
+
+
+def _drop_capabilities() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).capset(struct.pack("=Ii", _CAPABILITIES_V3, 0), struct.pack("=6I", 0, 0, 0, 0, 0, 0))
+
+
+def _enter_landlock(rules: int | None, abi: int, missing: list[str]) -> int:
+    if rules is None:
+        missing.append("landlock: the kernel has none")
+        return 0
+    try:
+        landlock.enter(rules)
+    except OSError as problem:
+        missing.append(f"landlock: {problem}")
+        return 0
+    if abi < 4:
+        missing.append(f"landlock: ABI {abi} cannot refuse TCP")
+    if abi < 6:
+        missing.append(f"landlock: ABI {abi} cannot refuse signals to processes of the same user")
+    return abi

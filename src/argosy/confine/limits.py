@@ -1,0 +1,39 @@
+"""What a call may use, and what holds a worker: plain values.
+
+In: numbers. Out: frozen dataclasses. Never: enforces anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one call may use: seconds, and bytes. `memory` is what the call may add to an idle worker."""
+
+    wall: float = 1.0
+    cpu: float = 2.0
+    memory: int = 256 << 20
+    output: int = 10 << 20
+    input: int = 32 << 20
+
+    def __post_init__(self) -> None:
+        for name in ("wall", "cpu", "memory", "output", "input"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"limit {name} must be above zero, not {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What was put in force in the newest worker; `missing` says in sentences what could not be."""
+
+    started: bool = False
+    uid: int = -1
+    gid: int = -1
+    landlock: int = 0  # the kernel's ABI that the rules were written for; 0: none in force
+    network: str = "open"  # "none": an empty network; "no-tcp": TCP is refused; "open": not confined
+    no_new_privs: bool = False
+    rlimits: Mapping[str, int] = field(default_factory=dict)
+    missing: tuple[str, ...] = ("no worker was started yet",)

@@ -1,0 +1,91 @@
+"""The frames between the parent, the fork server and the workers: four bytes of length, then the body.
+
+In: bytes or JSON. Out: frames, and what is in them. Never: trusts a length that it did not check.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+LENGTH = struct.Struct("<I")
+CALL = struct.Struct("<IIH")  # the frame's length, the call's serial number, the length of its head
+ANSWER = struct.Struct("<IcI")  # the frame's length, the kind of answer, the call's serial number
+ANSWER_HEAD = ANSWER.size - LENGTH.size
+
+# The first byte of a worker's answer.
+READY, DONE, RAISED, NO_MEMORY, TOO_LARGE, UNKNOWN = b"r", b"+", b"-", b"m", b"o", b"?"
+
+_SERIALS = 0xFFFFFFFF
+
+TEXT_LIMIT = 4 << 10  # of an exception's text
+SLACK = 4 * TEXT_LIMIT  # an answer may be an error's text even if the output limit is tiny
+
+
+class BadFrame(Exception):
+    """The peer announced a frame that is larger than allowed; `length` is what it announced."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(f"a frame of {length} bytes")
+        self.length = length
+
+
+def pack(message: Any) -> bytes:
+    """A control message as one frame."""
+    body = orjson.dumps(message)
+    return LENGTH.pack(len(body)) + body
+
+
+def pack_call(serial: int, head: bytes, payload: bytes) -> bytes:
+    """A call as one frame: `head` is from `pack_head`, `payload` is JSON."""
+    length = CALL.size - LENGTH.size + len(head) + len(payload)
+    return b"".join((CALL.pack(length, serial & _SERIALS, len(head)), head, payload))
+
+
+def pack_answer(kind: bytes, serial: int, body: bytes) -> bytes:
+    """A worker's answer as one frame."""
+    return ANSWER.pack(ANSWER_HEAD + len(body), kind, serial) + body
+
+
+def is_answer_to(frame: bytes, serial: int) -> bool:
+    """Whether the frame (without its length) is an answer to this very call."""
+    return len(frame) >= ANSWER_HEAD and frame[1:ANSWER_HEAD] == LENGTH.pack(serial & _SERIALS)
+
+
+def pack_head(function: str, cpu: float, output: int) -> bytes:
+    """What a worker must know of a call; equal for all payloads of a batch."""
+    return orjson.dumps([function, cpu, output])
+
+
+class Inbox:
+    """Bytes in, whole frames out."""
+
+    __slots__ = ("_buffer", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self._buffer = bytearray()
+        self.limit = limit
+
+    def feed(self, data: bytes) -> None:
+        self._buffer += data
+
+    def frames(self) -> Iterator[bytes]:
+        """Every whole frame that has come; raises BadFrame as soon as a length is over the limit."""
+        buffer, start = self._buffer, 0
+        frames: list[bytes] = []
+        while len(buffer) - start >= 4:
+            (length,) = LENGTH.unpack_from(buffer, start)
+            if length > self.limit:
+                del buffer[:start]
+                yield from frames
+                raise BadFrame(length)
+            end = start + 4 + length
+            if len(buffer) < end:
+                break
+            frames.append(bytes(memoryview(buffer)[start + 4 : end]))
+            start = end
+        del buffer[:start]
+        yield from frames
