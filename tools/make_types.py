@@ -1,17 +1,17 @@
 """Makes the tables of built-in kinds: `types.json.gz` (field facts) and `descriptions.json.gz` (text for `explain`).
 
-    python tools/make_types.py ~/go/pkg/mod [VERSION]
+    python tools/make_types.py ~/go/pkg/mod [--version 32.13] [--into FOLDER]
 
-In: a Go module cache that holds Kubernetes' API modules of one version. Out: two files in src/argosy/schema/data.
+In: a Go module cache that holds Kubernetes' API modules of one version. Out: two files, by default beside the schemas.
 The format of `types.json.gz` is read by argosy.schema.types, which describes it.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -201,14 +201,14 @@ def roots(package: GoPackage) -> list[str]:
     ]
 
 
-def write(name: str, content: Any) -> None:
+def write(file: Path, content: Any) -> None:
     text = json.dumps(content, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     packed = gzip.compress(text.encode(), 9, mtime=0)
-    (DATA / name).write_bytes(packed)
-    print(f"{name}: {len(packed)} bytes, {len(text)} unpacked")
+    file.write_bytes(packed)
+    print(f"{file.name}: {len(packed)} bytes, {len(text)} unpacked")
 
 
-def main(cache: Path, version: str) -> None:
+def main(cache: Path, version: str, into: Path) -> None:
     folders = {}
     for path in PACKAGES:
         module = "/".join(path.split("/")[:2])
@@ -226,9 +226,14 @@ def main(cache: Path, version: str) -> None:
         for name in roots(package):
             maker.add(f"{package.path}.{name}")
     print(f"{len(maker.types)} types")
-    write("types.json.gz", maker.types)
-    write("descriptions.json.gz", maker.descriptions)
+    write(into / "types.json.gz", maker.types)
+    write(into / "descriptions.json.gz", maker.descriptions)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "32.13")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cache", type=Path, help="the Go module cache, often ~/go/pkg/mod")
+    parser.add_argument("--version", default="32.13", help="of Kubernetes, without the leading 1.")
+    parser.add_argument("--into", type=Path, default=DATA)
+    given = parser.parse_args()
+    main(given.cache, given.version, given.into)

@@ -53,12 +53,6 @@ def json_type(value: Any) -> str:
     return "number"
 
 
-def bad_value(value: Any, go_type: str) -> ManifestError:
-    """Go's words where a type reads itself, so that the decoder does not know the field."""
-    shown = f"number {value}" if json_type(value) == "number" and go_type != "string" else json_type(value)
-    return ManifestError(f"json: cannot unmarshal {shown} into Go value of type {go_type}")
-
-
 def integer(scalar: str, go_type: str) -> Reader:
     limit = _LIMITS[scalar]
 
@@ -70,6 +64,9 @@ def integer(scalar: str, go_type: str) -> Reader:
         raise mismatch(value, go_type)
 
     return read
+
+
+_int32 = integer("int32", "int32")
 
 
 def exactly(python_type: type, go_type: str) -> Reader:
@@ -90,9 +87,7 @@ def number(value: Any) -> Any:
 
 
 def int_or_string(value: Any) -> Any:
-    if type(value) is str or (type(value) is int and -(2**31) <= value < 2**31):
-        return value
-    raise bad_value(value, "int32")
+    return value if type(value) is str else _int32(value)
 
 
 def quantity(value: Any) -> Any:
@@ -106,7 +101,7 @@ def quantity(value: Any) -> Any:
 def time(value: Any) -> str | None:
     """RFC3339 in seconds and UTC; Go's zero time is null."""
     if type(value) is not str:
-        raise bad_value(value, "string")
+        raise mismatch(value, "string")
     found = _TIME.fullmatch(value)
     if found is None:
         raise _bad_time(value, _LAYOUT)
@@ -120,7 +115,7 @@ def time(value: Any) -> str | None:
 def micro_time(value: Any) -> str | None:
     """k8s: a MicroTime has six decimals, no fewer and no more."""
     if type(value) is not str:
-        raise bad_value(value, "string")
+        raise mismatch(value, "string")
     found = _TIME.fullmatch(value)
     if found is None or found[2] is None or len(found[2]) != 7 or found[2][0] != ".":
         raise _bad_time(value, _MICRO_LAYOUT)

@@ -228,21 +228,29 @@ def _untyped(type_: Type) -> Decoder:
         return value
 
     def schema_or(value: Any, place: Place, unknown: list[str]) -> Any:
-        # k8s: these types read themselves, so the decoder above them sees neither their unknown fields nor their path.
-        if type(value) is dict:
-            return _decoder(named(_SCHEMA))(value, None, [])
-        if type(value) is bool and type_.scalar == "SchemaOrBool":
-            return value
-        if type_.scalar == "SchemaOrBool":
-            raise ManifestError("boolean or JSON schema expected")
-        if type(value) is not list or not value:
-            return None
-        if type_.scalar == "SchemaOrStringArray":
-            read = scalars.exactly(str, "string")
-            return [read(item) for item in value]
-        return [_decoder(named(_SCHEMA))(item, None, []) for item in value]
+        # k8s: these types read themselves, so Go sees neither their unknown fields nor where in them an error is.
+        try:
+            return _read_schema_or(type_.scalar, value)
+        except Mismatch as error:
+            raise _placed(error, place) from None
 
     return raw if type_.scalar == "Raw" else schema_or
+
+
+def _read_schema_or(what: str, value: Any) -> Any:
+    schema = _decoder(named(_SCHEMA))
+    if type(value) is dict:
+        return schema(value, None, [])
+    if what == "SchemaOrBool":
+        if type(value) is bool:
+            return value
+        raise ManifestError("boolean or JSON schema expected")
+    if type(value) is not list or not value:
+        return None
+    if what == "SchemaOrStringArray":
+        read = scalars.exactly(str, "string")
+        return ["" if item is None else read(item) for item in value]
+    return [_zero(named(_SCHEMA)) if item is None else schema(item, None, []) for item in value]
 
 
 def _placed(error: Mismatch, place: Place) -> Mismatch:

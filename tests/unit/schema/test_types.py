@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +16,7 @@ from argosy.schema.builtin import BUILT_IN
 from argosy.schema.types import Type, named, table, type_of
 
 PUBLISHED = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema/v1.32.0-local/_definitions.json"
+MODULES = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod"))
 PROTO_FIELDS = Path(__file__).parents[4] / "shared/data/kubeapi/proto-fields.json"
 
 
@@ -102,6 +105,14 @@ def test_every_built_in_resource_and_subresource_has_a_type() -> None:
 
 def test_options_are_known_in_every_group() -> None:
     assert type_of("apps", "v1", "DeleteOptions") is type_of("", "v1", "DeleteOptions") is not None
+
+
+@pytest.mark.skipif(not (MODULES / "k8s.io/kubernetes@v1.32.13").exists(), reason="the Go modules are not in the cache")
+def test_the_tables_are_what_the_tool_makes(tmp_path: Path) -> None:
+    tool = Path(__file__).parents[3] / "tools/make_types.py"
+    subprocess.run([sys.executable, str(tool), str(MODULES), "--into", str(tmp_path)], check=True, capture_output=True)
+    for name in ("types", "descriptions"):
+        assert json.loads(gzip.decompress((tmp_path / f"{name}.json.gz").read_bytes())) == table(name)
 
 
 def test_importing_the_module_reads_no_table() -> None:

@@ -173,8 +173,16 @@ def test_the_empty_object_can_be_changed_without_harm_to_the_next() -> None:
             {"spec": {"volumes": [{"hostPath": 3}]}},
             "number into Go struct field Volume.spec.volumes.hostPath of type v1.HostPathVolumeSource",
         ),
-        ("Service", {"spec": {"ports": [{"targetPort": True}]}}, "bool into Go value of type int32"),
-        ("Pod", {"metadata": {"creationTimestamp": 5}}, "number into Go value of type string"),
+        (
+            "Service",
+            {"spec": {"ports": [{"targetPort": True}]}},
+            "bool into Go struct field ServicePort.spec.ports.targetPort of type int32",
+        ),
+        (
+            "Pod",
+            {"metadata": {"creationTimestamp": 5}},
+            "number into Go struct field ObjectMeta.metadata.creationTimestamp of type string",
+        ),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_in_gos_words(kind: str, fields: dict[str, Any], words: str) -> None:
