@@ -10,11 +10,11 @@ name; the number is protobuf's; the flags are p pointer, o omitempty, r required
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 import orjson
@@ -39,8 +39,8 @@ _GO_NAMES = {"bytes": "[]uint8"}
 @cache
 def table(name: str) -> Mapping[str, Any]:
     """One of the data files: `types`, `descriptions`."""
-    packed = files("argosy.schema").joinpath(f"data/{name}.json.gz").read_bytes()
-    content: Mapping[str, Any] = orjson.loads(gzip.decompress(packed))
+    packed = (Path(__file__).parent / f"data/{name}.json.gz").read_bytes()
+    content: Mapping[str, Any] = orjson.loads(zlib.decompress(packed, wbits=31))  # 31: with gzip's header
     return content
 
 
