@@ -1,0 +1,54 @@
+"""JSON values as Go prints them, for messages that clients of a Kubernetes server know by heart.
+
+In: plain data. Out: text. Never: parses.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def show(value: Any) -> str:
+    """As `fmt.Sprintf("%v")`: `map[a:1 b:[x y]]`, strings bare, null as `<nil>`."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return "map[" + " ".join(f"{key}:{show(value[key])}" for key in sorted(value)) + "]"
+        case list():
+            return "[" + " ".join(map(show, value)) + "]"
+        case float():
+            return show_float(value)
+    return str(value)
+
+
+def show_float(value: float) -> str:
+    if value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    return repr(value)
+
+
+def quote(text: str) -> str:
+    """As `%q`, for all text that is valid UTF-8."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def type_name(value: Any) -> str:
+    """As `reflect.TypeOf` names what a JSON decoder made."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return "bool"
+        case dict():
+            return "map[string]interface {}"
+        case list():
+            return "[]interface {}"
+        case int():
+            return "int64"
+        case float():
+            return "float64"
+    return "string"
