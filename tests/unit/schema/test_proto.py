@@ -19,6 +19,7 @@ from argosy.schema.wire import decode
 
 MODULES = Path(os.environ.get("GOMODCACHE", Path.home() / "go/pkg/mod"))
 GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
+EXTENSIONS = MODULES / "k8s.io/apiextensions-apiserver@v0.32.13/pkg/apis/testdata/HEAD"
 KINDS = [
     *((each.group, each.version, each.kind) for each in BUILT_IN),
     ("autoscaling", "v1", "Scale"),
@@ -126,13 +127,14 @@ def test_damaged_bytes_break_nothing(manifest: dict[str, Any], data: st.DataObje
 def test_every_full_golden_object_is_read_and_written_byte_for_byte() -> None:
     compared = 0
     for group, version, kind in KINDS:
-        file = GOLDEN / f"{group or 'core'}.{version}.{kind}.pb"
+        folder = EXTENSIONS if group == "apiextensions.k8s.io" else GOLDEN
+        file = folder / f"{group or 'core'}.{version}.{kind}.pb"
         if file.exists():
             manifest = json.loads(file.with_suffix(".json").read_text())
             assert proto.decode(file.read_bytes()).value == manifest, kind
             assert proto.encode(manifest) == file.read_bytes(), kind
             compared += 1
-    assert compared >= 60
+    assert compared > 60
 
 
 def test_a_hand_made_config_map_is_read() -> None:
