@@ -182,9 +182,10 @@ def names_say_what_is_inside(module: Module) -> Iterator[str]:
     for part in module.name.split("."):
         if bad := FORBIDDEN_NAMES & set(part.split("_")):
             yield f"{part}: {bad.pop()!r} does not say what is inside"
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.ClassDef) and node.name.endswith(FORBIDDEN_ENDINGS) and node.name not in ALLOWED_CLASSES:
-            yield f"class {node.name}: name what it is"
+    classes = [node.name for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
+    for name in classes:
+        if name.endswith(FORBIDDEN_ENDINGS) and name not in ALLOWED_CLASSES:
+            yield f"class {name}: name what it is"
 
 
 def files_and_functions_are_short(module: Module) -> Iterator[str]:

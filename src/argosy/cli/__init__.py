@@ -66,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return failed(error)
 
 
-def _run(arguments: list[str]) -> int:
+def command_line() -> Parser:
+    """Every command and flag there is."""
     parser = Parser(prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
@@ -74,7 +75,11 @@ def _run(arguments: list[str]) -> int:
 
     for group in (sandbox, version):
         group.add_to(commands)
-    chosen = parser.parse_args(arguments)
+    return parser
+
+
+def _run(arguments: list[str]) -> int:
+    chosen = command_line().parse_args(arguments)
     answer: int = chosen.run(chosen)
     return answer
 
