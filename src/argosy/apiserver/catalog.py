@@ -79,6 +79,9 @@ class Catalog:
     def has_group_version(self, group: str, version: str) -> bool:
         return version in self._group_versions.get(group, ())
 
+    def is_custom_group(self, group: str) -> bool:
+        return all(group != known for known, _, _ in built_in())
+
     def resources(self, group: str, version: str) -> list[Resource]:
         return [s.resource for s in self if (s.resource.group, s.resource.version) == (group, version)]
 

@@ -114,7 +114,9 @@ def for_update(served: Served, manifest: Manifest, old: Manifest) -> Manifest:
     metadata["resourceVersion"] = before["resourceVersion"]
     if "generation" in before or served.tracks_generation():
         metadata["generation"] = before.get("generation")
-    return ordered(metadata)
+    # k8s: an empty list of managers is a wish to forget them all, not the same as none given
+    emptied = {"managedFields": given["managedFields"]} if "managedFields" in given else {}
+    return {**ordered(metadata), **emptied}
 
 
 def next_generation(served: Served, new: Manifest, old: Manifest) -> Manifest:

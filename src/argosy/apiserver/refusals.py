@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from argosy.model.errors import ArgosyError, ClusterError, Conflict, Forbidden, Gone, Invalid, UserError
 from argosy.model.manifest import Manifest
-from argosy.schema.fault import Fault
+from argosy.schema.fault import Fault, FaultKind
 from argosy.schema.kinds import Resource
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -71,6 +74,12 @@ def _causes(details: dict[str, Any], faults: Sequence[Fault]) -> dict[str, Any]:
 
 def unprocessable_patch() -> Invalid:
     return Invalid("the server rejected our request due to an error in our request", reason="Invalid", details={})
+
+
+def unreadable_patch(made: Manifest, why: str) -> Invalid:
+    """k8s: what a patch made is shown whole where it cannot be read as its kind."""
+    problem = Fault("patch", FaultKind.INVALID, f"Invalid value: {json.dumps(orjson.dumps(made).decode())}: {why}")
+    return Invalid(_invalid_text("", "", [problem]), reason="Invalid", details=_causes({}, [problem]))
 
 
 def bad_request(message: str) -> ClusterError:

@@ -19,17 +19,17 @@ from argosy.apiserver.admission import Admission
 from argosy.apiserver.catalog import DEFINITIONS, Catalog
 from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rules import Rules
-from argosy.apiserver.served import Custom, Served
+from argosy.apiserver.served import Custom, Served, without_status
 from argosy.apiserver.store import Entry, Store
 from argosy.cluster import PatchKind, User
-from argosy.model.errors import ManifestError, PatchError
+from argosy.model.errors import ClusterError, ManifestError, PatchError
 from argosy.model.manifest import Manifest
 from argosy.patch import json_patch, merge_patch, server_side_apply, strategic
 from argosy.patch.ownership import record_update
 from argosy.schema import fault
 from argosy.schema.fault import Fault
 
-ADMIN = User("argosy:admin", ("system:masters", "system:authenticated"), uid="argosy:admin")
+ADMIN = User("admin", ("system:masters", "system:authenticated"), uid="admin")
 Validation = Literal["Ignore", "Warn", "Strict"]
 WHOLE_PARTS = ("binding", "finalize", "approval")
 
@@ -110,10 +110,10 @@ class Registry:
             raise refusals.terminating_definition(resource)
         metadata = meta.for_create(served, manifest, namespace, now)
         self._admission.check_namespace(served, namespace, metadata["name"])
-        sent = {**manifest, "metadata": metadata}
+        sent = served.complete({**manifest, "metadata": metadata})
         new = self._admission.complete(served, served.prepare_create(sent), dry_run=call.dry_run)
         if not applied:
-            new = self._owned(served, None, new, call)
+            new = self._created_by(served, sent, new, call)
         name = new["metadata"]["name"]
         if faults := [*served.faults_on_create(new), *self._admission.faults(served, new, None)]:
             raise refusals.invalid(resource, name, faults)
@@ -161,7 +161,11 @@ class Registry:
         self.authorize(call.user, "patch", served, namespace, name, subresource)
 
         def patched(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            return self._decoded(served, _patched(served, old, patch, kind), call)
+            made = _patched(served, old, patch, kind)
+            try:
+                return self._decoded(served, made, call)
+            except Undecodable as error:
+                raise refusals.unreadable_patch(made, error.why) from error
 
         return await self.change(served, namespace, name, patched, call, subresource)
 
@@ -221,7 +225,8 @@ class Registry:
         elif subresource in WHOLE_PARTS:
             pass  # the action itself decided what changes
         else:
-            new = self._admission.complete(served, served.prepare_update(new, old), dry_run=call.dry_run, old=old)
+            prepared = served.prepare_update(served.complete(new), old)
+            new = self._admission.complete(served, prepared, dry_run=call.dry_run, old=old)
         new = meta.next_generation(served, new, old)
         return new if applied else self._owned(served, old, new, call, subresource)
 
@@ -267,6 +272,13 @@ class Registry:
         for field, expected in (("kind", resource.kind), ("apiVersion", resource.api_version)):
             manifest.setdefault(field, expected)
         return manifest, warnings
+
+    def _created_by(self, served: Served, sent: Manifest, new: Manifest, call: Call) -> Manifest:
+        """k8s: a creator owns what it sent and its defaults, not what the server then put in, nor a status."""
+        tracked = without_status(sent) if served.resource.subresource("status") else sent
+        owned = self._owned(served, None, tracked, call)["metadata"].get("managedFields")
+        metadata = {**new["metadata"], "managedFields": owned}
+        return {**new, "metadata": meta.ordered(metadata)}
 
     def _owned(
         self, served: Served, old: Manifest | None, new: Manifest, call: Call, subresource: str = ""
@@ -344,6 +356,14 @@ class Registry:
             self.catalog.define(served.read(entry))
 
 
+class Undecodable(ClusterError):
+    """A value that cannot be read as its kind; `why` without the sentence around it."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message, code=400, reason="BadRequest")
+        self.why = why
+
+
 def decoded(
     served: Served, value: Any, validation: Validation, duplicates: Sequence[str] = ()
 ) -> tuple[Manifest, Sequence[str]]:
@@ -360,7 +380,10 @@ def decoded(
     try:
         manifest, unknown = served.decode(value)
     except ManifestError as error:
-        raise refusals.bad_request(_cannot_handle(served, error.message)) from error
+        raise Undecodable(_cannot_handle(served, error.message), error.message) from error
+    given = value.get("metadata")
+    if isinstance(given, dict) and given.get("managedFields") == []:
+        manifest = {**manifest, "metadata": {**manifest["metadata"], "managedFields": []}}
     problems = [f'duplicate field "{path}"' for path in duplicates] + [f'unknown field "{path}"' for path in unknown]
     if problems and validation == "Strict":
         raise refusals.bad_request(_cannot_handle(served, "strict decoding error: " + ", ".join(problems)))

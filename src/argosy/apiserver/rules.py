@@ -15,7 +15,8 @@ from argosy.schema.custom import CustomKind
 from argosy.schema.fault import Fault
 
 log = logging.getLogger(__name__)
-EVALUATE = "argosy.schema.cel:evaluate"
+MODULE = "argosy.schema.cel.confined"
+EVALUATE = f"{MODULE}:evaluate"
 
 
 class Rules:
@@ -29,7 +30,7 @@ class Rules:
         if not calls:
             return []
         if self._pool is None:
-            self._pool = Pool(workers=1, preload=["argosy.schema.cel"])
+            self._pool = Pool(workers=1, preload=[MODULE])
         try:
             faults, unknown = kind.rule_faults(calls, await self._pool.run(EVALUATE, calls))
         except UserError as error:

@@ -44,7 +44,12 @@ class Served(Protocol):
     def decode(self, value: Any) -> tuple[Manifest, Sequence[str]]:
         """What the value means as this kind, and the paths of fields the kind does not have."""
 
-    def prepare_create(self, manifest: Manifest) -> Manifest: ...
+    def complete(self, manifest: Manifest) -> Manifest:
+        """With the kind's defaults."""
+
+    def prepare_create(self, manifest: Manifest) -> Manifest:
+        """A completed manifest as a new object of its kind starts: what only the server may set, set."""
+
     def prepare_update(self, manifest: Manifest, old: Manifest) -> Manifest: ...
     def faults_on_create(self, manifest: Manifest) -> Sequence[Fault]: ...
     def faults_on_update(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]: ...
@@ -109,13 +114,12 @@ class BuiltIn:
         return decoded.manifest, decoded.unknown
 
     def prepare_create(self, manifest: Manifest) -> Manifest:
-        manifest = validation.prepare_create(self.resource, manifest)
-        return self._completed(manifest)
+        return validation.prepare_create(self.resource, manifest)
 
     def prepare_update(self, manifest: Manifest, old: Manifest) -> Manifest:
-        return validation.prepare_update(self.resource, self._completed(manifest), old)
+        return validation.prepare_update(self.resource, manifest, old)
 
-    def _completed(self, manifest: Manifest) -> Manifest:
+    def complete(self, manifest: Manifest) -> Manifest:
         return defaults.apply(self.resource.group_kind, self.resource.version, manifest)
 
     def faults_on_create(self, manifest: Manifest) -> Sequence[Fault]:
@@ -186,21 +190,23 @@ class Custom:
     def decode(self, value: Any) -> tuple[Manifest, Sequence[str]]:
         return self.kind.decode(value)
 
-    def prepare_create(self, manifest: Manifest) -> Manifest:
-        if self.resource.subresource("status"):
-            manifest = {name: value for name, value in manifest.items() if name != "status"}
+    def complete(self, manifest: Manifest) -> Manifest:
         return self.kind.default(manifest)
 
+    def prepare_create(self, manifest: Manifest) -> Manifest:
+        return without_status(manifest) if self.resource.subresource("status") else manifest
+
     def prepare_update(self, manifest: Manifest, old: Manifest) -> Manifest:
-        if self.resource.subresource("status"):
-            manifest = {name: value for name, value in manifest.items() if name != "status"}
-            if "status" in old:
-                manifest["status"] = old["status"]
-        return self.kind.default(manifest)
+        if not self.resource.subresource("status"):
+            return manifest
+        kept = {"status": old["status"]} if "status" in old else {}
+        return {**without_status(manifest), **kept}
 
     def faults_on_create(self, manifest: Manifest) -> Sequence[Fault]:
         namespaced = self.resource.namespaced
-        faults = metadata_rules.on_create(manifest["metadata"], namespaced=namespaced, grammar=syntax.dns_subdomain)
+        faults = metadata_rules.on_create(
+            manifest["metadata"], namespaced=namespaced, grammar=syntax.dns_subdomain, custom=True
+        )
         return [*faults, *self.kind.validate(manifest, None)]
 
     def faults_on_update(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]:
@@ -248,6 +254,10 @@ class Custom:
     @property
     def field_labels(self) -> FieldLabels:
         return self.kind.field_labels
+
+
+def without_status(manifest: Manifest) -> Manifest:
+    return {name: value for name, value in manifest.items() if name != "status"}
 
 
 def only_status(manifest: Manifest, old: Manifest) -> Manifest:

@@ -45,6 +45,8 @@ def resolve(catalog: Catalog, path: str) -> Target:
     if rest[0] == "namespaces" and len(rest) >= 3 and rest[2] not in NAMESPACE_PARTS:
         namespace, rest = rest[1], rest[2:]
     served = catalog.at(group, version, rest[0])
+    if served is None and catalog.is_custom_group(group):
+        raise NoSuchPath  # k8s: custom kinds are served by another part of the server, which speaks plain text here
     if served is None or (namespace and not served.resource.namespaced):
         raise refusals.no_such_resource()
     name = rest[1] if len(rest) > 1 else ""

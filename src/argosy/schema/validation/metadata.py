@@ -11,10 +11,12 @@ from argosy.schema.fault import forbidden, go_value, invalid, required
 from argosy.schema.validation import go_text
 from argosy.schema.validation.check import Faults, Part, annotation_map, immutable, labels, matches
 
-_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+# k8s: the last one is the API server's own, on CustomResourceDefinitions
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion", "customresourcecleanup.apiextensions.k8s.io")
 
 
-def on_create(metadata: Part, *, namespaced: bool, grammar: syntax.Grammar) -> Faults:
+def on_create(metadata: Part, *, namespaced: bool, grammar: syntax.Grammar, custom: bool = False) -> Faults:
+    """`custom`: finalizers of custom kinds need no domain."""
     faults: Faults = []
     prefix = metadata.get("generateName")
     if prefix:
@@ -37,7 +39,8 @@ def on_create(metadata: Part, *, namespaced: bool, grammar: syntax.Grammar) -> F
         faults.append(invalid("metadata.generation", str(metadata["generation"]), "must be greater than or equal to 0"))
     _lists(faults, metadata)
     _finalizers(faults, metadata)
-    _standard_finalizers(faults, metadata)
+    if not custom:
+        _standard_finalizers(faults, metadata)
     return faults
 
 
