@@ -18,13 +18,19 @@ from typing import Any
 
 import pytest
 
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.plane import Plane
+from argosy.apiserver.server import serve
+from argosy.apiserver.tls import certificates
 from argosy.cluster import Cluster, Propagation
+from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
 from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.names import ResourceKey
 
 sys.path.insert(0, str(Path(__file__).parent))  # for contract_manifests
 
+TOKEN = "admin-of-a-test"
 FLAVOURS = ("embedded", "wire", "real")
 
 
@@ -81,12 +87,20 @@ async def flavour(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 @contextlib.asynccontextmanager
 async def embedded_flavour(name: str, folder: Path) -> AsyncIterator[Flavour]:
-    embedded = pytest.importorskip("argosy.apiserver.embedded", exc_type=ImportError)
-    async with embedded.EmbeddedCluster.open() as cluster:
+    """With RBAC, as on a real server."""
+    async with Plane.open(rbac=True, admin_token=TOKEN) as plane:
+
+        async def compact() -> None:
+            await plane.store.compact(plane.store.revision)
+
         if name == "embedded":
-            yield Flavour(name, cluster, None)
+            yield Flavour(name, EmbeddedCluster(plane), compact)
             return
-        pytest.skip("wire: no server yet")
+        found = certificates(folder)
+        async with serve(plane, found) as url:
+            connection = Connection(server=url, ca_file=str(found.authority), token=TOKEN)
+            async with await connect(connection) as cluster:
+                yield Flavour(name, cluster, compact)
 
 
 @pytest.fixture

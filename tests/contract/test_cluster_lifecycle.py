@@ -130,6 +130,39 @@ async def test_a_new_kinds_schema_is_kept(cluster: Cluster, namespace: str, widg
     assert "unknown" not in made["spec"]
 
 
+async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_told(
+    cluster: Cluster, namespace: str
+) -> None:
+    group = f"g{uuid.uuid4().hex[:8]}.example"
+    kind = GroupKind(group, "Widget")
+    made = await cluster.create(definition(group))
+
+    async def created() -> Manifest | None:
+        try:
+            return await cluster.create(widget(kind, namespace, size=1))
+        except ClusterError as error:
+            assert error.code == 404  # not served yet
+            return None
+
+    live = await eventually(created)
+    await cluster.delete(key_of(made))
+    seen = []
+    async with asyncio.timeout(20):
+        async for event in cluster.watch(kind, since=live["metadata"]["resourceVersion"], namespace=namespace):
+            seen.append(event.type)
+            if event.type == "DELETED":
+                break
+    assert seen[-1] == "DELETED"
+
+    async def unserved() -> bool:
+        return kind not in await cluster.kinds()
+
+    await eventually(unserved)
+    with pytest.raises(ClusterError) as caught:
+        await cluster.get(key_of(live))
+    assert caught.value.code == 404
+
+
 async def test_eviction_ends_a_pod(cluster: Cluster, namespace: str) -> None:
     made = await cluster.create(pod(namespace))
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": namespace},

@@ -18,7 +18,6 @@ from argosy.model.errors import ClusterError, Gone
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey, split_api_version
 
-PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 MANAGER = "argosy"
 
 
@@ -180,12 +179,15 @@ def _part_for(parent: Served, manifest: Manifest) -> str:
     for each in parent.resource.subresources:
         if each.kind == manifest["kind"] and each.group in ("", group):
             return each.name
-    raise refusals.method_not_allowed()
+    raise refusals.no_such_resource()
 
 
 def _shown(served: Served, entry: Entry, metadata_only: bool) -> Manifest:
+    """Metadata alone keeps its kind, so that it has the same key as the whole."""
     manifest = served.read(entry)
-    return {**PARTIAL, "metadata": manifest["metadata"]} if metadata_only else manifest
+    if not metadata_only:
+        return manifest
+    return {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": manifest["metadata"]}
 
 
 def _seen(served: Served, event: Event, matcher: Matcher, metadata_only: bool) -> list[WatchEvent]:

@@ -49,8 +49,11 @@ async def run(
     ]
     try:
         # None of them ends by itself, so the first that does has failed, and that is everybody's end.
-        await asyncio.gather(*watching, *working)
-        await asyncio.Event().wait()  # nothing to run
+        # (Not gather: if cancelled, it would cancel them all at once.)
+        forever = asyncio.get_running_loop().create_future()
+        ended, _ = await asyncio.wait([forever, *watching, *working], return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
     finally:
         for queue in queues:
             queue.close()

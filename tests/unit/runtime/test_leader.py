@@ -1,0 +1,185 @@
+"""Leader election: one at a time, whatever the clocks and the network do."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from faults import Faulty
+
+from argosy.cluster import Cluster
+from argosy.model.errors import TransientError
+from argosy.model.names import ResourceKey
+from argosy.runtime.leader import Terms, lead
+
+pytestmark = pytest.mark.anyio
+
+
+class Candidate:
+    """One process: its own clock, its own line to the cluster; notes when it leads."""
+
+    def __init__(self, name: str, cluster: Cluster, namespace: str, clock: Any) -> None:
+        self.name, self.clock, self.line = name, clock, Faulty(cluster)
+        self.leads = False
+        self.lost = 0
+        self.finish = asyncio.Event()
+        self.task = asyncio.create_task(lead(self._work, self.line, namespace=namespace, name="argosy",  # type: ignore[arg-type]
+                                             identity=name, on_lost=self._lose, clock=clock))
+
+    async def _work(self) -> None:
+        self.leads = True
+        try:
+            await self.finish.wait()
+        finally:
+            self.leads = False
+
+    def _lose(self) -> None:
+        self.lost += 1
+
+    def cut_off(self, *, writes_only: bool = False) -> None:
+        verbs = ("create", "replace") if writes_only else ("get", "create", "replace")
+        self.line.fault = lambda verb: TransientError("no route") if verb in verbs else None
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+async def passing(seconds: float, *candidates: Candidate, step: float = 0.25) -> list[set[str]]:
+    """Let time pass for all; who led at each moment."""
+    seen = []
+    for _ in range(round(seconds / step)):
+        for candidate in candidates:
+            candidate.clock.advance(step)
+        for _ in range(4):
+            await asyncio.sleep(0.0005)
+        leaders = {candidate.name for candidate in candidates if candidate.leads}
+        assert len(leaders) <= 1, leaders
+        seen.append(leaders)
+    return seen
+
+
+@pytest.fixture
+async def two(cluster: Cluster, namespace: str, make_clock: Any) -> Any:
+    """Their walls' clocks are a day apart, which must not matter."""
+    candidates = [
+        Candidate("one", cluster, namespace, make_clock()),
+        Candidate("two", cluster, namespace, make_clock(datetime(2029, 12, 31, tzinfo=UTC))),
+    ]
+    yield candidates
+    for candidate in candidates:
+        await candidate.stop()
+
+
+def other(candidates: list[Candidate]) -> tuple[Candidate, Candidate]:
+    """The leader, and the one who waits."""
+    first, second = candidates
+    return (first, second) if first.leads else (second, first)
+
+
+async def lease(cluster: Cluster, namespace: str) -> dict[str, Any]:
+    found = await cluster.get(ResourceKey("coordination.k8s.io", "Lease", namespace, "argosy"))
+    assert found is not None
+    return dict(found["spec"])
+
+
+async def test_one_leads_and_keeps_leading_while_it_renews(
+    cluster: Cluster, namespace: str, two: list[Candidate]
+) -> None:
+    await passing(5, *two)
+    leader, _ = other(two)
+    first = await lease(cluster, namespace)
+    assert set.union(*await passing(60, *two)) == {leader.name}
+    later = await lease(cluster, namespace)
+    assert (first["holderIdentity"], first["leaseDurationSeconds"], first["leaseTransitions"]) == (leader.name, 15, 0)
+    assert later["renewTime"] > first["renewTime"] and later["acquireTime"] == first["acquireTime"]
+    assert leader.lost == 0
+
+
+async def test_a_leader_that_ends_hands_over_at_once(cluster: Cluster, namespace: str, two: list[Candidate]) -> None:
+    await passing(5, *two)
+    leader, next_one = other(two)
+    await leader.stop()
+    assert (await lease(cluster, namespace))["holderIdentity"] == ""
+    assert (await passing(4, *two))[-1] == {next_one.name}
+    assert (await lease(cluster, namespace))["leaseTransitions"] == 1
+
+
+async def test_work_that_ends_by_itself_ends_the_lead(cluster: Cluster, namespace: str, two: list[Candidate]) -> None:
+    await passing(5, *two)
+    leader, next_one = other(two)
+    leader.finish.set()
+    await passing(4, *two)
+    assert leader.task.done() and leader.lost == 0 and next_one.leads
+
+
+@pytest.mark.parametrize("writes_only", [True, False])
+async def test_a_leader_that_is_cut_off_stops_before_another_begins(two: list[Candidate], writes_only: bool) -> None:
+    await passing(5, *two)
+    leader, next_one = other(two)
+    leader.cut_off(writes_only=writes_only)
+    moments = await passing(30, *two)
+    assert leader.lost == 1 and moments[-1] == {next_one.name}
+    stopped = moments.index(set())
+    taken = moments.index({next_one.name})
+    assert stopped * 0.25 <= 10.5 and taken * 0.25 >= 12  # 15 s after the last renewal that was seen
+    leader.line.fault = lambda verb: None
+    assert set.union(*await passing(20, *two)) == {next_one.name}
+
+
+async def test_a_request_that_hangs_does_not_keep_a_leader_beyond_its_deadline(two: list[Candidate]) -> None:
+    await passing(5, *two)
+    leader, next_one = other(two)
+
+    async def hang(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    leader.line.replace = hang  # type: ignore[method-assign]
+    moments = await passing(30, *two)
+    assert leader.lost == 1 and moments[-1] == {next_one.name}
+
+
+async def test_a_candidate_whose_clock_runs_fast_still_waits_for_a_living_leader(
+    cluster: Cluster, namespace: str, two: list[Candidate]
+) -> None:
+    await passing(5, *two)
+    leader, hasty = other(two)
+    for _ in range(60):
+        hasty.clock.advance(0.25)  # four times as fast, but it sees every renewal
+        assert set.union(*await passing(0.5, *two)) == {leader.name}
+
+
+async def test_another_write_to_the_lease_does_not_cost_the_lead(
+    cluster: Cluster, namespace: str, two: list[Candidate]
+) -> None:
+    await passing(5, *two)
+    leader, _ = other(two)
+    key = ResourceKey("coordination.k8s.io", "Lease", namespace, "argosy")
+    for number in range(20):
+        await cluster.patch(key, {"metadata": {"labels": {"n": str(number)}}})
+        assert set.union(*await passing(1, *two)) == {leader.name}
+
+
+async def test_of_many_who_take_an_expired_lease_at_once_one_leads(
+    cluster: Cluster, namespace: str, clock: Any
+) -> None:
+    await cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                          "metadata": {"name": "argosy", "namespace": namespace},
+                          "spec": {"holderIdentity": "gone", "leaseDurationSeconds": 15}})
+    candidates = [Candidate(f"c{number}", cluster, namespace, clock) for number in range(5)]
+    moments = []
+    for _ in range(100):
+        clock.advance(0.25)
+        await asyncio.sleep(0.002)
+        moments.append({candidate.name for candidate in candidates if candidate.leads})
+        assert len(moments[-1]) <= 1
+    assert len(moments[-1]) == 1 and moments[50] == set()
+    for candidate in candidates:
+        await candidate.stop()
+
+
+def test_terms_that_would_allow_two_leaders_are_refused() -> None:
+    with pytest.raises(ValueError, match="retry < renew_deadline < lease"):
+        Terms(lease=10, renew_deadline=10)
