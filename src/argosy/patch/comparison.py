@@ -218,6 +218,22 @@ def with_named_parents(tree: Tree, shape: Shape | None) -> Tree:
     return out
 
 
+def fitted(tree: Tree, shape: Shape | None) -> Tree:
+    """The same tree, but what became atomic since it was written is owned as a whole."""
+    out = tree
+    for element, node in tree.items():
+        if not node:
+            continue
+        below, _ = _below(element, shape)
+        if below is None or below.kind in ("untyped", "scalar"):
+            continue
+        is_atomic = below.list_type == "atomic" if below.kind == "list" else below.atomic
+        fits = LEAF if is_atomic else fitted(node, below)
+        if fits is not node:
+            out = {**out, element: fits}
+    return out
+
+
 def _below(element: str, shape: Shape | None) -> tuple[Shape | None, bool]:
     if element.startswith("f:"):
         found = field_shape(shape, element[2:])

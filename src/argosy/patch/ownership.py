@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest
-from argosy.patch.comparison import compare
+from argosy.patch.comparison import compare, fitted
 from argosy.patch.fields import FieldSet, difference, union, without
 from argosy.patch.go_text import quote
 from argosy.patch.shape import Shape
@@ -61,11 +61,16 @@ class Manager:
 
 def managers_of(manifest: Manifest) -> list[Manager]:
     """The owners; PatchError if an entry is malformed. Their fields are read when first asked for."""
-    entries = (manifest.get("metadata") or {}).get("managedFields") or ()
+    entries = (manifest.get("metadata") or {}).get("managedFields") or []
+    if not isinstance(entries, list):
+        raise PatchError("managedFields must be a list")
     return list({each.identity: each for each in map(_decoded, range(len(entries)), entries)}.values())
 
 
-def _decoded(index: int, entry: Mapping[str, Any]) -> Manager:
+def _decoded(index: int, entry: Any) -> Manager:
+    texts = ("manager", "operation", "apiVersion", "time", "fieldsType", "subresource")
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(name) or "", str) for name in texts):
+        raise PatchError(f"malformed managed fields entry {index}")
     operation = entry.get("operation")
     if operation != "Apply" and operation != "Update":
         raise PatchError("operation must be `Apply` or `Update`")
@@ -155,7 +160,7 @@ def _known_managers(live: Manifest | None, new: Manifest, subresource: str) -> l
     """The client's managedFields if it sent some that can be read, else those of `live`; none if it resets them."""
     sent = None if subresource else (new.get("metadata") or {}).get("managedFields")
     if sent is not None:
-        if not sent or (len(sent) == 1 and not any(sent[0].values())):
+        if sent in ([], [{}]):
             return []
         if live is None or sent != (live.get("metadata") or {}).get("managedFields"):
             try:
@@ -180,7 +185,7 @@ def take_over(
     changed, removed = compare(before, after, shape)
     if ignored is not None:
         changed, removed = without(changed, ignored.tree), without(removed, ignored.tree)
-    kept = lose(managers, FieldSet(union(changed, removed)))
+    kept = lose(fit_shape(managers, shape), FieldSet(union(changed, removed)))
     gained = FieldSet(difference(changed, UNOWNED.tree))
     if not gained:
         return kept
@@ -191,6 +196,15 @@ def take_over(
         else:
             result.append(each)
     return [*result, replace(writer, fields=gained)]
+
+
+def fit_shape(managers: Sequence[Manager], shape: Shape) -> list[Manager]:
+    """The owners as if their fields had been recorded with this shape: a kind's schema may change under them."""
+    result: list[Manager] = []
+    for each in managers:
+        tree = fitted(each.fields.tree, shape)
+        result.append(each if tree is each.fields.tree else replace(each, fields=FieldSet(tree)))
+    return result
 
 
 def lose(managers: Sequence[Manager], fields: FieldSet) -> list[Manager]:

@@ -17,7 +17,7 @@ from argosy.patch.comparison import EMPTIED, compare, owned, with_named_parents
 from argosy.patch.fields import FieldSet, Tree, difference, intersection, path_text, union, without
 from argosy.patch.go_text import quote
 from argosy.patch.last_applied import allowed_conflicts, refreshed
-from argosy.patch.ownership import UNOWNED, Manager, bare, lose, managers_of, take_over, with_managers
+from argosy.patch.ownership import UNOWNED, Manager, bare, fit_shape, lose, managers_of, take_over, with_managers
 from argosy.patch.shape import Shape
 from argosy.patch.typed_check import faults, summary
 from argosy.patch.typed_merge import merge, remove, swept
@@ -97,7 +97,7 @@ def apply(
     """
     _check(config, api_version, shape)
     content = bare(live) if live is not None else {}
-    managers = managers_of(live) if live is not None else []
+    managers = fit_shape(managers_of(live), shape) if live is not None else []
     if live is not None and not managers:
         first = Manager(BEFORE_FIRST_APPLY, "Update", api_version, now, FieldSet(), subresource)
         managers = take_over(zero or {}, content, [], first, shape, ignored)
@@ -163,18 +163,28 @@ def _applied(
     if last is not None and difference(last.fields.tree, named):
         everybody = [named, *(each.fields.tree for each in others)]
         merged = _pruned(merged, last.fields.tree, everybody, shape)
+    changes_something = merged != live
+    owners = _yielding(others, live, merged, shape, force, ignored) if changes_something else others
+    mine = FieldSet(difference(named, UNOWNED.tree))
+    if mine:
+        # k8s: the time is that of the last apply that changed something; who never did has none.
+        time = now if changes_something else last.time if last is not None else ""
+        owners.append(replace(applier, fields=mine, time=time))
+    return merged if last is None else swept(merged), owners
+
+
+def _yielding(
+    others: list[Manager], live: Manifest, merged: Manifest, shape: Shape, force: bool, ignored: FieldSet | None
+) -> list[Manager]:
+    """The other owners after the change, or FieldConflicts."""
+    if not others:
+        return []
     changed, removed = compare(live, merged, shape)
     if ignored is not None:
         changed, removed = without(changed, ignored.tree), without(removed, ignored.tree)
     if not force:
         _refuse_conflicts(others, changed)
-    owners = lose(others, FieldSet(union(changed, removed)))
-    mine = FieldSet(difference(named, UNOWNED.tree))
-    if mine:
-        # k8s: the time is that of the last apply that changed something; who never did has none.
-        time = now if merged != live else last.time if last is not None else ""
-        owners.append(replace(applier, fields=mine, time=time))
-    return merged if last is None else swept(merged), owners
+    return lose(others, FieldSet(union(changed, removed)))
 
 
 def _refuse_conflicts(others: Sequence[Manager], changed: Tree) -> None:

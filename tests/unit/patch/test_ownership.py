@@ -249,6 +249,15 @@ def test_items_that_repeat_a_key_are_one_field() -> None:
     assert owners(once)["n"] == {"f:spec": {"f:items": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:value": {}}}}}
 
 
+def test_what_became_atomic_is_owned_as_a_whole() -> None:
+    written = FieldSet.of(["f:spec", "f:tolerations", 'k:{"key":"a"}'], ["f:spec", "f:nodeSelector", "f:x"])
+    pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    pod["spec"] = {"tolerations": [{"key": "a"}]}
+    live = with_managers(pod, [Manager("old", "Apply", "v1", T1, written)])
+    after = update(live, pod | {"spec": pod["spec"] | {"nodeName": "n"}}, "new", T2, shape=POD)
+    assert owners(after)["old"] == {"f:spec": {"f:nodeSelector": {}, "f:tolerations": {}}}
+
+
 def test_a_write_that_changes_only_times_is_none() -> None:
     live = update(None, config_map({"a": "1"}))
     later = copy.deepcopy(live)
