@@ -145,13 +145,23 @@ async def test_a_kind_that_is_withdrawn_takes_its_objects_and_its_watchers_are_t
             return None
 
     live = await eventually(created)
-    await cluster.delete(key_of(made))
     seen = []
-    async with asyncio.timeout(20):
+
+    async def watch() -> None:
         async for event in cluster.watch(kind, since=live["metadata"]["resourceVersion"], namespace=namespace):
             seen.append(event.type)
             if event.type == "DELETED":
                 break
+
+    watching = asyncio.create_task(watch())
+    await cluster.patch(key_of(live), {"spec": {"size": 2}})
+
+    async def open_now() -> bool:
+        return "MODIFIED" in seen
+
+    await eventually(open_now)
+    await cluster.delete(key_of(made))
+    await asyncio.wait_for(watching, 20)
     assert seen[-1] == "DELETED"
 
     async def unserved() -> bool:

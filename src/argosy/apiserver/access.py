@@ -64,7 +64,8 @@ class Access:
         self.authorizer: Authorizer = authorizer or AllowAll()
 
     def allows(self, user: User, asked: Attributes) -> bool:
-        return SUPERUSERS in user.groups or self.authorizer.allows(user, asked)
+        """Nobody, who has no name, may do nothing, whatever groups were claimed."""
+        return bool(user.name) and (SUPERUSERS in user.groups or self.authorizer.allows(user, asked))
 
     def rules(self, user: User, namespace: str) -> Manifest:
         return EVERYTHING if SUPERUSERS in user.groups else self.authorizer.rules(user, namespace)

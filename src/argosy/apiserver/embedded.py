@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from argosy.apiserver import refusals
@@ -62,12 +62,12 @@ class EmbeddedCluster:
     async def get(self, key: ResourceKey) -> Manifest | None:
         served = self._served(key.group_kind)
         try:
-            entry = self._registry.get(served, key.namespace, key.name, self._user)
+            with _about(key):
+                return served.read(self._registry.get(served, key.namespace, key.name, self._user))
         except ClusterError as error:
             if error.code == 404:
                 return None
             raise
-        return served.read(entry)
 
     async def list(
         self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
@@ -108,22 +108,27 @@ class EmbeddedCluster:
         if subresource_of is not None:
             parent = self._served(subresource_of.group_kind)
             part = _part_for(parent, manifest)
-            return await actions.act(parent, subresource_of.namespace, subresource_of.name, part, manifest, call)
+            with _about(subresource_of):
+                return await actions.act(parent, subresource_of.namespace, subresource_of.name, part, manifest, call)
         served = self._of(manifest)
         namespace = (manifest.get("metadata") or {}).get("namespace") or ""
         if actions.answers(served):
             return await actions.review(served, namespace, manifest, call)
-        return (await self._registry.create(served, namespace, manifest, call)).manifest
+        name = (manifest.get("metadata") or {}).get("name") or ""
+        with _about(ResourceKey(*served.resource.group_kind, namespace, name)):
+            return (await self._registry.create(served, namespace, manifest, call)).manifest
 
     async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
         served, key = self._of(manifest), key_of(manifest)
         call = Call(self._user, manager, dry_run, force=force)
-        return (await self._registry.apply(served, key.namespace, key.name, manifest, call)).manifest
+        with _about(key):
+            return (await self._registry.apply(served, key.namespace, key.name, manifest, call)).manifest
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         served, key = self._of(manifest), key_of(manifest)
         call = Call(self._user, MANAGER, dry_run)
-        return (await self._registry.update(served, key.namespace, key.name, manifest, call)).manifest
+        with _about(key):
+            return (await self._registry.update(served, key.namespace, key.name, manifest, call)).manifest
 
     async def patch(
         self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
@@ -132,9 +137,10 @@ class EmbeddedCluster:
         call = Call(self._user, MANAGER)
         if subresource and served.resource.subresource(subresource) is None:
             raise refusals.not_found(served.resource, key.name)
-        written = await self._registry.patch(
-            served, key.namespace, key.name, patch, kind_of_patch, call, subresource=subresource
-        )
+        with _about(key):
+            written = await self._registry.patch(
+                served, key.namespace, key.name, patch, kind_of_patch, call, subresource=subresource
+            )
         return written.manifest
 
     async def delete(
@@ -148,7 +154,8 @@ class EmbeddedCluster:
     ) -> None:
         served = self._served(key.group_kind)
         options = DeleteOptions(propagation, grace, uid or "", version or "")
-        await self.plane.deletion.delete(served, key.namespace, key.name, options, Call(self._user, MANAGER))
+        with _about(key):
+            await self.plane.deletion.delete(served, key.namespace, key.name, options, Call(self._user, MANAGER))
 
     async def logs(
         self, key: ResourceKey, *, container: str = "", follow: bool = False, tail: int | None = None
@@ -171,6 +178,16 @@ class EmbeddedCluster:
     def _of(self, manifest: Manifest) -> Served:
         group, version = split_api_version(str(manifest.get("apiVersion") or ""))
         return self._served(GroupKind(group, str(manifest.get("kind") or "")), version)
+
+
+@contextlib.contextmanager
+def _about(key: ResourceKey) -> Iterator[None]:
+    """Whatever is refused within says which object it is about."""
+    try:
+        yield
+    except ClusterError as error:
+        error.key = error.key or key
+        raise
 
 
 def _part_for(parent: Served, manifest: Manifest) -> str:
