@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import time
 import weakref
 from pathlib import Path
 
 from argosy.model.errors import UserError
+
+PATIENCE_SECONDS = 0.5
 
 
 class FileLock:
@@ -22,8 +25,8 @@ class FileLock:
         self.path = path.with_name(path.name + ".lock")
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            self._take()
+        except BlockingIOError as error:
             owner = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
             self.release()
             who = f"process {owner}" if owner else "another process"
@@ -35,6 +38,18 @@ class FileLock:
         # A forked child shares the lock and would keep it alive after our death.
         child_side = weakref.WeakMethod(self.release)
         os.register_at_fork(after_in_child=lambda: (release := child_side()) and release())
+
+    def _take(self) -> None:
+        """Try for a moment: a child that was just forked, or a process that is just ending, lets go of it soon."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

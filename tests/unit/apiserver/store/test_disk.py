@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -159,7 +161,7 @@ def test_encryption_without_a_key_is_refused(path: Path) -> None:
     assert "a key is needed to encrypt core/secrets" in refusal(path, encrypted_buckets=frozenset({SECRETS}))
 
 
-def test_a_second_opener_is_refused_at_once_with_the_owner_and_what_to_do(path: Path) -> None:
+def test_a_second_opener_is_refused_within_a_second_with_the_owner_and_what_to_do(path: Path) -> None:
     async def scenario(store: Store) -> None:
         code = (
             "import asyncio, pathlib, sys\nfrom argosy.apiserver.store import Store\n"
@@ -187,10 +189,15 @@ def test_a_second_opener_is_refused_at_once_with_the_owner_and_what_to_do(path: 
 def test_a_forked_child_does_not_keep_the_lock_of_its_dead_parent(path: Path) -> None:
     async def main() -> int:
         store = await Store.open(path)
+        reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
+            os.write(writing, b"x")
             time.sleep(20)
             os._exit(0)
+        os.read(reading, 1)
+        os.close(reading)
+        os.close(writing)
         await store.close()
         return child
 
@@ -200,6 +207,16 @@ def test_a_forked_child_does_not_keep_the_lock_of_its_dead_parent(path: Path) ->
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)
+
+
+def test_a_lock_that_is_let_go_a_moment_later_is_waited_for(path: Path) -> None:
+    path.parent.mkdir()
+    with open(f"{path}.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        threading.Timer(0.1, fcntl.flock, (held, fcntl.LOCK_UN)).start()
+        started = time.monotonic()
+        assert with_store(path, nothing) == 0
+        assert time.monotonic() - started >= 0.05
 
 
 def test_files_that_are_no_store_are_refused_and_left_alone(tmp_path: Path) -> None:
