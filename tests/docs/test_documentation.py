@@ -1,0 +1,213 @@
+"""The documents say what the program does: commands, flags, settings, limits, exit codes, make targets and links."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from argosy import cli
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "argosy"
+DOCS = ROOT / "docs"
+REFERENCE = DOCS / "reference"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "s": 1, "min": 60, "h": 3600, "": 1}
+
+
+def page_name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def commands(parser: argparse.ArgumentParser, path: str = "argosy") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    yield path, parser
+    for name, child in subcommands(parser).items():
+        yield from commands(child, f"{path} {name}")
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+def flags(parser: argparse.ArgumentParser) -> set[str]:
+    return {name for action in parser._actions for name in action.option_strings}
+
+
+def section(text: str, heading: str) -> str:
+    """What stands under a heading, up to the next one."""
+    found = re.search(rf"^#+ `?{re.escape(heading)}`?$(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+COMMANDS = dict(commands(cli.command_line()))
+
+
+@pytest.mark.parametrize("path", [path for path, parser in COMMANDS.items() if not subcommands(parser)])
+def test_every_command_and_flag_is_in_the_reference(path: str) -> None:
+    text = section((REFERENCE / "cli.md").read_text(), path)
+    assert text, f"docs/reference/cli.md has no section `{path}`"
+    missing = {flag for flag in flags(COMMANDS[path]) - {"-h", "--help"} if f"`{flag}" not in text}
+    assert not missing, f"{path}: {sorted(missing)} are not described"
+
+
+def test_the_reference_describes_no_command_that_does_not_exist() -> None:
+    text = (REFERENCE / "cli.md").read_text()
+    described = {heading.strip("`") for heading in HEADING.findall(text) if heading.startswith("`argosy")}
+    assert described - COMMANDS.keys() == set()
+
+
+def shown_commands(page: Path) -> Iterator[str]:
+    """Every argosy command that a page shows in a shell block or between backticks."""
+    text = page.read_text()
+    for language, block in FENCE.findall(text):
+        if language in ("", "sh", "console", "text"):
+            for line in block.splitlines():
+                found = re.match(r"^(?:\$ )?(?:\.venv/bin/)?(argosy(?: .*)?)$", line.strip())
+                if found and language != "text":
+                    yield found[1]
+    for code in INLINE.findall(FENCE.sub("", text)):
+        if code.startswith("argosy "):
+            yield code
+
+
+def what_is_wrong(command: str) -> str:
+    """Why a shown command cannot be typed; empty if it can."""
+    parser, path = cli.command_line(), "argosy"
+    for word in shlex.split(re.split(r"\s[|>&#]|;", command)[0])[1:]:
+        if word.startswith("-"):
+            if word.split("=")[0] not in flags(parser):
+                return f"{path} has no flag {word}"
+        elif children := subcommands(parser):
+            if word.isupper() or word in ("…", "..."):
+                return ""
+            if word not in children:
+                return f"{path} has no command {word}"
+            parser, path = children[word], f"{path} {word}"
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_command_that_a_page_shows_exists(page: Path) -> None:
+    assert [wrong for command in shown_commands(page) if (wrong := what_is_wrong(command))] == []
+
+
+def test_a_command_that_does_not_exist_is_noticed() -> None:
+    assert what_is_wrong("argosy sandbox begin") == "argosy sandbox has no command begin"
+    assert what_is_wrong("argosy sandbox start --prot 1") == "argosy sandbox start has no flag --prot"
+    assert what_is_wrong("argosy sandbox user add alice --group devs > alice.kubeconfig") == ""
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_make_target_that_a_page_shows_exists(page: Path) -> None:
+    text = page.read_text()
+    code = [*(block for _, block in FENCE.findall(text)), *INLINE.findall(FENCE.sub("", text))]
+    shown = {word for each in code for word in re.findall(r"^(?:\$ )?make ([a-z]+)", each, re.MULTILINE)}
+    assert shown - make_targets() == set()
+
+
+def test_every_make_target_is_explained_to_contributors() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    assert {target for target in make_targets() if f"`make {target}`" not in text} == set()
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that headings get: lower case, words joined by dashes, other marks dropped."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text()))
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
+    broken = []
+    for link in LINK.findall(FENCE.sub("", page.read_text())):
+        if re.match(r"[a-z]+:", link):
+            continue
+        place, _, anchor = link.partition("#")
+        file = (page.parent / place).resolve() if place else page
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.is_relative_to(DOCS)], ids=page_name)
+def test_every_page_starts_with_an_example(page: Path) -> None:
+    opening = page.read_text().partition("\n## ")[0]
+    assert "```" in opening, "show it before explaining it"
+
+
+def settings_in_source() -> set[str]:
+    """Environment variables that the program reads, and names of its own in manifests."""
+    found: set[str] = set()
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named = re.fullmatch(r"(?:[a-z]+\.)?argosy\.dev/[a-z-]+|ARGOSY_[A-Z_]+", node.value)
+                found |= {node.value} if named else set()
+        found |= set(re.findall(r"environ(?:\.get\(|\[)\s*\"([A-Z_]+)\"", file.read_text()))
+    return found
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    text = "\n".join(page.read_text() for page in REFERENCE.glob("*.md"))
+    assert {name for name in settings_in_source() if f"`{name}`" not in text} == set()
+    assert "XDG_STATE_HOME" in settings_in_source(), "the search for settings finds nothing"
+
+
+def test_the_exit_codes_are_those_of_the_program() -> None:
+    rows = re.findall(r"^\| (\d+) \|", (REFERENCE / "exit-codes.md").read_text(), re.MULTILINE)
+    known = (cli.DONE, cli.NO, cli.CANNOT, cli.UNREACHABLE, cli.TIMED_OUT, cli.REFUSED, cli.INTERRUPTED)
+    assert {int(row) for row in rows} >= set(known)
+
+
+LIMIT = re.compile(r"^\| [^|]+ \| ([\d.,]+) ?(KiB|MiB|s|min|h|) ?[^|]*\|.*\| `([\w.]+):([\w.]+)` \|$", re.MULTILINE)
+
+
+def test_every_limit_in_the_reference_has_the_value_it_has_in_the_program() -> None:
+    rows = LIMIT.findall((REFERENCE / "limits.md").read_text())
+    assert len(rows) >= 12
+    wrong = []
+    for number, unit, module, name in rows:
+        actual = importlib.import_module(module)
+        for part in name.split("."):
+            actual = getattr(actual, part)
+            actual = actual() if isinstance(actual, type) else actual
+        if float(number.replace(",", "")) * UNITS[unit] != float(actual):  # type: ignore[arg-type]
+            wrong.append(f"{module}:{name} is {actual}, the page says {number} {unit}")
+    assert wrong == []
+
+
+SCENARIO = re.compile(r"^\| (\S+-\d\d) \| .+ \| \[`(\w+)`\]\(([^)]+)\) \|$", re.MULTILINE)
+
+
+def test_every_scenario_is_shown_by_a_test_that_exists() -> None:
+    text = (REFERENCE / "scenarios.md").read_text()
+    rows = SCENARIO.findall(text)
+    assert len(rows) == len(re.findall(r"^\| [A-Z]+-\d\d ", text, re.MULTILINE)) >= 20
+    assert len({identity for identity, _, _ in rows}) == len(rows), "an id is used twice"
+    files = {link: (REFERENCE / link).resolve().read_text() for _, _, link in rows}
+    assert [name for _, name, link in rows if f"def {name}(" not in files[link]] == []
+
+
+def test_the_readme_reaches_its_first_success_within_two_screens() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    success = next(number for number, line in enumerate(lines, 1) if re.match(r"NAME\s+STATUS\s+AGE", line))
+    assert success <= 80
