@@ -25,6 +25,7 @@ from argosy.apiserver.rbac import Rbac
 from argosy.apiserver.registry import ADMIN, Registry
 from argosy.apiserver.rules import Rules
 from argosy.apiserver.store import Event, Store
+from argosy.apiserver.tls import write_private
 from argosy.apiserver.tokens import Tokens
 from argosy.apiserver.upkeep import bootstrap
 from argosy.apiserver.upkeep.definitions import Definitions
@@ -32,8 +33,10 @@ from argosy.apiserver.upkeep.events import expire
 from argosy.apiserver.upkeep.garbage import Garbage
 from argosy.apiserver.upkeep.keeper import Keeper
 from argosy.apiserver.upkeep.namespaces import Namespaces
+from argosy.model.errors import UserError
 
 ENCRYPTED = frozenset({"secrets"})
+KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,12 @@ async def _open_store(folder: Folder | None) -> Store:
 def _secret_key(file: Path) -> bytes:
     """The key that Secrets are encrypted with at rest; only its owner may read it."""
     if not file.exists():
-        file.touch(0o600)
-        file.write_bytes(secrets.token_bytes(32))
-    return file.read_bytes()
+        write_private(file, secrets.token_bytes(KEY_BYTES))
+    key = file.read_bytes()
+    if len(key) != KEY_BYTES:
+        message = f"has {len(key)} bytes, a key has {KEY_BYTES}; put the right key back, or reset the sandbox"
+        raise UserError(message, where=str(file))
+    return key
 
 
 def _account_uid(store: Store, namespace: str, name: str) -> str | None:

@@ -139,12 +139,16 @@ def too_large_body(limit: int) -> ClusterError:
     return ClusterError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
 
 
+def too_large(message: str) -> ClusterError:
+    return ClusterError(message, code=413, reason="RequestEntityTooLarge")
+
+
 def unsupported_media(message: str, *, details: Mapping[str, Any] | None = None) -> ClusterError:
     return ClusterError(message, code=415, reason="UnsupportedMediaType", details=details)
 
 
-def not_acceptable(message: str) -> ClusterError:
-    return ClusterError(message, code=406, reason="NotAcceptable", details={})
+def not_acceptable(message: str, *, details: Mapping[str, Any] | None = None) -> ClusterError:
+    return ClusterError(message, code=406, reason="NotAcceptable", details=details)
 
 
 def status_of(error: ArgosyError) -> Manifest:

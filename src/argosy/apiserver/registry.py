@@ -25,7 +25,8 @@ from argosy.cluster import PatchKind, User
 from argosy.model.errors import ClusterError, ManifestError, PatchError
 from argosy.model.manifest import Manifest
 from argosy.patch import json_patch, merge_patch, server_side_apply, strategic
-from argosy.patch.ownership import record_update
+from argosy.patch.json_patch import PatchTooLarge
+from argosy.patch.ownership import keep_times, record_update
 from argosy.schema import fault
 from argosy.schema.fault import Fault
 
@@ -239,6 +240,7 @@ class Registry:
             if not call.dry_run:
                 await self.remove(served, entry, new)
             return Written(served, self._unstored(served, entry.namespace, new), warnings=warnings)
+        new = keep_times(old, new)
         if new == old:
             await self.store.settled()  # what is answered must be durable, whoever wrote it
             return Written(served, entry, warnings=warnings)
@@ -325,6 +327,7 @@ class Registry:
                 now=now,
                 shape=served.shape,
                 subresource=subresource,
+                zero=served.zero,
             )
         except PatchError as error:
             namespace, name = config["metadata"].get("namespace", ""), config["metadata"]["name"]
@@ -415,11 +418,14 @@ def _patched(served: Served, old: Manifest, patch: Any, kind: PatchKind) -> Any:
     try:
         match kind:
             case PatchKind.JSON:
-                return json_patch.apply(old, patch)
+                # k8s: its library adds what a replace does not find
+                return json_patch.apply(old, patch, lenient_replace=True)
             case PatchKind.STRATEGIC:
                 return strategic.apply(old, patch, served.shape)
             case _:
                 return merge_patch.apply(old, patch)
+    except PatchTooLarge as error:
+        raise refusals.too_large(str(error)) from error
     except PatchError as error:
         if kind is PatchKind.JSON:
             raise refusals.unprocessable_patch() from error

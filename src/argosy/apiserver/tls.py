@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -39,7 +42,11 @@ def certificates(folder: Path) -> Certificates:
 def _ends_soon(found: Certificates) -> bool:
     from cryptography import x509
 
-    certificate = x509.load_pem_x509_certificate(found.certificate.read_bytes())
+    try:
+        certificate = x509.load_pem_x509_certificate(found.certificate.read_bytes())
+    except ValueError as error:
+        message = f"is no certificate; remove {found.certificate.parent}, and the next start makes new ones"
+        raise UserError(message, where=str(found.certificate)) from error
     return certificate.not_valid_after_utc - datetime.now(UTC) < RENEW_BEFORE
 
 
@@ -59,9 +66,10 @@ def _make(found: Certificates) -> None:
     leaf = leaf.add_extension(server_auth, critical=False).add_extension(_usage(signs=False), critical=True)
     signed = leaf.sign(root_key, hashes.SHA256())
     form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    _write(found.key, server_key.private_bytes(serialization.Encoding.PEM, form, plain))
-    _write(found.certificate, _pem(signed) + _pem(signed_root))
-    _write(found.authority, _pem(signed_root))
+    found.authority.unlink(missing_ok=True)  # written last: while it is missing, all are made anew
+    write_private(found.key, server_key.private_bytes(serialization.Encoding.PEM, form, plain))
+    write_private(found.certificate, _pem(signed) + _pem(signed_root))
+    write_private(found.authority, _pem(signed_root))
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey) -> CertificateBuilder:
@@ -114,7 +122,18 @@ def _pem(certificate: Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def _write(file: Path, data: bytes) -> None:
-    file.unlink(missing_ok=True)
-    file.touch(0o600)
-    file.write_bytes(data)
+def write_private(file: Path, data: bytes) -> None:
+    """Whole or not at all, even if the power fails now; readable by its owner only."""
+    part = file.with_name(f".{file.name}.part")
+    part.unlink(missing_ok=True)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(handle)
+    part.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -17,6 +17,7 @@ import orjson
 
 from argosy.apiserver import refusals
 from argosy.apiserver.metadata import stamp
+from argosy.apiserver.tls import write_private
 from argosy.cluster import User
 from argosy.model.manifest import Manifest
 from argosy.schema import fault
@@ -145,8 +146,7 @@ def _read_or_make(file: Path | None) -> RSAPrivateKey:
     if file is not None:
         form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         pem = made.private_bytes(serialization.Encoding.PEM, form, plain)
-        file.touch(0o600)
-        file.write_bytes(pem)
+        write_private(file, pem)
     return made
 
 

@@ -11,7 +11,7 @@ import orjson
 from argosy.apiserver import refusals
 from argosy.apiserver.access import Attributes
 from argosy.apiserver.http.metrics import Metrics
-from argosy.apiserver.http.negotiate import form_for
+from argosy.apiserver.http.negotiate import MEDIA_TYPES, form_for
 from argosy.apiserver.http.plumbing import OPEN_PATHS, Plumbing
 from argosy.apiserver.http.render import encode
 from argosy.apiserver.http.request import MOST_HEADERS, Receive, Request, Scope, Send
@@ -97,13 +97,9 @@ class App:
         retry = (status.get("details") or {}).get("retryAfterSeconds")
         headers = [(b"retry-after", str(retry).encode())] if retry else []
         code = int(status["code"])
-        if code == 406:  # nothing fits what the client asks for, so it gets what everybody reads
+        try:
+            form = form_for(request.header(b"accept"))._replace(projection="")
+        except ClusterError:  # nothing fits what the client asks for, so it gets what people read
             await request.respond(code, orjson.dumps(status, option=orjson.OPT_INDENT_2), headers=headers)
             return
-        try:
-            form = form_for(request.header(b"accept"))
-        except ClusterError:
-            form = form_for("")
-        plain = form._replace(projection="", encoding="yaml" if form.encoding == "yaml" else "json")
-        media = "application/yaml" if plain.encoding == "yaml" else "application/json"
-        await request.respond(code, encode(status, plain), media=media, headers=headers)
+        await request.respond(code, encode(status, form), media=MEDIA_TYPES[form.encoding], headers=headers)

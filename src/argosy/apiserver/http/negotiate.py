@@ -76,5 +76,6 @@ def form_for(accept: str) -> Form:
             return form
         fallback = fallback or form
     if fallback is None:
-        raise refusals.not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {AVAILABLE}")
+        message = f"406: Not Acceptable\n\nAvailable representations: {AVAILABLE}"
+        raise refusals.not_acceptable(message, details={})
     return fallback

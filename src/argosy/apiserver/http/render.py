@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from argosy.apiserver import refusals
-from argosy.apiserver.http.negotiate import MEDIA_TYPES, Form
+from argosy.apiserver.http.negotiate import AVAILABLE, MEDIA_TYPES, Form
 from argosy.apiserver.listing import Page
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
@@ -18,7 +18,7 @@ from argosy.schema import fault
 
 PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 INCLUDE = ("None", "Metadata", "Object")
-ONLY_PLAIN = "only the following media types are accepted: application/json, application/yaml"
+NOT_FOR_CUSTOM = f"only the following media types are accepted: {AVAILABLE}"
 
 
 class Rendering:
@@ -32,7 +32,7 @@ class Rendering:
             bad = fault.not_supported("includeObject", f'"{self._include}"', INCLUDE)
             raise refusals.invalid_options("TableOptions", bad)
         if form.encoding == "protobuf" and served.resource.custom:
-            raise refusals.not_acceptable(ONLY_PLAIN)
+            raise refusals.not_acceptable(NOT_FOR_CUSTOM)
 
     @property
     def media(self) -> str:
@@ -42,7 +42,7 @@ class Rendering:
         match self.form.projection:
             case "":
                 if self.form.encoding == "json" and not self.pretty:
-                    return self.served.present(entry)
+                    return self.served.present(entry) + b"\n"
                 return self.encoded(self.served.read(entry))
             case "Table":
                 return self.encoded(self.table([entry], {"resourceVersion": str(entry.revision)}))
@@ -76,7 +76,7 @@ class Rendering:
         resource, item = self.served.resource, self.served.item
         kind = resource.list_kind or f"{resource.kind}List"
         head = orjson.dumps({"kind": kind, "apiVersion": resource.api_version, "metadata": metadata})
-        return head[:-1] + b',"items":[' + b",".join([item(entry) for entry in entries]) + b"]}"
+        return head[:-1] + b',"items":[' + b",".join([item(entry) for entry in entries]) + b"]}\n"
 
     def table(self, entries: Sequence[Entry], metadata: Mapping[str, Any], *, columns: bool = True) -> Manifest:
         rows = [self._row(self.served.read(entry)) for entry in entries]
@@ -134,6 +134,4 @@ def encode(manifest: Any, form: Form, *, pretty: bool = False) -> bytes:
             from argosy.schema import proto
 
             return proto.encode(manifest)
-    if pretty:
-        return orjson.dumps(manifest, option=orjson.OPT_INDENT_2) + b"\n"
-    return orjson.dumps(manifest)
+    return orjson.dumps(manifest, option=orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if pretty else 0))
