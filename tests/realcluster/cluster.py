@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import datetime
 import ipaddress
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -71,6 +74,7 @@ class RealCluster:
             self.processes[name] = subprocess.Popen(
                 [str(program), *arguments], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                 cwd=self.folder, env={**os.environ, "NO_PROXY": "*"},
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - it takes no lock that another thread could hold
             )
 
     def _wait_until_ready(self) -> None:
@@ -111,14 +115,20 @@ class RealCluster:
         ask("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def stop(self) -> None:
+        """The last first: a server that has lost its etcd does not end well."""
         for process in reversed(self.processes.values()):
             process.terminate()
-        for process in self.processes.values():
             try:
                 process.wait(5)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def die_with_parent() -> None:
+    """A test run that is killed must not leave a control plane behind (Linux: PR_SET_PDEATHSIG)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ which is slow to import: import this module where a connection is made, not befo
 from __future__ import annotations
 
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -104,6 +105,7 @@ class Wire:
         async with self._open("GET", path, None, headers, timeout) as response:
             if response.status >= 400:
                 raise refusal(response.status, await response.read(), response.headers, host=self._host, key=key)
+            keep_alive(response)
             async with contextlib.aclosing(lines(response)) as found:
                 yield found
 
@@ -179,6 +181,17 @@ class Wire:
         else:
             what = f"the connection broke: {type(error).__name__}"
         return Unavailable(f"{self._host}: {what}")
+
+
+def keep_alive(response: aiohttp.ClientResponse) -> None:
+    """A quiet watch of a server that vanished without a word ends within a minute, not at its time limit."""
+    transport = response.connection.transport if response.connection else None
+    sock = transport.get_extra_info("socket") if transport else None
+    if sock is not None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+            if hasattr(socket, option):  # macOS names the first one otherwise
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 def encoded(content: Any, key: ResourceKey | None) -> bytes:

@@ -277,6 +277,38 @@ async def test_tls_needs_the_authority_the_name_and_the_client_certificate(tmp_p
         assert [request.header("authorization") for request in server.requests] == ["Bearer s3cret"]
 
 
+async def test_a_proxy_tunnels_tls_to_the_server_and_sees_no_token(tmp_path: Path) -> None:
+    pki, asked = Pki(), []
+    for file, data in zip(("crt", "key"), pki.sign("api.inside")):
+        (tmp_path / file).write_bytes(data)
+    server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+        writer.close()
+
+    async with Server(lambda _: answer({})).serving(server_side) as server:
+
+        async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
+            inward, outward = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            await asyncio.gather(pipe(reader, outward), pipe(inward, writer))
+
+        proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+        connection = Connection(server="https://api.inside:6443", ca_data=pki.authority, token="s3cret",
+                                proxy_url=f"http://me:pass@127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+        async with await connect(connection) as cluster:
+            assert await cluster.get(KEY) == {}
+        proxy.close()
+    assert server.requests[0].header("authorization") == "Bearer s3cret"
+    assert all(head.startswith("CONNECT api.inside:6443 HTTP/1.1") for head in asked)
+    assert all("Proxy-Authorization: Basic" in head and "s3cret" not in head for head in asked)
+
+
 async def test_certificates_that_cannot_be_used_are_the_users_to_fix() -> None:
     for settings in ({"ca_data": b"nonsense"}, {"ca_file": "/nowhere"}, {"cert_data": b"x", "key_data": b"y"}):
         with pytest.raises(UserError, match="broken"):
