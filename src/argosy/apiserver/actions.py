@@ -10,8 +10,9 @@ from typing import Any
 
 from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
+from argosy.apiserver.call import Call, Written
 from argosy.apiserver.deletion import Deletion, read_options
-from argosy.apiserver.registry import Call, Registry, Written
+from argosy.apiserver.registry import Registry
 from argosy.apiserver.reviews import Authenticate, Reviews
 from argosy.apiserver.scale import write_scale
 from argosy.apiserver.served import Served

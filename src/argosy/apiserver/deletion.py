@@ -13,7 +13,8 @@ from typing import Any
 
 from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
-from argosy.apiserver.registry import Call, Registry, Written, encoder, is_releasable
+from argosy.apiserver.call import Call, Written
+from argosy.apiserver.registry import Registry, encoder, is_releasable
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
 from argosy.cluster import Propagation

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from argosy.apiserver import refusals
+from argosy.apiserver.call import ADMIN, Call
 from argosy.apiserver.deletion import DeleteOptions
 from argosy.apiserver.listing import Matcher, Query, parse_version
 from argosy.apiserver.plane import Folder, Plane
-from argosy.apiserver.registry import ADMIN, Call
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
 from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent

@@ -16,13 +16,14 @@ import orjson
 
 from argosy.apiserver.access import Access
 from argosy.apiserver.actions import Actions
+from argosy.apiserver.call import ADMIN
 from argosy.apiserver.catalog import DEFINITIONS, Catalog, built_in
 from argosy.apiserver.deletion import Deletion
 from argosy.apiserver.identity import Identity
 from argosy.apiserver.listing import Lister
 from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rbac import Rbac
-from argosy.apiserver.registry import ADMIN, Registry
+from argosy.apiserver.registry import Registry
 from argosy.apiserver.rules import Rules
 from argosy.apiserver.store import Event, Store
 from argosy.apiserver.tls import write_private

@@ -6,9 +6,8 @@ Never: knows of HTTP, or tells one client from another but by its user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import orjson
 
@@ -16,51 +15,22 @@ from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
 from argosy.apiserver.access import Access, Attributes
 from argosy.apiserver.admission import Admission
+from argosy.apiserver.call import Call, Written
 from argosy.apiserver.catalog import DEFINITIONS, Catalog
+from argosy.apiserver.decoding import Undecodable, decoded, patched, wrong_kind
 from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rules import Rules
 from argosy.apiserver.served import Custom, Served, without_status
 from argosy.apiserver.store import Entry, Store
 from argosy.cluster import PatchKind, User
-from argosy.model.errors import ClusterError, ManifestError, PatchError
+from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest
-from argosy.patch import json_patch, merge_patch, server_side_apply, strategic
-from argosy.patch.json_patch import PatchTooLarge
+from argosy.patch import server_side_apply
 from argosy.patch.ownership import keep_times, record_update
 from argosy.schema import fault
 from argosy.schema.fault import Fault
 
-ADMIN = User("admin", ("system:masters", "system:authenticated"), uid="admin")
-Validation = Literal["Ignore", "Warn", "Strict"]
 WHOLE_PARTS = ("binding", "finalize", "approval")
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Who writes, and how."""
-
-    user: User = ADMIN
-    manager: str = "unknown"
-    dry_run: bool = False
-    validation: Validation = "Warn"
-    force: bool = False
-    duplicates: tuple[str, ...] = ()  # fields that the text named twice
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """An object as it is after the call. `entry` of a dry run was never stored."""
-
-    served: Served
-    entry: Entry
-    created: bool = False
-    warnings: Sequence[str] = ()
-
-    @property
-    def manifest(self) -> Manifest:
-        return self.served.read(self.entry)
-
-
 Change = Callable[[Manifest], tuple[Manifest, Sequence[str]]]
 
 
@@ -161,14 +131,14 @@ class Registry:
     ) -> Written:
         self.authorize(call.user, "patch", served, namespace, name, subresource)
 
-        def patched(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            made = _patched(served, old, patch, kind)
+        def change(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            made = patched(served, old, patch, kind)
             try:
                 return self._decoded(served, made, call)
             except Undecodable as error:
                 raise refusals.unreadable_patch(made, error.why) from error
 
-        return await self.change(served, namespace, name, patched, call, subresource)
+        return await self.change(served, namespace, name, change, call, subresource)
 
     async def apply(
         self, served: Served, namespace: str, name: str, config: Any, call: Call, *, subresource: str = ""
@@ -308,7 +278,7 @@ class Registry:
             raise refusals.bad_request("metadata.managedFields must be nil")
         for field in ("apiVersion", "kind"):
             if config.get(field) != getattr(served.resource, "api_version" if field == "apiVersion" else "kind"):
-                raise refusals.bad_request(_wrong_kind(served, config))
+                raise refusals.bad_request(wrong_kind(served, config))
         metadata.setdefault("name", name)
         return {**config, "metadata": metadata}
 
@@ -357,79 +327,6 @@ class Registry:
         """A definition that was written is served from now on."""
         if served.bucket == DEFINITIONS:
             self.catalog.define(served.read(entry))
-
-
-class Undecodable(ClusterError):
-    """A value that cannot be read as its kind; `why` without the sentence around it."""
-
-    def __init__(self, message: str, why: str) -> None:
-        super().__init__(message, code=400, reason="BadRequest")
-        self.why = why
-
-
-def decoded(
-    served: Served, value: Any, validation: Validation, duplicates: Sequence[str] = ()
-) -> tuple[Manifest, Sequence[str]]:
-    """What a value from the wire means as this kind; unknown fields are an error, a warning or nothing."""
-    resource = served.resource
-    if not isinstance(value, dict):
-        raise refusals.bad_request(_cannot_handle(served, f"json: cannot unmarshal into a {resource.kind}: no object"))
-    if value.get("kind", resource.kind) != resource.kind or value.get("apiVersion", resource.api_version) != (
-        resource.api_version
-    ):
-        raise refusals.bad_request(_wrong_kind(served, value))
-    if served.resource.custom and not (value.get("kind") and value.get("apiVersion")):
-        raise refusals.bad_request("Object 'Kind' is missing in the object; set apiVersion and kind")
-    try:
-        manifest, unknown = served.decode(value)
-    except ManifestError as error:
-        raise Undecodable(_cannot_handle(served, error.message), error.message) from error
-    given = value.get("metadata")
-    if isinstance(given, dict) and given.get("managedFields") == []:
-        manifest = {**manifest, "metadata": {**manifest["metadata"], "managedFields": []}}
-    problems = [f'duplicate field "{path}"' for path in duplicates] + [f'unknown field "{path}"' for path in unknown]
-    if problems and validation == "Strict":
-        raise refusals.bad_request(_cannot_handle(served, "strict decoding error: " + ", ".join(problems)))
-    return manifest, problems if validation == "Warn" else ()
-
-
-def _cannot_handle(served: Served, why: str) -> str:
-    kind = served.resource.kind
-    return f'{kind} in version "{served.resource.version}" cannot be handled as a {kind}: {why}'
-
-
-def _wrong_kind(served: Served, value: Mapping[str, Any]) -> str:
-    resource = served.resource
-    kind, api_version = str(value.get("kind", "")), str(value.get("apiVersion", ""))
-    version = api_version.rpartition("/")[2]
-    if api_version == resource.api_version and not resource.custom:
-        package = resource.group.split(".")[0] or "core"
-        return (
-            f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
-            f"converting (v1.{kind}) to ({package}.{resource.kind}): unknown conversion"
-        )
-    return (
-        f"the API version in the data ({api_version}) and kind ({kind}) do not match the expected "
-        f"{resource.api_version} {resource.kind}"
-    )
-
-
-def _patched(served: Served, old: Manifest, patch: Any, kind: PatchKind) -> Any:
-    try:
-        match kind:
-            case PatchKind.JSON:
-                # k8s: its library adds what a replace does not find
-                return json_patch.apply(old, patch, lenient_replace=True)
-            case PatchKind.STRATEGIC:
-                return strategic.apply(old, patch, served.shape)
-            case _:
-                return merge_patch.apply(old, patch)
-    except PatchTooLarge as error:
-        raise refusals.too_large(str(error)) from error
-    except PatchError as error:
-        if kind is PatchKind.JSON:
-            raise refusals.unprocessable_patch() from error
-        raise refusals.bad_request(str(error)) from error
 
 
 def is_releasable(manifest: Manifest) -> bool:

@@ -7,8 +7,10 @@ from typing import Any
 
 from argosy.apiserver import refusals
 from argosy.apiserver.access import Attributes
+from argosy.apiserver.call import Call
+from argosy.apiserver.decoding import decoded
 from argosy.apiserver.metadata import stamp
-from argosy.apiserver.registry import Call, Registry, decoded
+from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
 from argosy.apiserver.tokens import ISSUER
 from argosy.cluster import User

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from argosy.apiserver import refusals
+from argosy.apiserver.call import Call, Validation
 from argosy.apiserver.http.negotiate import PROTOBUF
-from argosy.apiserver.registry import Call, Validation
 from argosy.apiserver.served import Served
 from argosy.cluster import PatchKind, User
 from argosy.model.errors import ManifestError, UserError

@@ -11,6 +11,7 @@ import orjson
 
 from argosy.apiserver import refusals, scale
 from argosy.apiserver.actions import Actions, unavailable
+from argosy.apiserver.call import Call, Written
 from argosy.apiserver.deletion import Deletion, read_options
 from argosy.apiserver.http import watching
 from argosy.apiserver.http.bodies import read_call, read_object, read_patch
@@ -19,7 +20,7 @@ from argosy.apiserver.http.render import Rendering
 from argosy.apiserver.http.request import Request
 from argosy.apiserver.http.routes import Target
 from argosy.apiserver.listing import Lister, Query, parse_version, read_query
-from argosy.apiserver.registry import Call, Registry, Written
+from argosy.apiserver.registry import Registry
 from argosy.cluster import PatchKind, User
 from argosy.model.manifest import Manifest
 from argosy.patch import json_patch, merge_patch

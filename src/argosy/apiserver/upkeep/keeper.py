@@ -7,8 +7,9 @@ import logging
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
+from argosy.apiserver.call import Call
 from argosy.apiserver.deletion import DeleteOptions, Deletion
-from argosy.apiserver.registry import Call, Registry
+from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
 from argosy.cluster import Propagation, User

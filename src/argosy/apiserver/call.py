@@ -1,0 +1,41 @@
+"""A call to the registry: who writes and how; and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from argosy.apiserver.served import Served
+from argosy.apiserver.store import Entry
+from argosy.cluster import User
+from argosy.model.manifest import Manifest
+
+ADMIN = User("admin", ("system:masters", "system:authenticated"), uid="admin")
+Validation = Literal["Ignore", "Warn", "Strict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who writes, and how."""
+
+    user: User = ADMIN
+    manager: str = "unknown"
+    dry_run: bool = False
+    validation: Validation = "Warn"
+    force: bool = False
+    duplicates: tuple[str, ...] = ()  # fields that the text named twice
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An object as it is after the call. `entry` of a dry run was never stored."""
+
+    served: Served
+    entry: Entry
+    created: bool = False
+    warnings: Sequence[str] = ()
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.served.read(self.entry)
