@@ -1,0 +1,221 @@
+"""What the pages show is run: their Python as it stands, and their shell sessions against a sandbox."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import key_of
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SESSION = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+KUBECTL = shutil.which("kubectl", path=str(ROOT / ".venv" / "bin"))
+ENDLESS = "…"  # the page leaves the rest out
+
+
+def python_in(page: str) -> str:
+    return "\n".join(PYTHON.findall((ROOT / page).read_text()))
+
+
+async def run_python(text: str) -> dict[str, Any]:
+    code = compile(text, "example", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    module = types.ModuleType("example")
+    if code.co_flags & inspect.CO_COROUTINE:
+        await types.FunctionType(code, module.__dict__)()
+    else:
+        exec(code, module.__dict__)
+    return module.__dict__
+
+
+def test_the_example_of_the_embedded_cluster_runs() -> None:
+    found = asyncio.run(run_python(python_in("docs/concepts/embedded-cluster.md")))
+    assert found["made"]["data"] == {"mode": "fast"}
+
+
+def test_the_controller_of_the_example_does_its_work() -> None:
+    async def main() -> None:
+        example = await run_python(python_in("docs/concepts/runtime.md"))
+        metadata = {"name": "settings", "namespace": "default"}
+        async with EmbeddedCluster.open() as cluster:
+            made = await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+            running = asyncio.create_task(example["run"]([example["Greeter"]()], cluster))
+            async with asyncio.timeout(10):
+                while (await cluster.get(key_of(made)) or {}).get("data") != {"greeting": "hello"}:
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+# -- shell sessions ------------------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    command: str
+    shown: str
+
+
+def steps_in(page: str) -> list[Step]:
+    """Commands after `$ `, each with the output that the page shows."""
+    found: list[Step] = []
+    for session in SESSION.findall((DOCS / page).read_text()):
+        for line in session.splitlines():
+            if line.startswith("$ "):
+                found.append(Step(line[2:], ""))
+            else:
+                found[-1] = Step(found[-1].command, found[-1].shown + line + "\n")
+    return found
+
+
+def plain(text: str) -> list[str]:
+    """Without what differs from run to run: ages, random names, widths of columns, places of files."""
+    text = re.sub(r"(/[\w.\-]+)*/(kubeconfig|team-a|sandbox)\b", "PLACE", text)
+    text = re.sub(r"\b\d+m?s\b", "AGE", text)
+    text = re.sub(r"pid \d+", "pid N", text)
+    text = re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", text)
+    text = re.sub(r"user-alice-\w+", "user-alice", text)
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Any]:
+    """A folder with the files that the pages speak of, a running sandbox, and a way to type into it."""
+    if not KUBECTL:
+        pytest.skip("no kubectl in .venv/bin: make install")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "argosy").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m argosy "$@"\n')
+    (programs / "argosy").chmod(0o755)
+    (programs / "kubectl").symlink_to(KUBECTL)
+    state = tmp_path / "state"
+    env = {
+        "HOME": str(tmp_path),
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "src"),
+        "XDG_STATE_HOME": str(state),
+        "KUBECONFIG": str(state / "argosy/sandbox/kubeconfig"),
+    }
+    (tmp_path / "settings.yaml").write_text(SETTINGS)
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests/models.yaml").write_text(CHURN + "---\n" + DEFINITION)
+    (tmp_path / "definition.yaml").write_text(DEFINITION)
+    (tmp_path / "churn.yaml").write_text(CHURN)
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*flags: str) -> None:
+        command = [str(programs / "argosy"), "sandbox", "start", *flags]
+        process = subprocess.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        assert "sandbox ready" in process.stdout.readline()
+
+    def enter(command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            check=False,
+            env=env,
+            cwd=tmp_path,
+            text=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        return done.stdout
+
+    yield types.SimpleNamespace(start=start, enter=enter)
+    for process in started:
+        process.terminate()
+        process.wait(10)
+
+
+SETTINGS = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {mode: fast}
+"""
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: models.ml.example.com}
+spec:
+  group: ml.example.com
+  names: {kind: Model, plural: models, singular: model, shortNames: [mdl]}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    additionalPrinterColumns: [{name: Replicas, type: integer, jsonPath: .spec.replicas}]
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: {replicas: {type: integer, minimum: 0, default: 1}}
+            x-kubernetes-validations: [{rule: "self.replicas <= 10", message: "at most ten"}]
+"""
+CHURN = """\
+apiVersion: ml.example.com/v1
+kind: Model
+metadata: {name: churn, namespace: default}
+spec: {}
+"""
+
+
+def check(shell: Any, page: str, *, first: str, last: str) -> None:
+    """Runs the steps of a page from the one that begins with `first` to the last that ends in `last`, and compares."""
+    steps = steps_in(page)
+    begin = next(number for number, step in enumerate(steps) if step.command.startswith(first))
+    end = max(number for number, step in enumerate(steps) if step.command.endswith(last))
+    assert begin <= end
+    for command, shown in steps[begin : end + 1]:
+        printed, wanted = plain(shell.enter(command)), plain(shown)
+        if any(ENDLESS in line for line in wanted):
+            wanted = [line for line in wanted if ENDLESS not in line]
+            printed = [line for line in printed if line in wanted]
+        if wanted:
+            assert printed == wanted, command
+
+
+def test_the_session_about_users_goes_as_shown(shell: Any) -> None:
+    shell.start("--rbac")
+    check(shell, "guides/users-and-rbac.md", first="argosy sandbox user add", last="get configmaps")
+
+
+def test_the_session_about_ownership_goes_as_shown(shell: Any) -> None:
+    shell.start()
+    check(shell, "guides/kubectl.md", first="kubectl apply --server-side", last="--force-conflicts -f settings.yaml")
+
+
+def test_the_session_about_kinds_of_ones_own_goes_as_shown(shell: Any) -> None:
+    shell.start()
+    check(shell, "guides/kubectl.md", first="kubectl apply -f definition.yaml", last=":-1}}'")
+
+
+def test_the_session_about_loading_goes_as_shown(shell: Any) -> None:
+    shell.start()
+    check(shell, "guides/sandbox.md", first="argosy sandbox load", last="load -f manifests/")
+
+
+def test_a_session_that_goes_otherwise_is_noticed(shell: Any) -> None:
+    with pytest.raises(AssertionError, match="get pods"):
+        check(shell, "guides/users-and-rbac.md", first="argosy sandbox user add", last="get pods")
