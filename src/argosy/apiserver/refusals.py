@@ -135,6 +135,11 @@ def too_large_version(asked: int, current: int) -> ClusterError:
     return ClusterError(message, code=504, reason="Timeout", details=details)
 
 
+def too_many_requests() -> ClusterError:
+    message = "Too many requests, please try again later."
+    return ClusterError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
+
+
 def too_large_body(limit: int) -> ClusterError:
     return ClusterError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
 

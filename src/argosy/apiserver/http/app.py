@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import MutableMapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,7 +15,7 @@ from argosy.apiserver.http.metrics import Metrics
 from argosy.apiserver.http.negotiate import MEDIA_TYPES, form_for
 from argosy.apiserver.http.plumbing import OPEN_PATHS, Plumbing
 from argosy.apiserver.http.render import encode
-from argosy.apiserver.http.request import MOST_HEADERS, Receive, Request, Scope, Send
+from argosy.apiserver.http.request import MOST_HEADERS, MOST_WRITES, InFlight, Receive, Request, Scope, Send
 from argosy.apiserver.http.resources import Resources
 from argosy.apiserver.http.routes import NoSuchPath, resolve
 from argosy.apiserver.identity import impersonated
@@ -36,6 +37,7 @@ class App:
         self._resources = Resources(plane.registry, plane.actions)
         self._metrics = Metrics(plane.registry.store)
         self._plumbing = Plumbing(plane, self._metrics)
+        self._writes = InFlight(MOST_WRITES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -81,7 +83,9 @@ class App:
         if request.method not in METHODS:
             raise refusals.method_not_allowed()
         if path.startswith(("/api/", "/apis/")) and path.count("/") >= 3 + path.startswith("/apis/"):
-            await self._resources.serve(request, resolve(self._registry.catalog, path), user)
+            target = resolve(self._registry.catalog, path)
+            with self._writes if request.method != "GET" else nullcontext():
+                await self._resources.serve(request, target, user)
             return
         self._registry.access.require(user, Attributes("get", path=path))
         await self._plumbing.serve(request)

@@ -19,6 +19,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MOST_BYTES = 3 << 20  # k8s: the limit of a request's body
 MOST_HEADERS = 200
+MOST_WRITES = 200  # k8s: --max-mutating-requests-inflight
 BODY_SECONDS = 60.0
 GZIP_FROM = 128 << 10
 
@@ -106,6 +107,23 @@ class Request:
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+
+class InFlight:
+    """At most so many at once; one more is told to come back. Reads need no bound: they never wait."""
+
+    __slots__ = ("_most", "_now")
+
+    def __init__(self, most: int) -> None:
+        self._most, self._now = most, 0
+
+    def __enter__(self) -> None:
+        if self._now >= self._most:
+            raise refusals.too_many_requests()
+        self._now += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._now -= 1
 
 
 def warning(text: str) -> bytes:
