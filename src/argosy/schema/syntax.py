@@ -6,10 +6,13 @@ Never: which field it came from.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
 
 Complaints = tuple[str, ...]
 Grammar = Callable[[str], Complaints]
@@ -209,9 +212,26 @@ def ip_address(value: str) -> Complaints:
     return () if is_ip(value) else (NOT_AN_IP,)
 
 
+def ordinary_ip(value: str) -> Complaints:
+    """An address that another machine may have."""
+    if not is_ip(value):
+        return ("must be a valid IP address",)
+    address = _address(value)
+    multicast = address.is_multicast and address.packed[:3] in (b"\xe0\x00\x00", b"\xff\x02\x00")
+    known = (
+        (address.is_unspecified, f"may not be unspecified ({value})"),
+        (address.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        (address.is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        (multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+    )
+    return tuple(words for found, words in known if found)
+
+
 def cidr(value: str) -> Complaints:
     if "/" not in value:
         return (NOT_A_CIDR,)
+    import ipaddress
+
     try:
         ipaddress.ip_network(_without_leading_zeros(value), strict=False)
     except ValueError:
@@ -221,9 +241,15 @@ def cidr(value: str) -> Complaints:
 
 def is_ip(value: str) -> bool:
     try:
-        return "%" not in value and bool(ipaddress.ip_address(_without_leading_zeros(value)))
+        return "%" not in value and bool(_address(value))
     except ValueError:
         return False
+
+
+def _address(value: str) -> IPv4Address | IPv6Address:
+    import ipaddress  # few requests name an address, and the module is slow to load
+
+    return ipaddress.ip_address(_without_leading_zeros(value))
 
 
 def _without_leading_zeros(value: str) -> str:

@@ -77,6 +77,23 @@ def test_what_all_kinds_share_is_said_twice_on_an_update() -> None:
     assert [str(fault) for fault in faults] == [said, said]
 
 
+@pytest.mark.parametrize(
+    ("manifest", "times"),
+    [
+        (made("policy/v1", "PodDisruptionBudget", spec={}), 2),
+        (made("apps/v1", "Deployment", spec=SELECTED), 3),
+        (made("v1", "ConfigMap"), 4),
+        (made("apps/v1", "ReplicaSet", spec=SELECTED), 4),
+        (made("rbac.authorization.k8s.io/v1", "Role"), 5),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else str(value),
+)
+def test_a_bad_label_is_said_as_often_as_the_kinds_rules_look_at_it(manifest: Manifest, times: int) -> None:
+    faults = updated(manifest, {"metadata": {"labels": {"a b": "c"}, "resourceVersion": "1"}})
+    assert [fault.field for fault in faults] == ["metadata.labels"] * times
+    assert len(set(faults)) == 1
+
+
 def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
     old = made("v1", "ConfigMap", {"deletionTimestamp": "2026-11-15T01:07:05Z", "finalizers": ["argosy.dev/x"]})
     faults = updated(old, {"metadata": {"finalizers": ["argosy.dev/x", "argosy.dev/y"]}})
@@ -217,6 +234,9 @@ def test_a_new_job_gets_its_selector_and_marks() -> None:
         "controller-uid": "u",
         "job-name": "x",
     }
+    assert job["metadata"]["labels"] == job["spec"]["template"]["metadata"]["labels"]
+    own = ready(made("batch/v1", "Job", {"labels": {"mine": "1"}}, spec={"template": {"spec": JOB_POD}}))
+    assert own["metadata"]["labels"] == {"mine": "1"}
     (said,) = created(
         made("batch/v1", "Job", spec={"template": {"metadata": {"labels": {"a": "b"}}, "spec": JOB_POD},
                                       "selector": {"matchLabels": {"a": "b"}}})
@@ -237,6 +257,17 @@ def test_a_new_pod_is_pending_and_of_a_class(limits: Manifest, requests: Manifes
     container = {"name": "c", "image": "i", "resources": {"limits": limits, "requests": requests}}
     pod = ready(made("v1", "Pod", spec={"containers": [container]}, status={"phase": "Running"}))
     assert pod["status"] == {"phase": "Pending", "qosClass": expected}
+
+
+def test_a_new_pod_is_ranked_and_patient_with_failing_nodes() -> None:
+    spec = ready(made("v1", "Pod", spec=POD))["spec"]
+    assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
+    assert [(each["key"], each["tolerationSeconds"]) for each in spec["tolerations"]] == [
+        ("node.kubernetes.io/not-ready", 300),
+        ("node.kubernetes.io/unreachable", 300),
+    ]
+    patient = [{"operator": "Exists"}]
+    assert ready(made("v1", "Pod", spec={**POD, "tolerations": patient}))["spec"]["tolerations"] == patient
 
 
 def test_a_status_is_dropped_when_new_and_kept_on_the_main_path() -> None:

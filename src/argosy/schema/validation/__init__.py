@@ -34,96 +34,71 @@ Compare = Callable[[Manifest, Manifest], list[Fault]]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one kind asks. `again`: an update is checked like a new manifest too, its metadata included."""
+    """What one kind asks.
 
+    `steps` is what its strategy does on an update, in order: `m` compares the metadata, `c` checks it like new,
+    `s` checks the rest like new, `u` compares the rest. k8s: so some faults are said several times.
+    """
+
+    steps: str = "mc"
     names: syntax.Grammar = syntax.dns_subdomain
     create: Check | None = None
     update: Compare | None = None
     status: Check | None = None
-    again: bool = True
 
 
-def _both(check: Check, *compare: Compare) -> Compare:
-    def update(manifest: Manifest, old: Manifest) -> list[Fault]:
-        faults = check(manifest)
-        for each in compare:
-            faults = faults + each(manifest, old)
-        return faults
-
-    return update
-
-
-_ADMISSION, _RBAC = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
+_ADMISSION, _RBAC, _NETWORK = "admissionregistration.k8s.io", "rbac.authorization.k8s.io", "networking.k8s.io"
 _PLAIN = Rules()
 _LABEL, _SEGMENT = syntax.dns_label, syntax.path_segment
-_EVENT = Rules(_SEGMENT, create=core.event, again=False)
-_WEBHOOKS = Rules(create=control.webhooks, update=_both(control.webhooks), again=False)
+_EVENT = Rules("", _SEGMENT, create=core.event)
+_WEBHOOKS = Rules("ms", create=control.webhooks)
 
 _RULES: dict[tuple[str, str], Rules] = {
-    ("", "ConfigMap"): Rules(create=core.config_map, update=core.config_map_updated),
-    ("", "Endpoints"): Rules(create=core.endpoints, update=_both(core.endpoints)),
+    ("", "ConfigMap"): Rules("mcu", create=core.config_map, update=core.config_map_updated),
+    ("", "Endpoints"): Rules("mcs", create=core.endpoints),
     ("", "Event"): _EVENT,
-    ("", "LimitRange"): Rules(create=core.limit_range, update=_both(core.limit_range)),
-    ("", "Namespace"): Rules(_LABEL, create=core.namespace, status=core.namespace_status, again=False),
-    ("", "Node"): Rules(create=core.node, update=_both(core.node), again=False),
-    ("", "PersistentVolume"): Rules(create=storage.volume, update=storage.volume_updated),
-    ("", "PersistentVolumeClaim"): Rules(create=storage.claim, update=storage.claim_updated),
-    ("", "Pod"): Rules(create=pod.pod_created, update=pod.pod_updated, status=pod.pod_status),
-    ("", "ReplicationController"): Rules(
-        create=workloads.replication_controller, update=_both(workloads.replication_controller), again=False
-    ),
-    ("", "ResourceQuota"): Rules(create=core.resource_quota, update=core.resource_quota_updated, again=False),
-    ("", "Secret"): Rules(create=core.secret, update=core.secret_updated),
-    ("", "Service"): Rules(syntax.dns_1035_label, create=service.service, update=service.service_updated),
-    ("apps", "DaemonSet"): Rules(
-        create=workloads.daemon_set, update=_both(workloads.daemon_set, workloads.selector_changed), again=False
-    ),
-    ("apps", "Deployment"): Rules(
-        create=workloads.deployment, update=_both(workloads.deployment, workloads.selector_changed), again=False
-    ),
-    ("apps", "ReplicaSet"): Rules(
-        create=workloads.replica_set, update=_both(workloads.replica_set, workloads.selector_changed), again=False
-    ),
+    ("", "LimitRange"): Rules("cs", create=core.limit_range),
+    ("", "Namespace"): Rules("csm", _LABEL, create=core.namespace, status=core.namespace_status),
+    ("", "Node"): Rules("csm", create=core.node),
+    ("", "PersistentVolume"): Rules("cscu", create=storage.volume, update=storage.volume_updated),
+    ("", "PersistentVolumeClaim"): Rules("csmcu", create=storage.claim, update=storage.claim_updated),
+    ("", "Pod"): Rules("mcu", create=pod.pod_created, update=pod.pod_updated, status=pod.pod_status),
+    ("", "ReplicationController"): Rules("csms", create=workloads.replication_controller),
+    ("", "ResourceQuota"): Rules("mu", create=core.resource_quota, update=core.resource_quota_updated),
+    ("", "Secret"): Rules("mcu", create=core.secret, update=core.secret_updated),
+    ("", "Service"): Rules("mcu", syntax.dns_1035_label, create=service.service, update=service.service_updated),
+    ("apiregistration.k8s.io", "APIService"): Rules(names=_SEGMENT),
+    ("apps", "DaemonSet"): Rules("csmsu", create=workloads.daemon_set, update=workloads.selector_changed),
+    ("apps", "Deployment"): Rules("msu", create=workloads.deployment, update=workloads.selector_changed),
+    ("apps", "ReplicaSet"): Rules("csmsu", create=workloads.replica_set, update=workloads.selector_changed),
     ("apps", "StatefulSet"): Rules(
-        _LABEL,
-        create=workloads.stateful_set,
-        update=_both(workloads.stateful_set, workloads.stateful_set_changed),
-        again=False,
+        "msu", _LABEL, create=workloads.stateful_set, update=workloads.stateful_set_changed
     ),
-    ("autoscaling", "HorizontalPodAutoscaler"): Rules(
-        create=control.autoscaler, update=_both(control.autoscaler), again=False
+    ("autoscaling", "HorizontalPodAutoscaler"): Rules("ms", create=control.autoscaler),
+    ("batch", "CronJob"): Rules("mu", create=batch.cron_job_created, update=batch.cron_job_updated),
+    ("batch", "Job"): Rules("csmu", create=batch.job_created, update=batch.job_updated),
+    ("coordination.k8s.io", "Lease"): Rules("ms", create=control.lease),
+    ("discovery.k8s.io", "EndpointSlice"): Rules(
+        "csu", create=network.endpoint_slice, update=network.address_type_changed
     ),
-    ("batch", "CronJob"): Rules(create=batch.cron_job_created, update=batch.cron_job_updated, again=False),
-    ("batch", "Job"): Rules(create=batch.job_created, update=batch.job_updated, again=False),
-    ("coordination.k8s.io", "Lease"): Rules(create=control.lease, update=_both(control.lease), again=False),
-    ("discovery.k8s.io", "EndpointSlice"): Rules(create=network.endpoint_slice, update=_both(network.endpoint_slice)),
     ("events.k8s.io", "Event"): _EVENT,
-    ("networking.k8s.io", "Ingress"): Rules(create=network.ingress_created, update=_both(network.ingress)),
-    ("networking.k8s.io", "NetworkPolicy"): Rules(
-        create=network.network_policy, update=_both(network.network_policy), again=False
-    ),
-    ("policy", "PodDisruptionBudget"): Rules(
-        create=control.disruption_budget, update=_both(control.disruption_budget), again=False
-    ),
+    ("policy", "PodDisruptionBudget"): Rules("s", _SEGMENT, create=control.disruption_budget),
     ("scheduling.k8s.io", "PriorityClass"): Rules(
-        create=control.priority_class, update=control.priority_class_updated, again=False
+        "mu", create=control.priority_class, update=control.priority_class_updated
     ),
     ("storage.k8s.io", "StorageClass"): Rules(
-        create=storage.storage_class, update=storage.storage_class_updated, again=False
+        "csmu", create=storage.storage_class, update=storage.storage_class_updated
     ),
     (_ADMISSION, "MutatingWebhookConfiguration"): _WEBHOOKS,
     (_ADMISSION, "ValidatingWebhookConfiguration"): _WEBHOOKS,
-    (_RBAC, "ClusterRole"): Rules(_SEGMENT, create=control.cluster_role, update=_both(control.cluster_role)),
+    (_NETWORK, "Ingress"): Rules("mcu", create=network.ingress_created, update=lambda new, _: network.ingress(new)),
+    (_NETWORK, "NetworkPolicy"): Rules("csms", create=network.network_policy),
+    (_RBAC, "ClusterRole"): Rules("cscsm", _SEGMENT, create=control.cluster_role),
     (_RBAC, "ClusterRoleBinding"): Rules(
-        _SEGMENT,
-        create=control.cluster_role_binding,
-        update=_both(control.cluster_role_binding, control.role_ref_changed),
+        "cscsmu", _SEGMENT, create=control.cluster_role_binding, update=control.role_ref_changed
     ),
-    (_RBAC, "Role"): Rules(_SEGMENT, create=control.role, update=_both(control.role)),
-    (_RBAC, "RoleBinding"): Rules(
-        _SEGMENT, create=control.role_binding, update=_both(control.role_binding, control.role_ref_changed)
-    ),
-    ("apiregistration.k8s.io", "APIService"): Rules(_SEGMENT),
+    (_RBAC, "Role"): Rules("cscsm", _SEGMENT, create=control.role),
+    (_RBAC, "RoleBinding"): Rules("cscsmu", _SEGMENT, create=control.role_binding, update=control.role_ref_changed),
 }
 _CONDITIONAL = {
     (_ADMISSION, "MutatingWebhookConfiguration"), (_ADMISSION, "ValidatingWebhookConfiguration"),
@@ -152,20 +127,34 @@ def on_create(resource: Resource, manifest: Manifest) -> list[Fault]:
 def on_update(resource: Resource, manifest: Manifest, old: Manifest) -> list[Fault]:
     rules = _RULES.get(resource.group_kind, _PLAIN)
     about = manifest.get("metadata") or {}
-    conditional = resource.group_kind in _CONDITIONAL
-    faults = metadata.twice(about, old.get("metadata") or {}, conditional=conditional)
-    if rules.again:
-        faults.extend(metadata.on_create(about, namespaced=resource.namespaced, grammar=rules.names))
-    if rules.update is not None:
-        faults.extend(rules.update(manifest, old))
+    faults = _shared(resource, about, old)
+    for step in rules.steps:
+        if step == "m":
+            faults += _compared(resource, about, old, builtin=True)
+        elif step == "c":
+            faults += metadata.on_create(about, namespaced=resource.namespaced, grammar=rules.names)
+        elif step == "s" and rules.create is not None:
+            faults += rules.create(manifest)
+        elif step == "u" and rules.update is not None:
+            faults += rules.update(manifest, old)
     return faults
 
 
 def on_status_update(resource: Resource, manifest: Manifest, old: Manifest) -> list[Fault]:
     rules = _RULES.get(resource.group_kind, _PLAIN)
     about = manifest.get("metadata") or {}
-    conditional = resource.group_kind in _CONDITIONAL
-    faults = metadata.twice(about, old.get("metadata") or {}, conditional=conditional)
+    faults = _shared(resource, about, old) + _compared(resource, about, old, builtin=True)
     if rules.status is not None:
-        faults.extend(rules.status(manifest))
+        faults += rules.status(manifest)
     return faults
+
+
+def _compared(resource: Resource, about: Manifest, old: Manifest, *, builtin: bool) -> list[Fault]:
+    before, conditional = old.get("metadata") or {}, resource.group_kind in _CONDITIONAL
+    return metadata.on_update(about, before, conditional=conditional, builtin=builtin)
+
+
+def _shared(resource: Resource, about: Manifest, old: Manifest) -> list[Fault]:
+    """What the server asks of every kind before it asks the kind's own rules."""
+    faults = metadata.on_create(about, namespaced=resource.namespaced, grammar=syntax.path_segment, custom=True)
+    return faults + _compared(resource, about, old, builtin=False)

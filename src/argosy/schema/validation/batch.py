@@ -36,10 +36,9 @@ def _job_spec(faults: Faults, spec: Part, path: str) -> None:
     mode = spec.get("completionMode")
     if mode is not None and mode not in ("NonIndexed", "Indexed"):
         faults.append(unsupported(f"{path}.completionMode", go_value(mode), ("NonIndexed", "Indexed")))
-    if mode == "Indexed":
-        if spec.get("completions") is None:
-            faults.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    else:
+    if mode == "Indexed" and spec.get("completions") is None:
+        faults.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    if mode in (None, "NonIndexed"):
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if spec.get(name) is not None:
                 faults.append(invalid(f"{path}.{name}", str(spec[name]), "requires indexed completion mode"))
@@ -146,15 +145,15 @@ def _time_zone(faults: Faults, zone: str) -> None:
     import zoneinfo  # only CronJobs with a zone need it
 
     if not zone:
-        faults.append(invalid("spec.timeZone", '""', "must be nil or non-empty string"))
-    elif zone.lower() == "local":
-        words = "must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        faults.append(invalid("spec.timeZone", '""', "timeZone must be nil or non-empty string"))
+        return
+    if zone.lower() == "local":
+        words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         faults.append(invalid("spec.timeZone", go_value(zone), words))
-    else:
-        try:
-            zoneinfo.ZoneInfo(zone)
-        except (KeyError, ValueError, OSError):
-            faults.append(invalid("spec.timeZone", go_value(zone), f"unknown time zone {zone}"))
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (KeyError, ValueError, OSError):
+        faults.append(invalid("spec.timeZone", go_value(zone), f"unknown time zone {zone}"))
 
 
 def cron_job_created(manifest: Part) -> Faults:

@@ -9,6 +9,7 @@ from argosy.model.errors import ManifestError
 from argosy.schema import quantity, syntax
 from argosy.schema.fault import Fault, forbidden, go_value, invalid, required, too_long, unsupported
 from argosy.schema.selectors import LabelSelector, from_label_selector
+from argosy.schema.validation import go_text
 
 Part = dict[str, Any]
 Faults = list[Fault]
@@ -53,7 +54,7 @@ def non_negative(faults: Faults, path: str, parent: Part, *names: str) -> None:
 
 def immutable(faults: Faults, field: str, new: object, old: object, shown: str = "") -> None:
     if new != old and (new or old or type(new) is not type(old)):
-        faults.append(invalid(field, shown or go_value(new), IMMUTABLE))
+        faults.append(invalid(field, shown or ('"null"' if new is None else go_value(new)), IMMUTABLE))
 
 
 def port(faults: Faults, field: str, value: object) -> None:
@@ -80,7 +81,7 @@ def amount(faults: Faults, field: str, value: object, *, whole: bool = False) ->
     if number < 0:
         faults.append(invalid(field, go_value(quantity.canonical(str(value))), NEGATIVE))
     if whole and number != number.to_integral_value():
-        faults.append(invalid(field, go_value(quantity.canonical(str(value))), "must be an integer"))
+        faults.append(invalid(field, go_text.quantity(str(value)), "must be an integer"))
 
 
 def labels(faults: Faults, field: str, given: Mapping[str, Any] | None) -> None:
@@ -128,9 +129,8 @@ def selector_of(selector: Part | None) -> LabelSelector | None:
         return None
 
 
-def one_volume(faults: Faults, path: str, kinds: Sequence[str]) -> bool:
-    """A volume is of one kind; says whether it is of any."""
+def one_volume(faults: Faults, path: str, kinds: Sequence[str]) -> None:
+    """A volume is of one kind, no more and no less."""
     faults.extend(forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in kinds[1:])
     if not kinds:
         faults.append(required(path, "must specify a volume type"))
-    return bool(kinds)

@@ -238,15 +238,15 @@ def _within_limit(faults: Faults, field: str, name: str, request: str, limit: st
 
 def _resource_name(faults: Faults, field: str, name: str) -> None:
     if complaints := syntax.qualified_name(name):
-        faults.extend(invalid(field, go_value(name), complaint) for complaint in complaints)
+        faults.extend(invalid(field, name, complaint) for complaint in complaints)
         return
     if "/" in name:
         return
     huge = name.startswith("hugepages-")
     if not huge and name not in _STANDARD_ANYWHERE:
-        faults.append(invalid(field, go_value(name), "must be a standard resource type or fully qualified"))
+        faults.append(invalid(field, name, "must be a standard resource type or fully qualified"))
     if not huge and name not in _STANDARD:
-        faults.append(invalid(field, go_value(name), "must be a standard resource for containers"))
+        faults.append(invalid(field, name, "must be a standard resource for containers"))
 
 
 def _lifecycle(faults: Faults, field: str, lifecycle: Part) -> None:

@@ -117,6 +117,9 @@ def autoscaler(manifest: Part) -> Faults:
         named(faults, f"spec.scaleTargetRef.{name}", target.get(name), syntax.path_segment)
     for field, metric in items(spec, "metrics", "spec"):
         _metric(faults, field, metric)
+    if low == 0 and not any(metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ()):
+        words = "must specify at least one Object or External metric to support scaling to zero replicas"
+        faults.append(forbidden("spec.metrics", words))
     return faults
 
 
@@ -125,7 +128,8 @@ def _metric(faults: Faults, field: str, metric: Part) -> None:
     if not kind:
         faults.append(required(f"{field}.type", "must specify a metric source type"))
     if kind not in _METRICS:
-        faults.append(unsupported(f"{field}.type", go_value(kind), sorted(_METRICS)))
+        # k8s: said once for the type, and once more for having no source of that type
+        faults.extend([unsupported(f"{field}.type", go_value(kind), sorted(_METRICS))] * 2)
         return
     present = [name for name in _METRICS.values() if metric.get(name) is not None]
     expected = _METRICS[kind]

@@ -70,13 +70,25 @@ def _json_problem(text: str) -> str:
     try:
         found = json.loads(base64.b64decode(text or "", validate=True))
     except (ValueError, binascii.Error, RecursionError):
-        decoded = base64.b64decode(text or "").decode(errors="replace").strip()
-        if not decoded:
-            return "unexpected end of JSON input"
-        return f"invalid character {_go_char(decoded[0])} looking for beginning of value"
-    if not isinstance(found, dict):
-        return "json: cannot unmarshal value into Go value of type map[string]interface {}"
-    return ""
+        return _scan_problem(base64.b64decode(text or "").decode(errors="replace").strip())
+    if found is None or isinstance(found, dict):
+        return ""
+    kinds = ((bool, "bool"), (str, "string"), (list, "array"), (int, "number"), (float, "number"))
+    word = next(word for kind, word in kinds if isinstance(found, kind))
+    return f"json: cannot unmarshal {word} into Go value of type map[string]interface {{}}"
+
+
+def _scan_problem(text: str) -> str:
+    """Where Go's scanner stops, told for the beginning only: that is where plain text goes wrong."""
+    if not text:
+        return "unexpected end of JSON input"
+    word = next((each for each in ("null", "true", "false") if each[0] == text[0]), "")
+    for read, expected in zip(text[1:], word[1:]):
+        if read != expected:
+            return f"invalid character {_go_char(read)} in literal {word} (expecting {_go_char(expected)})"
+    if text[0] in "{[":
+        return "unexpected end of JSON input"
+    return f"invalid character {_go_char(text[0])} looking for beginning of value"
 
 
 def _go_char(char: str) -> str:
@@ -150,6 +162,7 @@ def endpoints(manifest: Part) -> Faults:
                 matches(faults, f"{field}.ip", address.get("ip") or "", syntax.ip_address)
                 if address.get("hostname"):
                     matches(faults, f"{field}.hostname", address["hostname"], syntax.dns_label)
+                matches(faults, f"{field}.ip", address.get("ip") or "", syntax.ordinary_ip)
         several = len(subset.get("ports") or ()) > 1
         for field, port in items(subset, "ports", path):
             if port.get("name"):
@@ -165,11 +178,13 @@ def resource_quota(manifest: Part) -> Faults:
     faults: Faults = []
     for name, value in ((manifest.get("spec") or {}).get("hard") or {}).items():
         field = f"spec.hard[{name}]"
-        if complaints := syntax.qualified_name(name):
-            faults.extend(invalid(field, go_value(name), complaint) for complaint in complaints)
-        elif "/" not in name and name not in _QUOTA_NAMES and "hugepages-" not in name:
-            faults.append(invalid(field, go_value(name), "must be a standard resource type or fully qualified"))
-            faults.append(invalid(field, go_value(name), "must be a standard resource for quota"))
+        known = "/" in name or name in _QUOTA_NAMES or "hugepages-" in name
+        complaints = syntax.qualified_name(name)
+        faults.extend(invalid(field, name, complaint) for complaint in complaints)
+        if not known:
+            if not complaints:
+                faults.append(invalid(field, name, "must be a standard resource type or fully qualified"))
+            faults.append(invalid(field, name, "must be a standard resource for quota"))
         amount(faults, field, value, whole=name in _COUNTED or name.startswith("count/"))
     return faults
 
@@ -222,7 +237,7 @@ def _limits_in_order(faults: Faults, field: str, limit: Part) -> None:
             least, most = (limit.get(low) or {}).get(name), (limit.get(high) or {}).get(name)
             if least is not None and most is not None and quantity.compare(least, most) > 0:
                 least, most = quantity.canonical(least), quantity.canonical(most)
-                value = go_value(quantity.canonical(limit[shown][name]))
+                value = go_text.quantity(limit[shown][name])
                 faults.append(invalid(f"{field}.{where}[{name}]", value, words.format(least, most)))
 
 
@@ -258,7 +273,8 @@ def _modern_event(faults: Faults, manifest: Part) -> None:
 def node(manifest: Part) -> Faults:
     faults: Faults = []
     seen: set[tuple[str, str]] = set()
-    for field, taint in items(manifest.get("spec") or {}, "taints", "spec"):
+    # k8s: the taints are shown as if they stood in the metadata, where they once did
+    for field, taint in items(manifest.get("spec") or {}, "taints", "metadata"):
         key, effect = taint.get("key") or "", taint.get("effect") or ""
         matches(faults, f"{field}.key", key, syntax.qualified_name)
         matches(faults, f"{field}.value", taint.get("value") or "", syntax.label_value)
@@ -270,6 +286,7 @@ def node(manifest: Part) -> Faults:
         if (key, effect) in seen:
             shown = (("Key", key), ("Value", taint.get("value") or ""), ("Effect", effect))
             fields = ", ".join(f"{name}:{go_value(value)}" for name, value in shown)
-            faults.append(duplicate(field, f"core.Taint{{{fields}, TimeAdded:<nil>}}"))
+            words = "taints must be unique by key and effect pair"
+            faults.append(duplicate(field, f"core.Taint{{{fields}, TimeAdded:<nil>}}: {words}"))
         seen.add((key, effect))
     return faults

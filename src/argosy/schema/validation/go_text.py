@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.schema.fault import go_value
+from argosy.schema.quantity import read
 
 # The real server shows the address of the value here; what it points to is never shown.
 _TRUE = "(*bool)(0xc000000001)"
@@ -26,7 +27,7 @@ def string_list(given: Sequence[str] | None, kind: str = "string") -> str:
 
 def label_selector(selector: Mapping[str, Any] | None) -> str:
     if selector is None:
-        return "null"
+        return '"null"'
     terms = selector.get("matchExpressions")
     if terms:
         shown = ", ".join(
@@ -61,6 +62,20 @@ def owner_references(references: Sequence[Mapping[str, Any]]) -> str:
     return f"[]v1.OwnerReference{{{shown}}}"
 
 
+def quantity(text: str) -> str:
+    """A quantity as the struct that it is: how many, in which power of ten, and its text if that is canonical."""
+    found = read(text)
+    sign, digits, exponent = found.value.normalize().as_tuple()
+    value, scale = int("".join(map(str, digits)) or "0") * (-1 if sign else 1), exponent
+    if found.style == "binary":
+        value, scale = int(found.value), 0
+    name = {"binary": "BinarySI", "decimal": "DecimalSI", "exponent": "DecimalExponent"}[found.style]
+    return (
+        f"resource.Quantity{{i:resource.int64Amount{{value:{value}, scale:{scale}}}, "
+        f'd:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:"{found.kept}", Format:"{name}"}}'
+    )
+
+
 def role_ref(given: Mapping[str, Any]) -> str:
     fields = (("APIGroup", "apiGroup"), ("Kind", "kind"), ("Name", "name"))
     return "rbac.RoleRef{" + ", ".join(f"{go}:{go_value(given.get(json) or '')}" for go, json in fields) + "}"
@@ -93,3 +108,9 @@ def budget(spec: Mapping[str, Any]) -> str:
         ("UnhealthyPodEvictionPolicy", pointer("unhealthyPodEvictionPolicy", "policy.UnhealthyPodEvictionPolicyType")),
     )
     return "policy.PodDisruptionBudgetSpec{" + ", ".join(f"{name}:{shown}" for name, shown in fields) + "}"
+
+
+def partition(rolling: Mapping[str, Any]) -> str:
+    most = f"(*intstr.IntOrString)({'nil' if rolling.get('maxUnavailable') is None else '0xc000000001'})"
+    kind = "apps.RollingUpdateStatefulSetStrategy"
+    return f"{kind}{{Partition:{rolling.get('partition') or 0}, MaxUnavailable:{most}}}"

@@ -44,8 +44,8 @@ def on_create(metadata: Part, *, namespaced: bool, grammar: syntax.Grammar, cust
     return faults
 
 
-def on_update(metadata: Part, old: Part, *, conditional: bool) -> Faults:
-    """k8s: what all kinds share is checked twice on an update, and said twice; see `twice`."""
+def on_update(metadata: Part, old: Part, *, conditional: bool, builtin: bool = False) -> Faults:
+    """`builtin`: what the rules of built-in kinds ask besides."""
     faults: Faults = []
     if old.get("deletionTimestamp"):
         added = set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ())
@@ -65,14 +65,9 @@ def on_update(metadata: Part, old: Part, *, conditional: bool) -> Faults:
         before = old.get("deletionGracePeriodSeconds")
         immutable(faults, "metadata.deletionGracePeriodSeconds", metadata["deletionGracePeriodSeconds"], before)
     _lists(faults, metadata)
+    if builtin:
+        _standard_finalizers(faults, metadata)
     return faults
-
-
-def twice(metadata: Part, old: Part, *, conditional: bool) -> Faults:
-    once = on_update(metadata, old, conditional=conditional)
-    again = list(once)
-    _standard_finalizers(again, metadata)
-    return once + again
 
 
 def _lists(faults: Faults, metadata: Part) -> None:

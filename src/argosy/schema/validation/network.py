@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from argosy.schema import syntax
 from argosy.schema.fault import forbidden, go_value, invalid, required, unsupported
-from argosy.schema.validation.check import Faults, Part, items, label_selector, matches, named, port, port_number
+from argosy.schema.validation.check import (
+    Faults,
+    Part,
+    immutable,
+    items,
+    label_selector,
+    matches,
+    named,
+    port,
+    port_number,
+)
 from argosy.schema.validation.containers import PROTOCOLS
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -114,13 +124,12 @@ def _policy_port(faults: Faults, field: str, each: Part) -> None:
     protocol, number, end = each.get("protocol"), each.get("port"), each.get("endPort")
     if protocol is not None and protocol not in PROTOCOLS:
         faults.append(unsupported(f"{field}.protocol", go_value(protocol), ("TCP", "UDP", "SCTP")))
-    if number is not None:
-        port(faults, f"{field}.port", number)
-    if end is None:
-        return
-    if not isinstance(number, int):
+    if end is not None and not isinstance(number, int):
         words = "is not specified" if number is None else "is non-numeric"
         faults.append(invalid(f"{field}.endPort", str(end), f"may not be specified when `port` {words}"))
+    if number is not None:
+        port(faults, f"{field}.port", number)
+    if end is None or not isinstance(number, int):
         return
     if end < number:
         faults.append(invalid(f"{field}.endPort", str(number), "must be greater than or equal to `port`"))
@@ -153,4 +162,10 @@ def endpoint_slice(manifest: Part) -> Faults:
         elif kind in ("IPv4", "IPv6"):
             for at, address in enumerate(endpoint["addresses"]):
                 matches(faults, f"endpoints[{index}].addresses[{at}]", address, syntax.ip_address)
+    return faults
+
+
+def address_type_changed(manifest: Part, old: Part) -> Faults:
+    faults: Faults = []
+    immutable(faults, "addressType", manifest.get("addressType"), old.get("addressType"))
     return faults

@@ -39,9 +39,11 @@ def pod_spec(faults: Faults, spec: Part, path: str, *, of_pod: bool = False) -> 
     policies = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
     one_of(faults, f"{path}.dnsPolicy", spec.get("dnsPolicy"), policies)
     if spec.get("dnsPolicy") == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
-        words = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-        field = f"{path}.dnsConfig" + (".nameservers" if spec.get("dnsConfig") else "")
-        faults.append(required(field, words))
+        if spec.get("dnsConfig") is None:
+            faults.append(required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"))
+        else:
+            words = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            faults.append(required(f"{path}.dnsConfig.nameservers", words))
     if spec.get("nodeSelector"):
         labels(faults, f"{path}.nodeSelector", spec["nodeSelector"])
     for name, grammar in (("serviceAccountName", syntax.dns_subdomain), ("nodeName", syntax.dns_subdomain)):
@@ -179,7 +181,7 @@ def _deadline(faults: Faults, spec: Part, before: Part) -> bool:
             faults.append(invalid(field, str(new), "must be less than or equal to previous value"))
             return False
     elif old is not None:
-        faults.append(invalid(field, "null", "must not update from a positive integer to nil value"))
+        faults.append(invalid(field, '"null"', "must not update from a positive integer to nil value"))
     return True
 
 
@@ -191,6 +193,7 @@ def _only_added(faults: Faults, spec: Part, before: Part) -> None:
             same = [{**other, "tolerationSeconds": each.get("tolerationSeconds")} for other in tolerations]
             if {**each, "tolerationSeconds": each.get("tolerationSeconds")} not in same:
                 faults.append(forbidden("spec.tolerations", words))
+                return
 
 
 def _frozen(spec: Part, old: Part) -> Part:

@@ -57,6 +57,7 @@ _COUNTS_GENERATIONS = {
     ("policy", "PodDisruptionBudget"),
     ("scheduling.k8s.io", "PriorityClass"),
 }  # fmt: skip
+_SYSTEM_PRIORITIES = {"": 0, "system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
 _KEEPS_LABELS_ON_STATUS = {("apps", "Deployment"), ("apps", "ReplicaSet"), ("batch", "Job")}
 
 
@@ -67,6 +68,7 @@ def has_generation(kind: GroupKind) -> bool:
 
 def prepare_create(resource: Resource, manifest: Manifest) -> Manifest:
     kind = resource.group_kind
+    manifest = _placed(resource, manifest)
     if kind in _FRESH:
         fresh = _FRESH[kind]
         if resource.version == "v1" and kind.kind == "HorizontalPodAutoscaler":
@@ -79,6 +81,7 @@ def prepare_create(resource: Resource, manifest: Manifest) -> Manifest:
 def prepare_update(resource: Resource, manifest: Manifest, old: Manifest) -> Manifest:
     """A write to the main path: the status stays as it was."""
     kind = resource.group_kind
+    manifest = _placed(resource, manifest)
     if kind in _KEEPS_STATUS:
         manifest = {name: value for name, value in manifest.items() if name != "status"}
         if "status" in old:
@@ -100,19 +103,50 @@ def prepare_status_update(resource: Resource, manifest: Manifest, old: Manifest)
     return made
 
 
+def _placed(resource: Resource, manifest: Manifest) -> Manifest:
+    """k8s: what has no namespace loses the one its author wrote."""
+    metadata = manifest.get("metadata") or {}
+    if resource.namespaced or not metadata.get("namespace"):
+        return manifest
+    return {**manifest, "metadata": {name: value for name, value in metadata.items() if name != "namespace"}}
+
+
 def _pod(manifest: Manifest) -> Manifest:
-    status = {**manifest["status"], "qosClass": qos_class(manifest.get("spec") or {})}
-    if (manifest.get("spec") or {}).get("schedulingGates"):
+    spec = _admitted(manifest.get("spec") or {})
+    status = {**manifest["status"], "qosClass": qos_class(spec)}
+    if spec.get("schedulingGates"):
         gated = {
             "type": "PodScheduled",
             "status": "False",
             "lastProbeTime": None,
-            "lastTransitionTime": None,
+            "lastTransitionTime": (manifest.get("metadata") or {}).get("creationTimestamp"),
             "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
         }
         status["conditions"] = [gated]
-    return {**manifest, "status": status}
+    return {**manifest, "spec": spec, "status": status}
+
+
+def _admitted(spec: Manifest) -> Manifest:
+    """What the admission plug-ins of a plain cluster add: a priority, and patience with nodes that fail."""
+    made = dict(spec)
+    rank = _SYSTEM_PRIORITIES.get(made.get("priorityClassName") or "")
+    if rank is not None:
+        if made.get("priority") is None:
+            made["priority"] = rank
+        if made.get("preemptionPolicy") is None:
+            made["preemptionPolicy"] = "PreemptLowerPriority"
+    tolerations = list(made.get("tolerations") or ())
+    for trouble in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if not any(_tolerates(each, trouble) for each in tolerations):
+            added = {"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            tolerations.append(added)
+    made["tolerations"] = tolerations
+    return made
+
+
+def _tolerates(toleration: Manifest, key: str) -> bool:
+    return toleration.get("key") in (key, None, "") and toleration.get("effect") in ("NoExecute", None, "")
 
 
 def qos_class(spec: Manifest) -> str:
@@ -166,6 +200,9 @@ def _job(manifest: Manifest) -> Manifest:
     template = spec.get("template") or {}
     about = template.get("metadata") or {}
     labels = {**marks, **(about.get("labels") or {})}
+    if (metadata.get("labels") or {}) == (about.get("labels") or {}):
+        # k8s: a job without labels of its own wears its pods', the marks included
+        manifest = {**manifest, "metadata": {**metadata, "labels": labels}}
     key = "batch.kubernetes.io/controller-uid"
     selector = spec.get("selector") or {}
     selector = {**selector, "matchLabels": {key: marks[key], **(selector.get("matchLabels") or {})}}

@@ -47,7 +47,8 @@ def service(manifest: Part) -> Faults:
     if kind != "ExternalName":
         _cluster_ips(faults, spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
-        matches(faults, f"spec.externalIPs[{index}]", address, syntax.ip_address)
+        grammar = syntax.ordinary_ip if syntax.is_ip(address) else syntax.ip_address
+        matches(faults, f"spec.externalIPs[{index}]", address, grammar)
     one_of(faults, "spec.type", kind, _TYPES)
     _node_ports(faults, spec, kind)
     _duplicates(faults, spec)

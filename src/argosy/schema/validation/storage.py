@@ -111,9 +111,9 @@ def volume(manifest: Part) -> Faults:
     if policy and policy not in policies:
         faults.append(unsupported("spec.persistentVolumeReclaimPolicy", go_value(policy), policies))
     kinds = [kind for kind in _SOURCES if spec.get(kind) is not None]
-    one_volume(faults, "spec", kinds)
     if kinds[:1] == ["hostPath"] and not spec["hostPath"].get("path"):
         faults.append(required("spec.hostPath.path"))
+    one_volume(faults, "spec", kinds)
     if "local" in kinds and spec.get("nodeAffinity") is None:
         faults.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
     if spec.get("storageClassName"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from argosy.schema import quantity, syntax
 from argosy.schema.fault import duplicate, forbidden, go_value, invalid, required, unsupported
 from argosy.schema.validation.check import Faults, Part, items, matches, one_volume
@@ -31,8 +33,9 @@ def volumes(faults: Faults, spec: Part, path: str) -> set[str]:
     for field, volume in items(spec, "volumes", path):
         found: Faults = []
         kinds = [kind for kind in _KINDS if volume.get(kind) is not None]
-        if one_volume(found, field, kinds):
+        if kinds:
             _source(found, f"{field}.{kinds[0]}", kinds[0], volume[kinds[0]])
+        one_volume(found, field, kinds)
         name = volume.get("name") or ""
         if not name:
             found.append(required(f"{field}.name"))
@@ -82,7 +85,7 @@ def _key_to_path(faults: Faults, field: str, item: Part) -> None:
         if not item.get(name):
             faults.append(required(f"{field}.{name}"))
     relative_path(faults, f"{field}.path", item.get("path") or "")
-    if str(item.get("path") or "").startswith(".."):
+    if re.match(r"\.\.[^/]", str(item.get("path") or "")):
         faults.append(invalid(f"{field}.path", go_value(item["path"]), "must not start with '..'"))
     _mode(faults, f"{field}.mode", item.get("mode"))
 

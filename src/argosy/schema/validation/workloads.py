@@ -208,7 +208,13 @@ def stateful_set(manifest: Part) -> Faults:
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
         shown = go_text.strategy(strategy, "StatefulSetUpdateStrategy", "RollingUpdateStatefulSetStrategy")
         faults.append(invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'"))
-    non_negative(faults, "spec.updateStrategy.rollingUpdate", strategy.get("rollingUpdate") or {}, "partition")
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") == "OnDelete" and rolling is not None:
+        words = "only allowed for updateStrategy 'RollingUpdate'"
+        shown = go_text.partition(rolling)
+        faults.append(invalid("spec.updateStrategy.rollingUpdate", shown, words))
+    elif rolling is not None:
+        non_negative(faults, "spec.updateStrategy.rollingUpdate", rolling, "partition")
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     for name in ("whenDeleted", "whenScaled"):
         if retention.get(name):
