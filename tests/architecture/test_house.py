@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "argosy"
+PLAN = Path(__file__).parents[2] / "ARCHITECTURE.md"
 
 FLOORS: tuple[frozenset[str], ...] = tuple(
     frozenset(floor.split())
@@ -216,12 +217,28 @@ RULES: tuple[Callable[[Module], Iterator[str]], ...] = (
 )
 
 
+@pytest.fixture(scope="module")
+def house() -> list[Module]:
+    return modules(SOURCE)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_house_keeps_the_rule(rule: Callable[[Module], Iterator[str]]) -> None:
-    house = modules(SOURCE)
+def test_the_house_keeps_the_rule(house: list[Module], rule: Callable[[Module], Iterator[str]]) -> None:
     assert len(house) > 50, "the source tree was not found"
     broken = [f"{module.name or '__init__'}: {sentence}" for module in house for sentence in rule(module)]
     assert not broken, "\n" + "\n".join(broken)
+
+
+def test_the_plan_draws_the_floors_that_are_kept() -> None:
+    drawn = re.findall(r"^\d  ([a-z_ |]+)", PLAN.read_text(), re.MULTILINE)
+    assert [frozenset(floor.replace("|", " ").split()) for floor in reversed(drawn)] == list(FLOORS)
+
+
+def test_the_plan_names_every_room_and_every_part_of_the_embedded_cluster(house: list[Module]) -> None:
+    plan = PLAN.read_text()
+    rooms = {module.room for module in house if module.name and module.room != "__main__"}
+    parts = {module.name.split(".")[1] for module in house if module.name.startswith("apiserver.")}
+    assert {name for name in rooms | parts if f"`{name}`" not in plan and f"`{name}/`" not in plan} == set()
 
 
 # -- the rules themselves: each is shown a house that breaks it, and one that does not ------------------------------
