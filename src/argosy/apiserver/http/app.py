@@ -15,7 +15,16 @@ from argosy.apiserver.http.metrics import Metrics
 from argosy.apiserver.http.negotiate import MEDIA_TYPES, form_for
 from argosy.apiserver.http.plumbing import OPEN_PATHS, Plumbing
 from argosy.apiserver.http.render import encode
-from argosy.apiserver.http.request import MOST_HEADERS, MOST_WRITES, InFlight, Receive, Request, Scope, Send
+from argosy.apiserver.http.request import (
+    MOST_HEADERS,
+    MOST_WAITING,
+    MOST_WRITES,
+    InFlight,
+    Receive,
+    Request,
+    Scope,
+    Send,
+)
 from argosy.apiserver.http.resources import Resources
 from argosy.apiserver.http.routes import NoSuchPath, resolve
 from argosy.apiserver.identity import impersonated
@@ -37,7 +46,7 @@ class App:
         self._resources = Resources(plane.registry, plane.actions)
         self._metrics = Metrics(plane.registry.store)
         self._plumbing = Plumbing(plane, self._metrics)
-        self._writes = InFlight(MOST_WRITES)
+        self._writes = InFlight(MOST_WRITES, MOST_WAITING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -84,7 +93,7 @@ class App:
             raise refusals.method_not_allowed()
         if path.startswith(("/api/", "/apis/")) and path.count("/") >= 3 + path.startswith("/apis/"):
             target = resolve(self._registry.catalog, path)
-            with self._writes if request.method != "GET" else nullcontext():
+            async with self._writes if request.method != "GET" else nullcontext():
                 await self._resources.serve(request, target, user)
             return
         self._registry.access.require(user, Attributes("get", path=path))

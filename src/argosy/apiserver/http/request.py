@@ -19,7 +19,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 MOST_BYTES = 3 << 20  # k8s: the limit of a request's body
 MOST_HEADERS = 200
-MOST_WRITES = 200  # k8s: --max-mutating-requests-inflight
+MOST_WRITES, MOST_WAITING = 200, 2000  # k8s: --max-mutating-requests-inflight, and a queue before it
 BODY_SECONDS = 60.0
 GZIP_FROM = 128 << 10
 
@@ -110,20 +110,25 @@ class Request:
 
 
 class InFlight:
-    """At most so many at once; one more is told to come back. Reads need no bound: they never wait."""
+    """At most so many at once; others wait their turn, and when too many wait, one more is told to come back."""
 
-    __slots__ = ("_most", "_now")
+    def __init__(self, most: int, waiting: int) -> None:
+        self._places = asyncio.Semaphore(most)
+        self._left = most + waiting
 
-    def __init__(self, most: int) -> None:
-        self._most, self._now = most, 0
-
-    def __enter__(self) -> None:
-        if self._now >= self._most:
+    async def __aenter__(self) -> None:
+        if self._left <= 0:
             raise refusals.too_many_requests()
-        self._now += 1
+        self._left -= 1
+        try:
+            await self._places.acquire()
+        except BaseException:
+            self._left += 1
+            raise
 
-    def __exit__(self, *_: object) -> None:
-        self._now -= 1
+    async def __aexit__(self, *_: object) -> None:
+        self._places.release()
+        self._left += 1
 
 
 def warning(text: str) -> bytes:
