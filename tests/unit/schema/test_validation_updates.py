@@ -279,6 +279,27 @@ def test_a_status_is_dropped_when_new_and_kept_on_the_main_path() -> None:
     assert (after["spec"], after["status"]) == (old["spec"], {"replicas": 9})
 
 
+def test_the_counts_of_a_status_must_fit_together() -> None:
+    given = made("apps/v1", "Deployment", spec=SELECTED)
+    resource, old = resource_of(given), ready(given)
+    wrong = validation.prepare_status_update(resource, {**old, "status": {"replicas": -1, "readyReplicas": 3}}, old)
+    assert [str(fault) for fault in validation.on_status_update(resource, wrong, old)] == [
+        "status.replicas: Invalid value: -1: must be greater than or equal to 0",
+        "status.updatedReplicas: Invalid value: 0: cannot be greater than status.replicas",
+        "status.readyReplicas: Invalid value: 3: cannot be greater than status.replicas",
+        "status.availableReplicas: Invalid value: 0: cannot be greater than status.replicas",
+    ]
+    fine = validation.prepare_status_update(resource, {**old, "status": {"replicas": 3, "readyReplicas": 3}}, old)
+    assert validation.on_status_update(resource, fine, old) == []
+
+
+def test_a_namespace_is_active_until_it_is_deleted() -> None:
+    given = made("v1", "Namespace")
+    resource, old = resource_of(given), ready(given)
+    (*_, fault) = validation.on_status_update(resource, {**old, "status": {"phase": "X"}}, old)
+    assert str(fault) == "status.Phase: Invalid value: \"X\": may only be 'Active' if `deletionTimestamp` is empty"
+
+
 def test_a_namespace_starts_with_its_finalizer() -> None:
     namespace = ready(made("v1", "Namespace"))
     assert namespace["spec"] == {"finalizers": ["kubernetes"]}

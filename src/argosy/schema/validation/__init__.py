@@ -14,7 +14,7 @@ from argosy.model.names import GroupKind
 from argosy.schema import syntax
 from argosy.schema.fault import Fault
 from argosy.schema.kinds import Resource
-from argosy.schema.validation import batch, control, core, metadata, network, pod, service, storage, workloads
+from argosy.schema.validation import batch, control, core, counts, metadata, network, pod, service, storage, workloads
 from argosy.schema.validation.prepare import has_generation, prepare_create, prepare_status_update, prepare_update
 
 __all__ = [
@@ -63,16 +63,28 @@ _RULES: dict[tuple[str, str], Rules] = {
     ("", "PersistentVolume"): Rules("cscu", create=storage.volume, update=storage.volume_updated),
     ("", "PersistentVolumeClaim"): Rules("csmcu", create=storage.claim, update=storage.claim_updated),
     ("", "Pod"): Rules("mcu", create=pod.pod_created, update=pod.pod_updated, status=pod.pod_status),
-    ("", "ReplicationController"): Rules("csms", create=workloads.replication_controller),
+    ("", "ReplicationController"): Rules(
+        "csms", create=workloads.replication_controller, status=counts.replica_set
+    ),
     ("", "ResourceQuota"): Rules("mu", create=core.resource_quota, update=core.resource_quota_updated),
     ("", "Secret"): Rules("mcu", create=core.secret, update=core.secret_updated),
     ("", "Service"): Rules("mcu", syntax.dns_1035_label, create=service.service, update=service.service_updated),
     ("apiregistration.k8s.io", "APIService"): Rules(names=_SEGMENT),
-    ("apps", "DaemonSet"): Rules("csmsu", create=workloads.daemon_set, update=workloads.selector_changed),
-    ("apps", "Deployment"): Rules("msu", create=workloads.deployment, update=workloads.selector_changed),
-    ("apps", "ReplicaSet"): Rules("csmsu", create=workloads.replica_set, update=workloads.selector_changed),
+    ("apps", "DaemonSet"): Rules(
+        "csmsu", create=workloads.daemon_set, update=workloads.selector_changed, status=counts.daemon_set
+    ),
+    ("apps", "Deployment"): Rules(
+        "msu", create=workloads.deployment, update=workloads.selector_changed, status=counts.deployment
+    ),
+    ("apps", "ReplicaSet"): Rules(
+        "csmsu", create=workloads.replica_set, update=workloads.selector_changed, status=counts.replica_set
+    ),
     ("apps", "StatefulSet"): Rules(
-        "msu", _LABEL, create=workloads.stateful_set, update=workloads.stateful_set_changed
+        "msu",
+        _LABEL,
+        create=workloads.stateful_set,
+        update=workloads.stateful_set_changed,
+        status=counts.stateful_set,
     ),
     ("autoscaling", "HorizontalPodAutoscaler"): Rules("ms", create=control.autoscaler),
     ("batch", "CronJob"): Rules("mu", create=batch.cron_job_created, update=batch.cron_job_updated),
