@@ -46,8 +46,7 @@ test: install  ## run all tests, proofs in short
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 check: install  ## lint and check types
-	$(BIN)/ruff check .
-	$(BIN)/mypy
+	@status=0; $(BIN)/ruff check . || status=1; $(BIN)/mypy || status=1; exit $$status
 
 bench: install  ## run the benchmarks; they print ratios side by side
 	@set -e; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script; done

@@ -109,7 +109,7 @@ def test_a_file_in_memory_cannot_grow():
 @needs_landlock
 def test_no_program_can_be_started():
     # Landlock refuses; rlimit nproc does before that if another process of the worker's user is there.
-    with pytest.raises(ConfinedError, match="PermissionError|BlockingIOError"):
+    with pytest.raises(ConfinedError, match=r"PermissionError|BlockingIOError"):
         ask("execute", sys.executable)
 
 
