@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -12,6 +13,7 @@ import orjson
 from argosy.apiserver import refusals, scale
 from argosy.apiserver.actions import Actions, unavailable
 from argosy.apiserver.call import Call, Written
+from argosy.apiserver.decoding import decoded_as
 from argosy.apiserver.deletion import Deletion, read_options
 from argosy.apiserver.http import watching
 from argosy.apiserver.http.bodies import read_call, read_object, read_patch
@@ -27,6 +29,8 @@ from argosy.patch import json_patch, merge_patch
 from argosy.schema import fault
 
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
+SLOW_FROM = 64 << 10
+STREAMS = ("attach", "exec", "portforward", "proxy")  # k8s: these switch protocols instead of sending an object
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -151,7 +155,9 @@ class Resources:
 
     async def _sent(self, request: Request, kind: str, call: Call) -> tuple[Any, Call]:
         strict = call.validation != "Ignore"
-        sent = read_object(await request.body(), request.header(b"content-type"), kind, strict=strict)
+        body, media = await request.body(), request.header(b"content-type")
+        read = partial(read_object, body, media, kind, strict=strict)
+        sent = await asyncio.to_thread(read) if _is_slow(body, media) else read()
         return sent.value, replace(call, duplicates=sent.duplicates)
 
     async def _create(self, request: Request, target: Target, user: User) -> None:
@@ -186,7 +192,9 @@ class Resources:
         call = self._call(request, user)
         rendering = self._rendering(request, target)
         served = target.served
-        kind, patch = read_patch(await request.body(), request.header(b"content-type"), served)
+        body, media = await request.body(), request.header(b"content-type")
+        read = partial(read_patch, body, media, served)
+        kind, patch = await asyncio.to_thread(read) if _is_slow(body, media) else read()
         where = (served, target.namespace, target.name)
         if kind is None and not request.query.get("fieldManager"):
             detail = fault.required("fieldManager", "is required for apply patch")
@@ -211,6 +219,8 @@ class Resources:
         await request.respond(200, rendering.encoded(answer), media=rendering.media)
 
     async def _act(self, request: Request, target: Target, user: User) -> None:
+        if target.subresource in STREAMS:
+            raise unavailable(target.subresource)
         call = self._call(request, user)
         rendering = self._rendering(request, target)
         value, call = await self._sent(request, target.served.resource.kind, call)
@@ -249,7 +259,12 @@ class Resources:
         if not body:
             return {}
         value = read_object(body, request.header(b"content-type"), "DeleteOptions", strict=False).value
-        return value if isinstance(value, dict) else {}
+        return decoded_as("v1", "DeleteOptions", value)
+
+
+def _is_slow(body: bytes, media: str) -> bool:
+    """YAML is read at a megabyte a second; others are served meanwhile."""
+    return len(body) > SLOW_FROM and "yaml" in media
 
 
 async def _pump(request: Request, lines: Any) -> None:
