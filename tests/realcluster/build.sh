@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds a real control plane, once, from the Go modules that go.mod pins, into a cache outside the checkout.
 # kube-apiserver, kube-controller-manager, etcd; the contract tests and benchmarks use them if they are there.
+# And load, the benchmarks' client, which needs no module but Go's own; it is built anew when its source is newer.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -10,6 +11,7 @@ missing=""
 for program in kube-apiserver kube-controller-manager etcd; do
     [ -x "$cache/$program" ] || missing="$missing $program"
 done
+[ "$cache/load" -nt "$here/load/main.go" ] || missing="$missing load"
 if [ -z "$missing" ]; then
     echo "realcluster: all there in $cache"
     exit 0
@@ -27,7 +29,7 @@ stamp="k8s.io/component-base/version"
 
 # name, package
 build() {
-    echo "realcluster: building $1 (some minutes the first time)"
+    echo "realcluster: building $1 (a control plane takes some minutes the first time)"
     (cd "$here" && CGO_ENABLED=0 go build -trimpath -o "$cache/.$1.new" \
         -ldflags "-s -w -X $stamp.gitVersion=$version -X $stamp.gitMajor=$major -X $stamp.gitMinor=$minor" "$2")
     mv "$cache/.$1.new" "$cache/$1"
@@ -35,6 +37,7 @@ build() {
 
 for program in $missing; do
     case "$program" in
+        load) build load ./load ;;
         etcd) build etcd go.etcd.io/etcd/server/v3 ;;
         *) build "$program" "k8s.io/kubernetes/cmd/$program" ;;
     esac

@@ -1,0 +1,1 @@
+"""Two servers of the Kubernetes API, started, loaded and measured in turns."""

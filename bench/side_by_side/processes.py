@@ -1,0 +1,39 @@
+"""What processes cost, as /proc tells it: resident memory and CPU time, children included."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+PROC = Path("/proc")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def with_children(pids: Iterable[int]) -> set[int]:
+    """The processes and all their descendants."""
+    parents = {}
+    for place in PROC.glob("[0-9]*"):
+        try:
+            fields = _fields(int(place.name))
+        except OSError:
+            continue
+        parents[int(place.name)] = int(fields[1])
+    found = set(pids)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def resident_bytes(pids: Iterable[int]) -> int:
+    return sum(int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE for pid in with_children(pids))
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    return sum(sum(map(int, _fields(pid)[11:13])) / TICKS for pid in with_children(pids))
+
+
+def _fields(pid: int) -> list[str]:
+    """Those of `stat` after the name, which may hold spaces: state, parent, …"""
+    return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
