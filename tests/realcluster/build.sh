@@ -2,16 +2,19 @@
 # Builds a real control plane, once, from the Go modules that go.mod pins, into a cache outside the checkout.
 # kube-apiserver, kube-controller-manager, etcd; the contract tests and benchmarks use them if they are there.
 # And load, the benchmarks' client, which needs no module but Go's own; it is built anew when its source is newer.
+# Usage: build.sh [PROGRAM...]; all four if none is named.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/argosy/realcluster"
 
 missing=""
-for program in kube-apiserver kube-controller-manager etcd; do
+for program in ${*:-kube-apiserver kube-controller-manager etcd load}; do
+    if [ "$program" = load ] && [ "$here/load/main.go" -nt "$cache/load" ]; then
+        rm -f "$cache/load"
+    fi
     [ -x "$cache/$program" ] || missing="$missing $program"
 done
-[ "$cache/load" -nt "$here/load/main.go" ] || missing="$missing load"
 if [ -z "$missing" ]; then
     echo "realcluster: all there in $cache"
     exit 0

@@ -345,6 +345,7 @@ def encoder(manifest: Manifest) -> Callable[[int], bytes]:
     def encode(revision: int) -> bytes:
         stored = _without_kind(manifest)
         stored["metadata"] = {**manifest["metadata"], "resourceVersion": str(revision)}
-        return orjson.dumps(stored)
+        # A copy: what orjson returns keeps the whole buffer it was written to, 4 KB for a small object.
+        return bytes(memoryview(orjson.dumps(stored)))
 
     return encode
