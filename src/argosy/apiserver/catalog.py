@@ -6,7 +6,6 @@ from the catalog (discovery, OpenAPI) can be remembered until then.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,9 +15,9 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
 from argosy.schema.builtin import BUILT_IN
 from argosy.schema.custom import CustomKind, custom_kinds
+from argosy.schema.custom.versions import preference
 from argosy.schema.kinds import Resource
 
-VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 DEFINITIONS = bucket_of("apiextensions.k8s.io", "customresourcedefinitions")
 
 
@@ -113,17 +112,8 @@ class Catalog:
 
 
 def _by_preference(crd: Manifest) -> list[CustomKind]:
-    """k8s: stable versions first, then beta, then alpha; within each the newest; then the rest by name."""
     kinds = [kind for kind in custom_kinds(crd) if kind.served]
-    return sorted(kinds, key=lambda kind: _rank(kind.resource.version))
-
-
-def _rank(version: str) -> tuple[int, int, int, str]:
-    match = VERSION.fullmatch(version)
-    if match is None:
-        return (3, 0, 0, version)
-    major, stage, minor = match.groups()
-    return ({None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), version)
+    return sorted(kinds, key=lambda kind: preference(kind.resource.version))
 
 
 def _served(crd: Manifest, kind: CustomKind, revision: int, before: Mapping[str, Custom]) -> Custom:

@@ -51,7 +51,8 @@ def event_to_stored(manifest: Manifest) -> Manifest:
 
 
 def event_from_stored(stored: Manifest) -> Manifest:
-    return _renamed(stored, EVENT_NAMES)
+    unsaid = {name for name in ("reportingComponent", "reportingInstance") if not stored.get(name)}
+    return _renamed({name: value for name, value in stored.items() if name not in unsaid}, EVENT_NAMES)
 
 
 def autoscaler_to_stored(manifest: Manifest) -> Manifest:
@@ -69,6 +70,8 @@ def autoscaler_to_stored(manifest: Manifest) -> Manifest:
     if (used := status.pop("currentCPUUtilizationPercentage", None)) is not None:
         current = [_cpu_metric({"averageUtilization": used}, "current"), *current]
     status["currentMetrics"] = current or None
+    if not status.get("currentReplicas"):  # k8s: v1 says 0, v2 says nothing
+        status.pop("currentReplicas", None)
     if conditions := _unpacked(annotations, SCALE_CONDITIONS):
         status["conditions"] = conditions
     return {**manifest, "metadata": _with_annotations(manifest, annotations), "spec": spec, "status": status}

@@ -48,7 +48,8 @@ def decoded(
         manifest = {**manifest, "metadata": {**manifest["metadata"], "managedFields": []}}
     problems = [f'duplicate field "{path}"' for path in duplicates] + [f'unknown field "{path}"' for path in unknown]
     if problems and validation == "Strict":
-        raise refusals.bad_request(_cannot_handle(served, "strict decoding error: " + ", ".join(problems)))
+        why = "strict decoding error: " + ", ".join(problems)
+        raise Undecodable(_cannot_handle(served, why), why)
     return manifest, problems if validation == "Warn" else ()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from argosy.apiserver import refusals
 from argosy.apiserver.served import Served
 from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
 from argosy.schema import fault
 
 Clock = Callable[[], datetime]
@@ -35,6 +36,7 @@ ORDER = [
     "finalizers",
     "managedFields",
 ]
+COUNTS_ANNOTATIONS = GroupKind("apps", "Deployment")  # k8s: so that its controller sees new ones
 KEPT_FROM_OLD = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName")
 
 
@@ -119,6 +121,10 @@ def for_update(served: Served, manifest: Manifest, old: Manifest) -> Manifest:
     return {**ordered(metadata), **emptied}
 
 
+def _annotations(manifest: Manifest) -> Any:
+    return manifest["metadata"].get("annotations") or {}
+
+
 def next_generation(served: Served, new: Manifest, old: Manifest) -> Manifest:
     """k8s: a generation counts what the user asks for, so neither metadata nor a status of its own counts."""
     if not served.tracks_generation():
@@ -126,7 +132,8 @@ def next_generation(served: Served, new: Manifest, old: Manifest) -> Manifest:
     apart = {"metadata"}
     if not served.resource.custom or served.resource.subresource("status"):
         apart.add("status")
-    if all(new.get(name) == old.get(name) for name in new.keys() | old.keys() if name not in apart):
+    same = all(new.get(name) == old.get(name) for name in new.keys() | old.keys() if name not in apart)
+    if same and not (served.resource.group_kind == COUNTS_ANNOTATIONS and _annotations(new) != _annotations(old)):
         return new
     generation = int(old["metadata"].get("generation") or 0) + 1
     return {**new, "metadata": ordered({**new["metadata"], "generation": generation})}

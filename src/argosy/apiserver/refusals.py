@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from argosy.model.errors import ArgosyError, ClusterError, Conflict, Forbidden, Gone, Invalid, UserError
 from argosy.model.manifest import Manifest
 from argosy.schema.fault import Fault, FaultKind
@@ -35,8 +33,10 @@ def no_such_resource() -> ClusterError:
     return ClusterError(message, code=404, reason="NotFound", details={})
 
 
-def already_exists(resource: Resource, name: str) -> Conflict:
+def already_exists(resource: Resource, name: str, *, dying: bool = False) -> Conflict:
     message = f'{resource.group_resource} "{name}" already exists'
+    if dying:
+        message = f"object is being deleted: {message}"
     return Conflict(message, reason="AlreadyExists", details=about(resource, name))
 
 
@@ -76,9 +76,9 @@ def unprocessable_patch() -> Invalid:
     return Invalid("the server rejected our request due to an error in our request", reason="Invalid", details={})
 
 
-def unreadable_patch(made: Manifest, why: str) -> Invalid:
-    """k8s: what a patch made is shown whole where it cannot be read as its kind."""
-    problem = Fault("patch", FaultKind.INVALID, f"Invalid value: {json.dumps(orjson.dumps(made).decode())}: {why}")
+def unreadable_patch(shown: str, why: str) -> Invalid:
+    """k8s: the patch, or what it made, is shown whole where it cannot be read as its kind."""
+    problem = Fault("patch", FaultKind.INVALID, f"Invalid value: {json.dumps(shown, ensure_ascii=False)}: {why}")
     return Invalid(_invalid_text("", "", [problem]), reason="Invalid", details=_causes({}, [problem]))
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
+from argosy.apiserver import debugging, patch_words, refusals
 from argosy.apiserver import metadata as meta
-from argosy.apiserver import refusals
 from argosy.apiserver.access import Access, Attributes
 from argosy.apiserver.admission import Admission
 from argosy.apiserver.call import Call, Written
@@ -90,10 +90,11 @@ class Registry:
             raise refusals.invalid(resource, name, faults)
         self.access.authorizer.check_escalation(call.user, resource, new)
         await self._check_rules(served, new, None)
-        if self.store.latest(served.bucket, namespace, name) is not None:
+        if (found := self.store.latest(served.bucket, namespace, name)) is not None:
             if not manifest.get("metadata", {}).get("name") and not call.dry_run:  # generateName met its like
                 return await self._create(served, namespace, manifest, call, warnings, applied=applied)
-            raise refusals.already_exists(resource, name)
+            dying = bool(served.read(found)["metadata"].get("deletionTimestamp"))
+            raise refusals.already_exists(resource, name, dying=dying)
         if call.dry_run:
             return Written(served, self._unstored(served, namespace, new), created=True, warnings=warnings)
         entry = await self.store.put(served.bucket, namespace, name, encoder(served.store(new)))
@@ -136,7 +137,7 @@ class Registry:
             try:
                 return self._decoded(served, made, call)
             except Undecodable as error:
-                raise refusals.unreadable_patch(made, error.why) from error
+                raise patch_words.unreadable(kind, patch, made, error.why) from error
 
         return await self.change(served, namespace, name, change, call, subresource)
 
@@ -195,6 +196,8 @@ class Registry:
             new = {**new, "metadata": meta.ordered(new["metadata"])}
         elif subresource in WHOLE_PARTS:
             pass  # the action itself decided what changes
+        elif subresource == debugging.PART:
+            new = debugging.only_debuggers(served.complete(new), old)
         else:
             prepared = served.prepare_update(served.complete(new), old)
             new = self._admission.complete(served, prepared, dry_run=call.dry_run, old=old)
@@ -234,6 +237,8 @@ class Registry:
             return served.faults_on_status(new, old)
         if subresource in WHOLE_PARTS:
             return ()
+        if subresource == debugging.PART:
+            return debugging.faults(new, old)
         return [*served.faults_on_update(new, old), *self._admission.faults(served, new, old)]
 
     # -- steps ---------------------------------------------------------------------------------------------------

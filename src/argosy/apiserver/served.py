@@ -66,6 +66,10 @@ class Served(Protocol):
     @property
     def field_labels(self) -> FieldLabels: ...
 
+    @property
+    def deprecation(self) -> str:
+        """A warning for whoever uses the kind in this version; empty if there is none."""
+
 
 def bucket_of(group: str, plural: str) -> str:
     """Where a kind's objects are kept; all versions of a kind share it, and so do both groups of Event."""
@@ -166,6 +170,8 @@ class BuiltIn:
     def field_labels(self) -> FieldLabels:
         return field_labels(self.resource.group_kind)
 
+    deprecation = ""
+
 
 @dataclass(frozen=True, eq=False)
 class Custom:
@@ -254,6 +260,10 @@ class Custom:
     @property
     def field_labels(self) -> FieldLabels:
         return self.kind.field_labels
+
+    @property
+    def deprecation(self) -> str:
+        return self.kind.deprecation
 
 
 def without_status(manifest: Manifest) -> Manifest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from argosy.apiserver import refusals
+from argosy.apiserver import patch_words, refusals
 from argosy.apiserver.call import Call, Validation
 from argosy.apiserver.http.negotiate import PROTOBUF
 from argosy.apiserver.served import Served
@@ -15,6 +15,7 @@ from argosy.model.manifest import load, load_json
 from argosy.schema import fault, proto
 
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+PREFIXES = {None: "error decoding YAML: ", PatchKind.STRATEGIC: ""}
 APPLY = "application/apply-patch+yaml"
 MOST_MANAGER = 128
 
@@ -63,9 +64,12 @@ def read_patch(body: bytes, content_type: str, served: Served) -> tuple[PatchKin
     try:
         if kind is None:
             return None, load(body, strict=True)
-        return kind, load_json(body).value
+        patch = load_json(body).value
+        if kind is PatchKind.JSON and patch is not None and not isinstance(patch, list):
+            raise refusals.bad_request(patch_words.not_a_list_of_operations(patch))
+        return kind, patch
     except ManifestError as error:
-        prefix = "error decoding YAML: " if kind is None else "error decoding patch: "
+        prefix = PREFIXES.get(kind, "error decoding patch: ")
         raise refusals.bad_request(prefix + error.message) from error
     except UserError as error:
         raise refusals.bad_request(str(error)) from error

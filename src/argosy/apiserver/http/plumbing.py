@@ -16,7 +16,7 @@ from argosy.apiserver.http.request import Request
 from argosy.apiserver.http.routes import NoSuchPath
 from argosy.apiserver.tokens import ISSUER
 from argosy.model.manifest import Manifest
-from argosy.schema import openapi
+from argosy.schema import openapi, openapi_v2
 
 if TYPE_CHECKING:
     from argosy.apiserver.plane import Plane
@@ -66,6 +66,9 @@ class Plumbing:
                 await self._document(request, discovery.resource_list(self._catalog, group, version))
             case ["openapi", "v3", *rest]:
                 await self._openapi(request, rest)
+            case ["openapi", "v2"] if openapi_v2.ACCEPTED in request.header(b"accept"):
+                body, _ = self._remember("openapi v2", self._names_of_kinds)
+                await request.respond(200, body, media=openapi_v2.MEDIA)
             case ["openid", "v1", "jwks"]:
                 await request.respond(200, orjson.dumps(self._plane.tokens.keys()), media="application/jwk-set+json")
             case [".well-known", "openid-configuration"]:
@@ -131,6 +134,9 @@ class Plumbing:
         make = self._full if full else self._stub
         body, tag = self._remember((full, group, version), lambda: make(group, version))
         await request.respond(200, body, headers=[(b"etag", tag.encode())])
+
+    def _names_of_kinds(self) -> bytes:
+        return openapi_v2.document(served.resource for served in self._catalog)
 
     def _openapi_index(self) -> Manifest:
         groups = self._catalog.groups()

@@ -14,9 +14,11 @@ from argosy.apiserver.listing import Page
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
 from argosy.model.manifest import Manifest
-from argosy.schema import fault
+from argosy.model.names import GroupKind
+from argosy.schema import columns, fault
 
 PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+SCALE = GroupKind("autoscaling", "Scale")
 INCLUDE = ("None", "Metadata", "Object")
 NOT_FOR_CUSTOM = f"only the following media types are accepted: {AVAILABLE}"
 
@@ -94,6 +96,16 @@ class Rendering:
 
     def _partial(self, manifest: Manifest) -> Manifest:
         return {**PARTIAL, "metadata": manifest["metadata"]}
+
+    def scale(self, manifest: Manifest) -> bytes:
+        """A subresource that is of a kind of its own."""
+        if self.form.projection != "Table":
+            return self.encoded(manifest)
+        shown = columns.of(SCALE, "v1")
+        row = {"cells": shown.cells(manifest, self._now), "object": self._partial(manifest)}
+        head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self.form.table_version}"}
+        version = {"resourceVersion": manifest["metadata"].get("resourceVersion", "")}
+        return self.encoded({**head, "metadata": version, "columnDefinitions": list(shown.definitions), "rows": [row]})
 
     def encoded(self, manifest: Manifest) -> bytes:
         return encode(manifest, self.form, pretty=self.pretty)

@@ -36,7 +36,7 @@ def parsed_query(raw: bytes) -> MappingProxyType[str, str]:
 
 
 class Request:
-    __slots__ = ("_receive", "_send", "headers", "method", "path", "query")
+    __slots__ = ("_receive", "_send", "headers", "method", "notes", "path", "query")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -45,6 +45,7 @@ class Request:
         raw: bytes = scope["query_string"]
         self.query = parsed_query(raw) if raw else NO_QUERY
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.notes: tuple[str, ...] = ()  # warnings that go with any answer
 
     def send_with(self, send: Send) -> None:
         """From now on answers go through `send`."""
@@ -103,7 +104,8 @@ class Request:
         ]
         named = {name for name, _ in headers}
         kept = [pair for pair in usual if pair[0] not in named]
-        await self._send({"type": "http.response.start", "status": code, "headers": [*kept, *headers]})
+        sent = [*kept, *headers, *warning_headers(self.notes)]
+        await self._send({"type": "http.response.start", "status": code, "headers": sent})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})

@@ -30,6 +30,7 @@ from argosy.schema import fault
 
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
 SLOW_FROM = 64 << 10
+READABLE = ("", "status", "scale", "ephemeralcontainers")
 STREAMS = ("attach", "exec", "portforward", "proxy")  # k8s: these switch protocols instead of sending an object
 VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -43,8 +44,10 @@ class Resources:
 
     async def serve(self, request: Request, target: Target, user: User) -> None:
         self._check_verb(request, target)
+        if target.served.deprecation:
+            request.notes = (target.served.deprecation,)
         match request.method:
-            case "GET" if target.subresource not in ("", "status", "scale"):
+            case "GET" if target.subresource not in READABLE:
                 await self._part(request, target, user)
             case "GET" if target.name and not target.watch:
                 await self._get(request, target, user)
@@ -90,7 +93,7 @@ class Resources:
         served = target.served
         entry = self._registry.get(served, target.namespace, target.name, user, subresource=target.subresource)
         if target.subresource == "scale":
-            body = rendering.encoded(scale.read_scale(served, served.read(entry)))
+            body = rendering.scale(scale.read_scale(served, served.read(entry)))
         else:
             body = rendering.entry(entry)
         await request.respond(200, body, media=rendering.media)

@@ -109,6 +109,7 @@ _WORDS: dict[tuple[str, str], tuple[Cells, str]] = {
     ("apps", "ReplicaSet"): (workloads.replica_set, f"Name, Desired:int, Current:int, Ready:int, Age, {_PODS}"),
     ("apps", "StatefulSet"): (workloads.stateful_set, "Name, Ready, Age, +Containers, +Images"),
     ("autoscaling", "HorizontalPodAutoscaler"): (workloads.autoscaler, _HPA),
+    ("autoscaling", "Scale"): (workloads.scale, "Name, Desired:int, Available:int, Age"),
     ("batch", "CronJob"): (
         workloads.cron_job, f"Name, Schedule, Timezone, Suspend:bool, Active:int, Last Schedule, Age, {_PODS}",
     ),

@@ -159,6 +159,11 @@ def autoscaler(manifest: Part, now: datetime) -> list[Any]:
     ]
 
 
+def scale(manifest: Part, now: datetime) -> list[Any]:
+    what, how = manifest.get("spec") or {}, manifest.get("status") or {}
+    return [manifest["metadata"]["name"], what.get("replicas") or 0, how.get("replicas") or 0, age(manifest, now)]
+
+
 def _as_metrics(what: Part, how: Part) -> tuple[list[Part], list[Part]]:
     """autoscaling/v1 has one metric, spelt as a field."""
     wanted, seen = what.get("targetCPUUtilizationPercentage"), how.get("currentCPUUtilizationPercentage")

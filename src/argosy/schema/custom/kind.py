@@ -18,6 +18,7 @@ from argosy.schema.custom.node import MISSING, Node, Rule, compile_node
 from argosy.schema.custom.printing import Columns
 from argosy.schema.custom.show import number
 from argosy.schema.custom.validate import check
+from argosy.schema.custom.versions import deprecation
 from argosy.schema.fault import Fault, FaultKind, invalid
 from argosy.schema.jsonpath import compiled
 from argosy.schema.kinds import Resource, Subresource
@@ -56,7 +57,7 @@ class CustomKind:
         self.has_rules: bool = self.shape.has_rules
         self.served: bool = version.get("served") is True
         self.storage: bool = version.get("storage") is True
-        self.deprecation: str = _deprecation(self.resource, version)
+        self.deprecation: str = deprecation(definition["spec"], version)
         self.scale_paths: tuple[str, str, str] | None = _scale_paths(version)
         self.selectable_fields = tuple(str(each["jsonPath"]) for each in version.get("selectableFields") or ())
         self.field_labels: FieldLabels = custom_field_labels(
@@ -166,13 +167,6 @@ def _scale_paths(version: Mapping[str, Any]) -> tuple[str, str, str] | None:
     if not scale:
         return None
     return scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or ""
-
-
-def _deprecation(resource: Resource, version: Mapping[str, Any]) -> str:
-    """The warning that every answer in a deprecated version carries, empty if it is not one."""
-    if version.get("deprecated") is not True:
-        return ""
-    return str(version.get("deprecationWarning") or f"{resource.api_version} {resource.kind} is deprecated")
 
 
 def _reader(path: str) -> Callable[[Manifest], str]:

@@ -1,0 +1,39 @@
+"""Ephemeral containers: the one part of a running Pod that may be added to, through a subresource of its own.
+
+In: a Pod as it is asked for and as it is. Out: the Pod with only its ephemeral containers changed, and faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from argosy.model.manifest import Manifest
+from argosy.schema.fault import Fault, forbidden
+
+PART = "ephemeralcontainers"
+_FIELD = "spec.ephemeralContainers"
+
+
+def only_debuggers(new: Manifest, old: Manifest) -> Manifest:
+    """k8s: whatever else the client sent is left as it was."""
+    spec = {name: value for name, value in (old.get("spec") or {}).items() if name != "ephemeralContainers"}
+    asked = (new.get("spec") or {}).get("ephemeralContainers")
+    if asked:
+        spec["ephemeralContainers"] = asked
+    return {**old, "metadata": {**old["metadata"], **_owners(new)}, "spec": spec}
+
+
+def _owners(manifest: Manifest) -> Manifest:
+    return {name: value for name, value in manifest["metadata"].items() if name == "managedFields"}
+
+
+def faults(new: Manifest, old: Manifest) -> Sequence[Fault]:
+    asked = {each.get("name"): each for each in (new.get("spec") or {}).get("ephemeralContainers") or ()}
+    found = []
+    for before in (old.get("spec") or {}).get("ephemeralContainers") or ():
+        name = before.get("name")
+        if name not in asked:
+            found.append(forbidden(_FIELD, f'existing ephemeral containers "{name}" may not be removed'))
+        elif asked[name] != before:
+            found.append(forbidden(_FIELD, f'existing ephemeral containers "{name}" may not be changed'))
+    return found

@@ -1,0 +1,34 @@
+"""Versions of custom kinds: which of them comes first, and what is said of one that is going away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+
+
+def preference(version: str) -> tuple[int, int, int, str]:
+    """k8s: stable versions first, then beta, then alpha; within each the newest; then the rest by name."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (3, 0, 0, version)
+    major, stage, minor = match.groups()
+    return ({None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), version)
+
+
+def deprecation(spec: Mapping[str, Any], version: Mapping[str, Any]) -> str:
+    """The warning that every answer in a deprecated version carries, empty if it is not one."""
+    if version.get("deprecated") is not True:
+        return ""
+    if version.get("deprecationWarning"):
+        return str(version["deprecationWarning"])
+    group, kind, own = spec["group"], spec["names"]["kind"], version["name"]
+    better = [
+        each["name"]
+        for each in spec["versions"]
+        if each.get("served") and not each.get("deprecated") and preference(each["name"]) < preference(own)
+    ]
+    advice = f"; use {group}/{min(better, key=preference)} {kind}" if better else ""
+    return f"{group}/{own} {kind} is deprecated{advice}"

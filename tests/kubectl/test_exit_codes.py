@@ -1,0 +1,22 @@
+"""The newest kubectl against the embedded server: it ends as kubectl 1.32 does. Its words change with its version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from transcript import Outcome, Scenario, complaints, newest_kubectl, scenarios
+
+Played = dict[str, list[Outcome]]
+
+
+@pytest.fixture(scope="module")
+def played(play_with: Callable[[Path | None, str], Played]) -> Played:
+    return play_with(newest_kubectl(), "the newest kubectl")
+
+
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
+def test_the_newest_kubectl_ends_with_the_same_exit_codes(scenario: Scenario, played: Played) -> None:
+    found = complaints(scenario, played[scenario.name], words=False)
+    assert not found, found

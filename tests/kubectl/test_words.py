@@ -1,0 +1,22 @@
+"""kubectl 1.32 against the embedded server: every row of the table has the exit code and the words of a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from transcript import Outcome, Scenario, complaints, oracle_kubectl, scenarios
+
+Played = dict[str, list[Outcome]]
+
+
+@pytest.fixture(scope="module")
+def played(play_with: Callable[[Path | None, str], Played]) -> Played:
+    return play_with(oracle_kubectl(), "kubectl 1.32")
+
+
+@pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
+def test_kubectl_says_what_it_says_of_a_real_server(scenario: Scenario, played: Played) -> None:
+    found = complaints(scenario, played[scenario.name])
+    assert not found, found
