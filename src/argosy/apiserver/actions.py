@@ -5,25 +5,32 @@ In: a served kind, a name and what the client sent. Out: an answer manifest. Nev
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
-from argosy.apiserver.call import Call, Written
+from argosy.apiserver.call import ADMIN, Call, Written
+from argosy.apiserver.decoding import decoded, decoded_as, patched
 from argosy.apiserver.deletion import Deletion, read_options
-from argosy.apiserver.registry import Registry
+from argosy.apiserver.registry import Registry, check_uid
 from argosy.apiserver.reviews import Authenticate, Reviews
-from argosy.apiserver.scale import write_scale
+from argosy.apiserver.scale import applied_scale, read_scale, write_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.tokens import Tokens
-from argosy.cluster import PodLogs, User
+from argosy.cluster import PatchKind, PodLogs, User
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.schema import selectors
 
 NOTHING_RUNS = "nothing runs Pods in this cluster; start the sandbox with an add-on that does"
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+SENT = {
+    "eviction": ("policy/v1", "Eviction"),
+    "binding": ("v1", "Binding"),
+    "token": ("authentication.k8s.io/v1", "TokenRequest"),
+}
 
 
 class Actions:
@@ -42,9 +49,11 @@ class Actions:
 
     async def review(self, served: Served, namespace: str, value: Any, call: Call) -> Manifest:
         if served.resource.kind == "Binding":
-            name = ((value or {}).get("metadata") or {}).get("name", "")
+            value = decoded_as("v1", "Binding", value)
+            name = (value.get("metadata") or {}).get("name", "")
             pods = self._registry.catalog.at("", "v1", "pods")
             assert pods is not None
+            self._registry.authorize(call.user, "create", served, namespace)
             return await self._bind(pods, namespace, name, value, call)
         return await self._reviews.answer(served, namespace, value, call)
 
@@ -54,6 +63,8 @@ class Actions:
         self, served: Served, namespace: str, name: str, subresource: str, value: Any, call: Call
     ) -> Manifest:
         self._registry.authorize(call.user, "create", served, namespace, name, subresource)
+        if sent := SENT.get(subresource):
+            value = decoded_as(*sent, value)
         match served.resource.kind, subresource:
             case "Pod", "eviction":
                 return await self._evict(served, namespace, name, value, call)
@@ -64,14 +75,35 @@ class Actions:
         raise unavailable(subresource)
 
     async def scale(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Written:
-        replicas = ((value or {}).get("spec") or {}).get("replicas", 0) if isinstance(value, dict) else None
-        if not isinstance(replicas, int) or isinstance(replicas, bool):
-            raise refusals.bad_request("spec.replicas of a Scale must be a whole number")
-        version = ((value.get("metadata") or {}).get("resourceVersion")) or ""
+        self._registry.authorize(call.user, "update", served, namespace, name, "scale")
+        return await self._rescale(served, namespace, name, lambda _: value, call)
 
+    async def patch_scale(
+        self, served: Served, namespace: str, name: str, patch: Any, kind: PatchKind | None, call: Call
+    ) -> Written:
+        """`kind` None is an apply: it owns the replicas, and meets others who do."""
+        self._registry.authorize(call.user, "patch", served, namespace, name, "scale")
+        if kind is None:
+            replicas = (decoded_as("autoscaling/v1", "Scale", patch).get("spec") or {}).get("replicas", 0)
+            config = applied_scale(served, patch, replicas)
+            return await self._registry.apply(served, namespace, name, config, call, subresource="scale")
+        chosen = PatchKind.MERGE if kind is PatchKind.STRATEGIC else kind  # a Scale has nothing to merge but maps
+        return await self._rescale(
+            served, namespace, name, lambda current: patched(served, current, patch, chosen), call
+        )
+
+    async def _rescale(
+        self, served: Served, namespace: str, name: str, change: Callable[[Manifest], Any], call: Call
+    ) -> Written:
         def scaled(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            new = write_scale(served, old, replicas)
-            if version:
+            value = decoded_as("autoscaling/v1", "Scale", change(read_scale(served, old)))
+            metadata = value.get("metadata") or {}
+            meta.check_name(metadata, name)
+            meta.check_namespace(served, metadata, namespace)
+            if metadata.get("uid"):
+                check_uid(served, old, metadata["uid"])
+            new = write_scale(served, old, (value.get("spec") or {}).get("replicas", 0))
+            if version := meta.version_of(metadata):
                 new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
             return new, ()
 
@@ -79,7 +111,9 @@ class Actions:
 
     async def finalize(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Written:
         """k8s: only this path changes a namespace's own finalizers; with the last one it goes."""
-        finalizers = ((value or {}).get("spec") or {}).get("finalizers") or []
+        self._registry.authorize(call.user, "update", served, namespace, name, "finalize")
+        sent, _ = decoded(served, value, call.validation, call.duplicates)
+        finalizers = (sent.get("spec") or {}).get("finalizers") or []
 
         def finalized(old: Manifest) -> tuple[Manifest, Sequence[str]]:
             spec = {key: each for key, each in (old.get("spec") or {}).items() if key != "finalizers"}
@@ -88,12 +122,16 @@ class Actions:
         return await self._registry.change(served, namespace, name, finalized, call, "finalize")
 
     async def _evict(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Manifest:
-        pod = served.read(self._registry.get(served, namespace, name, call.user))
+        entry = self._registry.store.get(served.bucket, namespace, name)
+        if entry is None:
+            raise refusals.not_found(served.resource, name)
+        pod = served.read(entry)
         if not self._may_be_evicted(namespace, pod):
             details = {"causes": [{"reason": "DisruptionBudget", "message": BUDGET}]}
             raise ClusterError(BUDGET, code=429, reason="TooManyRequests", details=details)
-        options = read_options((value or {}).get("deleteOptions") or {}, {})
-        await self._deletion.delete(served, namespace, name, options, call)
+        options = read_options(value.get("deleteOptions") or {}, {"dryRun": "All"} if call.dry_run else {})
+        # k8s: who may evict need not be allowed to delete
+        await self._deletion.delete(served, namespace, name, options, replace(call, user=ADMIN))
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
     def _may_be_evicted(self, namespace: str, pod: Manifest) -> bool:

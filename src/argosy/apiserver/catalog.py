@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 from argosy.apiserver.served import BuiltIn, Custom, Served, bucket_of
 from argosy.model.manifest import Manifest
@@ -18,6 +19,7 @@ from argosy.schema.custom import CustomKind, custom_kinds
 from argosy.schema.custom.versions import preference
 from argosy.schema.kinds import Resource
 
+ALWAYS_ANEW = 1 << 63  # later than any revision
 DEFINITIONS = bucket_of("apiextensions.k8s.io", "customresourcedefinitions")
 
 
@@ -102,7 +104,14 @@ class Catalog:
         if "deletionTimestamp" in metadata:
             self._terminating.add(name)
         before = {served.resource.version: served for served in self._custom.get(name, ())}
-        self._custom[name] = tuple(_served(crd, kind, revision, before) for kind in _by_preference(crd))
+        kinds = custom_kinds(crd)
+        stored = next(kind for kind in kinds if kind.storage)
+        schemas = [_schema(crd, each["name"]) for each in crd["spec"]["versions"]]
+        if any(schema != schemas[0] for schema in schemas):  # what is stored may be of another version's shape
+            revision, before = ALWAYS_ANEW, {}
+        self._custom[name] = tuple(
+            _served(crd, kind, stored, revision, before) for kind in sorted(kinds, key=_preference) if kind.served
+        )
         self._rebuild()
 
     def forget(self, name: str) -> None:
@@ -111,19 +120,20 @@ class Catalog:
             self._rebuild()
 
 
-def _by_preference(crd: Manifest) -> list[CustomKind]:
-    kinds = [kind for kind in custom_kinds(crd) if kind.served]
-    return sorted(kinds, key=lambda kind: preference(kind.resource.version))
+def _preference(kind: CustomKind) -> Any:
+    return preference(kind.resource.version)
 
 
-def _served(crd: Manifest, kind: CustomKind, revision: int, before: Mapping[str, Custom]) -> Custom:
+def _served(
+    crd: Manifest, kind: CustomKind, stored: CustomKind, revision: int, before: Mapping[str, Custom]
+) -> Custom:
     """Keeps the revision of an unchanged schema, so that its objects are not read through it again."""
     resource = kind.resource
     old = before.get(resource.version)
     schema = _schema(crd, resource.version)
-    if old is not None and old.schema == schema:
+    if old is not None and old.schema == schema and old.schema_revision != ALWAYS_ANEW:
         revision = old.schema_revision
-    return Custom(resource, kind, bucket_of(resource.group, resource.plural), revision, schema)
+    return Custom(resource, kind, bucket_of(resource.group, resource.plural), revision, schema, stored)
 
 
 def _schema(crd: Manifest, version: str) -> Manifest:

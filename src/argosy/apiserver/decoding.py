@@ -14,8 +14,13 @@ from argosy.apiserver.served import Served
 from argosy.cluster import PatchKind
 from argosy.model.errors import ClusterError, ManifestError, PatchError
 from argosy.model.manifest import Manifest
+from argosy.model.names import split_api_version
 from argosy.patch import json_patch, merge_patch, strategic
 from argosy.patch.json_patch import PatchTooLarge
+from argosy.schema import fault, wire
+from argosy.schema.types import type_of
+
+ANY_GROUP = ("DeleteOptions",)  # k8s: registered in every group
 
 
 class Undecodable(ClusterError):
@@ -36,10 +41,12 @@ def decoded(
     if value.get("kind", resource.kind) != resource.kind or value.get("apiVersion", resource.api_version) != (
         resource.api_version
     ):
-        raise refusals.bad_request(wrong_kind(served, value))
+        raise _wrong_kind(served, value)
     if served.resource.custom and not (value.get("kind") and value.get("apiVersion")):
         raise refusals.bad_request("Object 'Kind' is missing in the object; set apiVersion and kind")
     try:
+        if resource.custom:
+            _check_metadata(value)
         manifest, unknown = served.decode(value)
     except ManifestError as error:
         raise Undecodable(_cannot_handle(served, error.message), error.message) from error
@@ -53,40 +60,82 @@ def decoded(
     return manifest, problems if validation == "Warn" else ()
 
 
+def _check_metadata(value: Manifest) -> None:
+    """k8s: the metadata of custom objects has everybody's types, whatever their schema says."""
+    type_ = type_of("meta.k8s.io", "v1", "PartialObjectMetadata")
+    assert type_ is not None
+    only = {"metadata": value.get("metadata")}
+    wire.decode(type_, only, kind="PartialObjectMetadata", api_version="meta.k8s.io/v1")
+
+
+def decoded_as(api_version: str, kind: str, value: Any) -> Manifest:
+    """A body that is not the object itself: options, a Scale, a Binding, an Eviction, a TokenRequest."""
+    group, version = split_api_version(api_version)
+    type_ = type_of(group, version, kind)
+    assert type_ is not None
+    try:
+        if not isinstance(value, dict):
+            raise ManifestError(f"json: cannot unmarshal into a {kind}: no object")
+        sent = value.get("kind") or kind
+        if kind not in ANY_GROUP and (sent, value.get("apiVersion") or api_version) != (kind, api_version):
+            raise _not_that_kind(str(sent), str(value.get("apiVersion") or ""), group, kind)
+        return wire.decode(type_, value, kind=kind, api_version=api_version).manifest
+    except ManifestError as error:
+        message = f'{kind} in version "{version}" cannot be handled as a {kind}: {error.message}'
+        raise refusals.bad_request(message) from error
+
+
 def _cannot_handle(served: Served, why: str) -> str:
     kind = served.resource.kind
     return f'{kind} in version "{served.resource.version}" cannot be handled as a {kind}: {why}'
 
 
-def wrong_kind(served: Served, value: Mapping[str, Any]) -> str:
+def _wrong_kind(served: Served, value: Mapping[str, Any]) -> ClusterError:
     resource = served.resource
-    kind, api_version = str(value.get("kind", "")), str(value.get("apiVersion", ""))
-    version = api_version.rpartition("/")[2]
-    if api_version == resource.api_version and not resource.custom:
-        package = resource.group.split(".")[0] or "core"
-        return (
-            f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
-            f"converting (v1.{kind}) to ({package}.{resource.kind}): unknown conversion"
-        )
-    return (
-        f"the API version in the data ({api_version}) and kind ({kind}) do not match the expected "
-        f"{resource.api_version} {resource.kind}"
-    )
+    kind, api_version = str(value.get("kind") or ""), str(value.get("apiVersion") or "")
+    if not resource.custom:
+        return _not_that_kind(kind, api_version, resource.group, resource.kind)
+    if api_version != resource.api_version:
+        expected = f"does not match the expected API version ({resource.api_version})"
+        return refusals.bad_request(f"the API version in the data ({api_version}) {expected}")
+    problem = fault.invalid("kind", fault.go_value(kind), f"must be {resource.kind}")
+    name = (value.get("metadata") or {}).get("name", "") if isinstance(value.get("metadata"), dict) else ""
+    return refusals.invalid(resource, str(name), [problem], kind=kind)
+
+
+def _not_that_kind(kind: str, api_version: str, wanted_group: str, wanted: str) -> Undecodable:
+    """k8s: another kind that it knows, it tries to convert; one that it does not know, it says so."""
+    group, version = split_api_version(api_version)
+    if type_of(group, version, kind) is None:
+        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:100"'
+    else:
+        package = wanted_group.split(".")[0] or "core"
+        why = f"converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion"
+    return Undecodable(f'{kind} in version "{version}" cannot be handled as a {wanted}: {why}', why)
 
 
 def patched(served: Served, old: Manifest, patch: Any, kind: PatchKind) -> Any:
     try:
         match kind:
+            case PatchKind.JSON if not isinstance(patch, list):
+                raise _unreadable(patch, "[]handlers.jsonPatchOp")
             case PatchKind.JSON:
                 # k8s: its library adds what a replace does not find
                 return json_patch.apply(old, patch, lenient_replace=True)
+            case _ if patch is not None and not isinstance(patch, dict):
+                raise _unreadable(patch, "map[string]interface {}")
             case PatchKind.STRATEGIC:
-                return strategic.apply(old, patch, served.shape)
+                return strategic.apply(old, patch or {}, served.shape)
             case _:
-                return merge_patch.apply(old, patch)
+                return merge_patch.apply(old, patch or {})
     except PatchTooLarge as error:
         raise refusals.too_large(str(error)) from error
     except PatchError as error:
         if kind is PatchKind.JSON:
             raise refusals.unprocessable_patch() from error
         raise refusals.bad_request(str(error)) from error
+
+
+def _unreadable(patch: Any, wanted: str) -> ClusterError:
+    found = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(patch), "number")
+    return refusals.bad_request(f"error decoding patch: json: cannot unmarshal {found} into Go value of type {wanted}")

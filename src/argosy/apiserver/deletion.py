@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
 from argosy.apiserver.call import Call, Written
+from argosy.apiserver.listing import whole_number
 from argosy.apiserver.registry import Registry, encoder, is_releasable
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
 from argosy.cluster import Propagation
 from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
 from argosy.schema import fault
 
 PROTECTED_NAMESPACES = frozenset({"default", "kube-system", "kube-public"})
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+NAMESPACE, POD, JOB = GroupKind("", "Namespace"), GroupKind("", "Pod"), GroupKind("batch", "Job")
 POD_GRACE = 30
+JOB_ORPHANS = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+    "set propagationPolicy=Orphan to suppress this warning"
+)
 FINISHED_PHASES = ("Succeeded", "Failed")
 
 
@@ -42,26 +49,38 @@ def read_options(value: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOp
         raise refusals.bad_request("DeleteOptions must be an object")
     preconditions = value.get("preconditions") or {}
     policy = value.get("propagationPolicy") or query.get("propagationPolicy") or ""
-    if not policy and (value.get("orphanDependents") or query.get("orphanDependents") == "true"):
-        policy = Propagation.ORPHAN
-    if policy and policy not in list(Propagation):
-        known = [str(each) for each in Propagation]
-        bad = fault.not_supported("propagationPolicy", f'"{policy}"', known)
-        raise refusals.invalid_options("DeleteOptions", bad)
+    orphan = value.get("orphanDependents")
+    if orphan is None and "orphanDependents" in query:
+        orphan = query["orphanDependents"] not in ("0", "false")
+    _check_policy(policy, orphan)
+    if orphan is not None:
+        policy = Propagation.ORPHAN if orphan else Propagation.BACKGROUND
     grace = value.get("gracePeriodSeconds")
-    if grace is None and query.get("gracePeriodSeconds", "").lstrip("-").isdigit():
-        grace = int(query["gracePeriodSeconds"])
+    if grace is None and "gracePeriodSeconds" in query:
+        grace = whole_number(query["gracePeriodSeconds"])
     dry = value.get("dryRun") or ([query["dryRun"]] if "dryRun" in query else [])
     if dry and dry != ["All"]:
         shown = "[]string{" + ", ".join(f'"{each}"' for each in dry) + "}"
         raise refusals.invalid_options("DeleteOptions", fault.not_supported("dryRun", shown, ["All"]))
     return DeleteOptions(
         Propagation(policy) if policy else None,
-        max(0, int(grace)) if grace is not None else None,
+        grace if grace is None or grace >= 0 else 1,  # k8s: less than nothing is a second
         str(preconditions.get("uid") or ""),
         str(preconditions.get("resourceVersion") or ""),
         bool(dry),
     )
+
+
+def _check_policy(policy: str, orphan: bool | None) -> None:
+    problem = None
+    if policy and orphan is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        problem = fault.invalid("propagationPolicy", f'"{policy}"', detail)
+    elif policy and policy not in list(Propagation):
+        known = ["Foreground", "Background", "Orphan", "nil"]
+        problem = fault.unsupported("propagationPolicy", f'"{policy}"', known)
+    if problem:
+        raise refusals.invalid_options("DeleteOptions", problem)
 
 
 class Deletion:
@@ -90,13 +109,15 @@ class Deletion:
         for listed in entries:
             entry = self._registry.store.latest(served.bucket, listed.namespace, listed.name)
             if entry is not None:
-                await self._delete(served, entry, served.read(entry), options)
+                manifest = served.read(entry)
+                self._check(served, manifest, options)
+                await self._delete(served, entry, manifest, options)
                 deleted.append(listed)
         return deleted
 
     def _check(self, served: Served, manifest: Manifest, options: DeleteOptions) -> None:
         resource, metadata = served.resource, manifest["metadata"]
-        if resource.group_kind == ("", "Namespace") and metadata["name"] in PROTECTED_NAMESPACES:
+        if resource.group_kind == NAMESPACE and metadata["name"] in PROTECTED_NAMESPACES:
             raise refusals.forbidden(resource, metadata["name"], "this namespace may not be deleted")
         if options.uid and options.uid != metadata["uid"]:
             why = (
@@ -117,44 +138,58 @@ class Deletion:
         registry = self._registry
         dying = _dying(served, manifest, options, registry.clock)
         if is_releasable(dying):
-            if not options.dry_run:
-                await registry.remove(served, entry, manifest)
-            return refusals.success(served.resource, entry.name, manifest["metadata"]["uid"])
-        if dying == manifest or options.dry_run:
-            return Written(served, entry)
+            if served.resource.group_kind != POD:
+                if not options.dry_run:
+                    await registry.remove(served, entry, manifest)
+                return refusals.success(served.resource, entry.name, manifest["metadata"]["uid"])
+            if not options.dry_run:  # k8s: a Pod is answered as it was in its last moment
+                if dying != manifest:  # k8s: watchers see it marked before they see it gone
+                    marked = encoder(served.store(dying))
+                    entry = await registry.store.put(served.bucket, entry.namespace, entry.name, marked)
+                await registry.remove(served, entry, dying)
+            return Written(served, registry.unstored(served, entry.namespace, dying))
+        warnings = (JOB_ORPHANS,) if options.propagation is None and served.resource.group_kind == JOB else ()
+        if dying == manifest:
+            return Written(served, entry, warnings=warnings)
+        if options.dry_run:
+            return Written(served, registry.unstored(served, entry.namespace, dying), warnings=warnings)
         written = await registry.store.put(served.bucket, entry.namespace, entry.name, encoder(served.store(dying)))
         registry.catalog_changed(served, written)
-        return Written(served, written)
+        return Written(served, written, warnings=warnings)
 
 
 def _dying(served: Served, manifest: Manifest, options: DeleteOptions, clock: meta.Clock) -> Manifest:
     """The manifest as a deletion leaves it: marked, with what must happen before it goes."""
     metadata = dict(manifest["metadata"])
-    finalizers = _finalizers(metadata.get("finalizers") or [], options.propagation)
-    grace = _grace(served, manifest, options)
+    finalizers = _finalizers(served, metadata.get("finalizers") or [], options.propagation)
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
+    left = metadata.get("deletionGracePeriodSeconds") or 0
     if not metadata.get("deletionTimestamp"):
+        grace = _grace(served, manifest, options)
         metadata["deletionTimestamp"] = meta.stamp(clock() + timedelta(seconds=grace))
-        if served.resource.kind != "Namespace":
+        if served.resource.group_kind != NAMESPACE:
             metadata["deletionGracePeriodSeconds"] = grace
         if metadata.get("generation"):  # k8s: asking for the end is a change of what is asked for
             metadata["generation"] += 1
-    elif grace < (metadata.get("deletionGracePeriodSeconds") or 0):
-        metadata["deletionTimestamp"] = meta.stamp(clock() + timedelta(seconds=grace))
-        metadata["deletionGracePeriodSeconds"] = grace
+    elif options.grace is not None and options.grace < left:  # k8s: it may only be shortened, from where it began
+        until = datetime.fromisoformat(metadata["deletionTimestamp"])
+        metadata["deletionTimestamp"] = meta.stamp(until + timedelta(seconds=options.grace - left))
+        metadata["deletionGracePeriodSeconds"] = options.grace
     dying = {**manifest, "metadata": meta.ordered(metadata)}
-    if served.resource.group_kind == ("", "Namespace"):
+    if served.resource.group_kind == NAMESPACE:
         dying["status"] = {**(manifest.get("status") or {}), "phase": "Terminating"}
     return dying
 
 
-def _finalizers(present: list[str], propagation: Propagation | None) -> list[str]:
+def _finalizers(served: Served, present: list[str], propagation: Propagation | None) -> list[str]:
     """k8s: the policy is written down as a finalizer; asking for none of them takes an earlier one back."""
     if propagation is None:
-        return list(present)
+        if served.resource.group_kind != JOB or {FOREGROUND, ORPHAN} & set(present):
+            return list(present)
+        propagation = Propagation.ORPHAN  # k8s: Jobs were there before dependents went along
     wanted = {Propagation.FOREGROUND: FOREGROUND, Propagation.ORPHAN: ORPHAN}.get(propagation)
     kept = [each for each in present if each not in (FOREGROUND, ORPHAN)]
     return [*kept, wanted] if wanted else kept
@@ -162,7 +197,7 @@ def _finalizers(present: list[str], propagation: Propagation | None) -> list[str
 
 def _grace(served: Served, manifest: Manifest, options: DeleteOptions) -> int:
     """k8s: only Pods that run somewhere are given time."""
-    if served.resource.group_kind != ("", "Pod"):
+    if served.resource.group_kind != POD:
         return 0
     spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
     if not spec.get("nodeName") or status.get("phase") in FINISHED_PHASES:

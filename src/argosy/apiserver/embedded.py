@@ -111,7 +111,7 @@ class EmbeddedCluster:
             with _about(subresource_of):
                 return await actions.act(parent, subresource_of.namespace, subresource_of.name, part, manifest, call)
         served = self._of(manifest)
-        namespace = (manifest.get("metadata") or {}).get("namespace") or ""
+        namespace = _place(served, (manifest.get("metadata") or {}).get("namespace") or "")
         if actions.answers(served):
             return await actions.review(served, namespace, manifest, call)
         name = (manifest.get("metadata") or {}).get("name") or ""
@@ -121,14 +121,16 @@ class EmbeddedCluster:
     async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
         served, key = self._of(manifest), key_of(manifest)
         call = Call(self._user, manager, dry_run, force=force)
+        place = _place(served, key.namespace)
         with _about(key):
-            return (await self._registry.apply(served, key.namespace, key.name, manifest, call)).manifest
+            return (await self._registry.apply(served, place, key.name, manifest, call)).manifest
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         served, key = self._of(manifest), key_of(manifest)
         call = Call(self._user, MANAGER, dry_run)
+        place = _place(served, key.namespace)
         with _about(key):
-            return (await self._registry.update(served, key.namespace, key.name, manifest, call)).manifest
+            return (await self._registry.update(served, place, key.name, manifest, call)).manifest
 
     async def patch(
         self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
@@ -190,6 +192,11 @@ def _about(key: ResourceKey) -> Iterator[None]:
         raise
 
 
+def _place(served: Served, namespace: str) -> str:
+    """k8s: kinds of the whole cluster have no namespace, whatever a manifest says."""
+    return namespace if served.resource.namespaced else ""
+
+
 def _part_for(parent: Served, manifest: Manifest) -> str:
     """The subresource that takes this kind: an Eviction goes to pods/eviction."""
     group, _ = split_api_version(manifest["apiVersion"])
@@ -208,8 +215,5 @@ def _shown(served: Served, entry: Entry, metadata_only: bool) -> Manifest:
 
 
 def _seen(served: Served, event: Event, matcher: Matcher, metadata_only: bool) -> list[WatchEvent]:
-    kind = matcher.transition(event)
-    if kind is None:
-        return []
-    entry = Entry(event.namespace, event.name, event.revision, event.body)
-    return [WatchEvent(kind.value, _shown(served, entry, metadata_only))]
+    seen = matcher.transition(event)
+    return [WatchEvent(seen[0].value, _shown(served, seen[1], metadata_only))] if seen else []

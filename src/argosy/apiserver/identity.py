@@ -16,7 +16,7 @@ from argosy.apiserver import refusals
 from argosy.apiserver.access import Access, Attributes
 from argosy.apiserver.metadata import Clock
 from argosy.apiserver.store import Event, Store
-from argosy.apiserver.tokens import Tokens
+from argosy.apiserver.tokens import ISSUER, Tokens
 from argosy.cluster import User
 
 USERS_NAMESPACE = "kube-system"
@@ -59,13 +59,24 @@ class Identity:
             groups = [group for group in annotations.get("sandbox.argosy.dev/groups", "").split(",") if group]
             self._users[key] = User(name, (*groups, AUTHENTICATED), uid=f"secret:{secret}")
 
-    def of_token(self, token: str) -> User | None:
+    def of_token(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> User | None:
+        """Tokens that are no JWT are for this server, whatever they are asked about."""
         if not token:
             return None
         key = digest(token)
         if hmac.compare_digest(key, self._admin_digest):
             return self._admin
-        return self._users.get(key) or (self._tokens.user(token, self._clock()) if token.count(".") == 2 else None)
+        if user := self._users.get(key):
+            return user
+        return self._tokens.user(token, self._clock(), audiences) if token.count(".") == 2 else None
+
+    def reviewed(self, token: str, audiences: Sequence[str]) -> tuple[User, list[str]] | None:
+        """k8s: whose token it is, and for which of these audiences; this server is meant where none is named."""
+        wanted = audiences or (ISSUER,)
+        user = self.of_token(token, wanted)
+        good = self._tokens.audiences(token) if token.count(".") == 2 else [ISSUER]
+        common = [each for each in wanted if each in good]
+        return (user, common) if user is not None and common else None
 
     def of_header(self, authorization: str) -> User | None:
         scheme, _, token = authorization.partition(" ")
@@ -74,7 +85,7 @@ class Identity:
 
 def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw: list[tuple[bytes, bytes]]) -> User:
     """k8s: acting as somebody else is a permission of its own, asked for each part of the other identity."""
-    name = headers.get(b"impersonate-user", b"").decode()
+    name = headers.get(b"impersonate-user", b"").decode(errors="replace")
     if not name:
         if any(header.startswith(b"impersonate-") for header in headers):
             raise refusals.bad_request("requested impersonation without a user; send Impersonate-User too")
@@ -87,10 +98,10 @@ def impersonated(access: Access, user: User, headers: Mapping[bytes, bytes], raw
     else:
         access.require(user, ask(resource="users", name=name))
         implied = ()
-    groups = [value.decode() for header, value in raw if header == b"impersonate-group"]
+    groups = [value.decode(errors="replace") for header, value in raw if header == b"impersonate-group"]
     for group in groups:
         access.require(user, ask(resource="groups", name=group))
-    uid = headers.get(b"impersonate-uid", b"").decode()
+    uid = headers.get(b"impersonate-uid", b"").decode(errors="replace")
     if uid:
         access.require(user, ask(group="authentication.k8s.io", resource="uids", name=uid))
     chosen = tuple(groups) or implied

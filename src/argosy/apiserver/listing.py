@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,6 +22,8 @@ from argosy.model.errors import Gone, ManifestError
 from argosy.model.manifest import Manifest
 from argosy.schema import fault, selectors
 
+LARGEST_VERSION = (1 << 64) - 1
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 WAIT_FOR_VERSION = 3.0  # k8s: how long a list waits for a revision that is not there yet
 CONTINUE_FORMAT = "meta.k8s.io/v1"
 CONTINUE_EXPIRED = (
@@ -59,24 +62,25 @@ def read_query(query: Mapping[str, str]) -> Query:
     return Query(
         query.get("labelSelector", ""),
         query.get("fieldSelector", ""),
-        _number(query.get("limit", "")),
+        whole_number(query.get("limit", "")),
         query.get("continue", ""),
         query.get("resourceVersion", ""),
         query.get("resourceVersionMatch", ""),
         query.get("watch", "") in ("1", "true"),
         query.get("allowWatchBookmarks", "") in ("1", "true"),
         None if flag is None else flag in ("1", "true"),
-        _number(query.get("timeoutSeconds", "")),
+        whole_number(query.get("timeoutSeconds", "")),
     )
 
 
-def _number(text: str) -> int:
+def whole_number(text: str) -> int:
     if not text:
         return 0
-    try:
-        return int(text)
-    except ValueError:
-        raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not WHOLE_NUMBER.fullmatch(text):
+        raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 63:
+        raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
 
 
 def check_options(query: Query) -> None:
@@ -112,6 +116,9 @@ def parse_version(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         raise refusals.internal(f'resourceVersion: Invalid value: "{text}": {why}')
+    if len(text) > len(str(LARGEST_VERSION)) or int(text) > LARGEST_VERSION:
+        why = f'strconv.ParseUint: parsing "{text}": value out of range'
+        raise refusals.internal(f'resourceVersion: Invalid value: "{text}": {why}')
     return int(text)
 
 
@@ -142,16 +149,25 @@ class Matcher:
             return True
         return self._matches_content(self._served.read(entry))
 
-    def transition(self, event: Event) -> EventType | None:
+    def transition(self, event: Event) -> tuple[EventType, Entry] | None:
         """What an event is to somebody who sees only what matches: leaving the selection is a deletion."""
+        here = (event.namespace, event.name)
+        new = Entry(*here, event.revision, event.body)
         if self.everything:
-            return event.type
-        here = (event.namespace, event.name, event.revision)
-        before = event.previous is not None and self.matches(Entry(*here, event.previous))
-        after = event.type != DELETED and self.matches(Entry(*here, event.body))
-        if before and after:
-            return MODIFIED
-        return ADDED if after else DELETED if before else None
+            return event.type, new
+        old = Entry(*here, event.previous_revision, event.previous) if event.previous is not None else None
+        before = old is not None and self.matches(old)
+        after = event.type != DELETED and self.matches(new)
+        if after:
+            return (MODIFIED if before else ADDED), new
+        if old is None or not before:
+            return None
+        if event.type == DELETED:
+            return DELETED, new
+        # k8s: what leaves is shown as it was while it still matched, with the revision of its leaving
+        left = orjson.loads(old.body)
+        left["metadata"]["resourceVersion"] = str(event.revision)
+        return DELETED, Entry(*here, event.revision, orjson.dumps(left))
 
     def _matches_content(self, manifest: Manifest) -> bool:
         if not self._labels.empty and not self._labels.matches(manifest["metadata"].get("labels") or {}):
@@ -219,7 +235,7 @@ def _cut(entries: Sequence[Entry], matcher: Matcher, revision: int, start: str, 
         entries = [entry for entry in entries if _place(entry, namespace) >= start]
     if not matcher.everything:
         entries = [entry for entry in entries if matcher.matches(entry)]
-    if not limit or len(entries) <= limit:
+    if limit <= 0 or len(entries) <= limit:
         return Page(entries, revision)
     page = entries[:limit]
     token = write_token(revision, _place(page[-1], namespace) + "\0")

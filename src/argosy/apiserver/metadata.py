@@ -37,7 +37,7 @@ ORDER = [
     "managedFields",
 ]
 COUNTS_ANNOTATIONS = GroupKind("apps", "Deployment")  # k8s: so that its controller sees new ones
-KEPT_FROM_OLD = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName")
+KEPT_FROM_OLD = ("uid", "creationTimestamp", "generation")
 
 
 def utc_now() -> datetime:
@@ -98,24 +98,41 @@ def check_namespace(served: Served, metadata: Manifest, namespace: str) -> None:
         raise refusals.bad_request(message)
 
 
+def check_name(given: Manifest, expected: str) -> str:
+    """k8s: a body that changes an object names it, by the name in the URL."""
+    name = given.get("name") or ""
+    if not name:
+        message = f"the name of the object ({expected} based on URL) was undeterminable: name must be provided"
+        raise refusals.bad_request(message)
+    if name != expected:
+        raise refusals.bad_request(f"the name of the object ({name}) does not match the name on the URL ({expected})")
+    return expected
+
+
+def version_of(metadata: Manifest) -> str:
+    """The resourceVersion that a writer saw; "" where it says none, which "0" does too."""
+    version = str(metadata.get("resourceVersion") or "")
+    if version and not (version.isascii() and version.isdigit()):
+        raise refusals.internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    return version if version.strip("0") else ""
+
+
 def for_update(served: Served, manifest: Manifest, old: Manifest) -> Manifest:
     """The metadata of a changed object: what the server owns stays as it was."""
     given, before = manifest.get("metadata") or {}, old["metadata"]
-    name = given.get("name") or before["name"]
-    if name != before["name"]:
-        raise refusals.bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({before['name']})"
-        )
+    name = check_name(given, before["name"])
     check_namespace(served, given, before.get("namespace", ""))
     metadata: dict[str, Any] = {**given, "name": name, "namespace": before.get("namespace", "")}
     for field in KEPT_FROM_OLD:
         metadata[field] = before.get(field)
     if given.get("uid"):
         metadata["uid"] = given["uid"]  # a different one is found by validation
+    # k8s: what dies stays dying; setting either of these is found by validation
+    metadata["deletionTimestamp"] = before.get("deletionTimestamp") or given.get("deletionTimestamp")
+    if given.get("deletionGracePeriodSeconds") is None:
+        metadata["deletionGracePeriodSeconds"] = before.get("deletionGracePeriodSeconds")
     metadata["selfLink"] = ""
     metadata["resourceVersion"] = before["resourceVersion"]
-    if "generation" in before or served.tracks_generation():
-        metadata["generation"] = before.get("generation")
     # k8s: an empty list of managers is a wish to forget them all, not the same as none given
     emptied = {"managedFields": given["managedFields"]} if "managedFields" in given else {}
     return {**ordered(metadata), **emptied}

@@ -93,7 +93,7 @@ class Plane:
         registry = Registry(store, catalog, Access(Rbac(store) if rbac else None), rules, clock=clock)
         tokens = Tokens(folder.token_key if folder else None, lambda *account: _account_uid(store, *account))
         identity = Identity(store, tokens, ADMIN, admin_token or secrets.token_urlsafe(32), clock)
-        actions = Actions(registry, tokens, identity.of_token)
+        actions = Actions(registry, tokens, identity.reviewed)
         return cls(store, registry, actions, Deletion(registry), Lister(store), tokens, identity)
 
 

@@ -6,6 +6,7 @@ In: a user and what it asks for. Out: yes or no, and all rules of a user. Never:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -23,6 +24,7 @@ ROLES, CLUSTER_ROLES = f"{GROUP}/roles", f"{GROUP}/clusterroles"
 BINDINGS, CLUSTER_BINDINGS = f"{GROUP}/rolebindings", f"{GROUP}/clusterrolebindings"
 BUCKETS = frozenset({ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS})
 Rule = dict[str, Any]
+EVERYTHING: Rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 
 
 class Rbac:
@@ -71,6 +73,10 @@ class Rbac:
         place = namespace if reference["kind"] == "Role" else ""
         return self.role_rules(place, reference["name"])
 
+    def _exists(self, reference: Manifest, namespace: str) -> bool:
+        place = (ROLES, namespace) if reference["kind"] == "Role" else (CLUSTER_ROLES, "")
+        return self._store.get(*place, reference["name"]) is not None
+
     def role_rules(self, namespace: str, name: str) -> list[Rule]:
         """Rules of a Role (with a namespace) or ClusterRole; an aggregating one has those that its labels gather."""
         key = (namespace, name)
@@ -96,6 +102,7 @@ class Rbac:
         if resource.group != GROUP or SUPERUSERS in user.groups:
             return
         namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
+        own = list(self._rules_for(user, namespace))
         if resource.kind in ("Role", "ClusterRole"):
             verb, plural, target = "escalate", resource.plural, name
             granted = manifest.get("rules") or []
@@ -105,7 +112,12 @@ class Rbac:
             granted = self._role(reference, namespace)
         if self.allows(user, Attributes(verb, GROUP, plural, "", namespace, target)):
             return
-        own = list(self._rules_for(user, namespace))
+        if manifest.get("aggregationRule") and not _covered(EVERYTHING, own):  # it can gather anything
+            why = "must have cluster-admin privileges to use the aggregationRule"
+            raise refusals.forbidden(resource, name, why)
+        if verb == "bind" and not self._exists(reference, namespace):  # who makes it later would give it unseen
+            which = replace(resource, kind=reference["kind"], plural=plural)
+            raise refusals.not_found(which, target)
         if missing := [rule for rule in granted if not _covered(rule, own)]:
             why = f'user "{user.name}" is attempting to grant RBAC permissions not currently held:\n'
             raise refusals.forbidden(resource, name, why + "\n".join(_shown(rule) for rule in missing))

@@ -17,19 +17,21 @@ from argosy.apiserver.access import Access, Attributes
 from argosy.apiserver.admission import Admission
 from argosy.apiserver.call import Call, Written
 from argosy.apiserver.catalog import DEFINITIONS, Catalog
-from argosy.apiserver.decoding import Undecodable, decoded, patched, wrong_kind
+from argosy.apiserver.decoding import Undecodable, decoded, patched
 from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rules import Rules
-from argosy.apiserver.served import Custom, Served, without_status
+from argosy.apiserver.served import Custom, Served, bucket_of, without_status
 from argosy.apiserver.store import Entry, Store
 from argosy.cluster import PatchKind, User
 from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest
+from argosy.model.names import split_api_version
 from argosy.patch import server_side_apply
 from argosy.patch.ownership import keep_times, record_update
 from argosy.schema import fault
 from argosy.schema.fault import Fault
 
+APPLIED_TO_STATUS = ("apiVersion", "kind", "metadata", "status")
 WHOLE_PARTS = ("binding", "finalize", "approval")
 Change = Callable[[Manifest], tuple[Manifest, Sequence[str]]]
 
@@ -82,7 +84,7 @@ class Registry:
         metadata = meta.for_create(served, manifest, namespace, now)
         self._admission.check_namespace(served, namespace, metadata["name"])
         sent = served.complete({**manifest, "metadata": metadata})
-        new = self._admission.complete(served, served.prepare_create(sent), dry_run=call.dry_run)
+        new = self._admission.complete(served, served.prepare_create(sent))
         if not applied:
             new = self._created_by(served, sent, new, call)
         name = new["metadata"]["name"]
@@ -96,8 +98,10 @@ class Registry:
             dying = bool(served.read(found)["metadata"].get("deletionTimestamp"))
             raise refusals.already_exists(resource, name, dying=dying)
         if call.dry_run:
-            return Written(served, self._unstored(served, namespace, new), created=True, warnings=warnings)
-        entry = await self.store.put(served.bucket, namespace, name, encoder(served.store(new)))
+            return Written(served, self.unstored(served, namespace, new), created=True, warnings=warnings)
+        commit = self.store.put(served.bucket, namespace, name, encoder(served.store(new)))
+        self._admission.stored(served, new)
+        entry = await commit
         self.catalog_changed(served, entry)
         return Written(served, entry, created=True, warnings=warnings)
 
@@ -107,15 +111,12 @@ class Registry:
         self, served: Served, namespace: str, name: str, value: Any, call: Call, *, subresource: str = ""
     ) -> Written:
         self.authorize(call.user, "update", served, namespace, name, subresource)
-        given = value.get("metadata") if isinstance(value, dict) else None
-        version = given.get("resourceVersion") if isinstance(given, dict) else None
 
         def replaced(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            if not version and served.resource.custom:
-                # k8s: custom resources have no unconditional update
-                detail = fault.invalid("metadata.resourceVersion", "0x0", "must be specified for an update")
-                raise refusals.invalid(served.resource, name, [detail], kind=served.resource.plural)
-            return self._decoded(served, value, call)
+            sent, warnings = self._decoded(served, value, call)
+            if uid := (sent.get("metadata") or {}).get("uid"):
+                check_uid(served, old, uid)
+            return sent, warnings
 
         return await self.change(served, namespace, name, replaced, call, subresource)
 
@@ -146,12 +147,15 @@ class Registry:
     ) -> Written:
         """Server-side apply: what the manager says now, merged with what it and others said before."""
         self.authorize(call.user, "patch", served, namespace, name, subresource)
-        config = self._applicable(served, config, name)
+        config = self._applicable(served, config, subresource)
         if self.store.latest(served.bucket, namespace, name) is None and not subresource:
             self.authorize(call.user, "create", served, namespace, name)
+            meta.check_name(config["metadata"], name)
             if uid := config["metadata"].get("uid"):
                 why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
                 raise refusals.conflict(served.resource, name, why)
+            metadata = {field: each for field, each in config["metadata"].items() if field != "resourceVersion"}
+            config = {**config, "metadata": metadata}
             manifest, warnings = self._decoded(served, self._merged(served, None, config, call, ""), call)
             return await self._create(served, namespace, manifest, call, warnings, applied=True)
 
@@ -178,7 +182,7 @@ class Registry:
                 raise refusals.not_found(served.resource, name)
             old = served.read(entry)
             sent, warnings = change(old)
-            self._check_version(served, sent, old)
+            self._check_version(served, sent, old, applied=applied)
             new = self._completed_update(served, sent, old, call, subresource, applied=applied)
             if faults := self._update_faults(served, new, old, subresource):
                 raise refusals.invalid(served.resource, name, faults)
@@ -200,7 +204,7 @@ class Registry:
             new = debugging.only_debuggers(served.complete(new), old)
         else:
             prepared = served.prepare_update(served.complete(new), old)
-            new = self._admission.complete(served, prepared, dry_run=call.dry_run, old=old)
+            new = self._admission.complete(served, prepared, old)
         new = meta.next_generation(served, new, old)
         return new if applied else self._owned(served, old, new, call, subresource)
 
@@ -212,24 +216,29 @@ class Registry:
         if metadata.get("deletionTimestamp") and is_releasable(new):
             if not call.dry_run:
                 await self.remove(served, entry, new)
-            return Written(served, self._unstored(served, entry.namespace, new), warnings=warnings)
+            return Written(served, self.unstored(served, entry.namespace, new), warnings=warnings)
         new = keep_times(old, new)
         if new == old:
             await self.store.settled()  # what is answered must be durable, whoever wrote it
             return Written(served, entry, warnings=warnings)
         if call.dry_run:
-            return Written(served, self._unstored(served, entry.namespace, new), warnings=warnings)
+            return Written(served, self.unstored(served, entry.namespace, new), warnings=warnings)
         body = encoder(served.store(new))
-        written = await self.store.put(served.bucket, entry.namespace, entry.name, body)
+        commit = self.store.put(served.bucket, entry.namespace, entry.name, body)
+        self._admission.stored(served, new)
+        written = await commit
         self.catalog_changed(served, written)
         return Written(served, written, warnings=warnings)
 
     async def remove(self, served: Served, entry: Entry, last: Manifest) -> Entry:
         """The object is gone; watchers see its last state with the revision of its deletion."""
-        removed = await self.store.remove(served.bucket, entry.namespace, entry.name, encoder(served.store(last)))
-        self._admission.released(served, last)
+        commit = self.store.remove(served.bucket, entry.namespace, entry.name, encoder(served.store(last)))
+        self._admission.stored(served, last, gone=True)
+        removed = await commit
         if served.bucket == DEFINITIONS:
             self.catalog.forget(entry.name)
+            spec = last["spec"]
+            self.store.end_watches(bucket_of(spec["group"], spec["names"]["plural"]))
         return removed
 
     def _update_faults(self, served: Served, new: Manifest, old: Manifest, subresource: str) -> Sequence[Fault]:
@@ -273,25 +282,28 @@ class Registry:
         )
         return {**owned, "metadata": meta.ordered(owned["metadata"])}
 
-    def _applicable(self, served: Served, config: Any, name: str) -> Manifest:
+    def _applicable(self, served: Served, config: Any, subresource: str) -> Manifest:
         """The checks of an apply's body that come before merging."""
         if not isinstance(config, dict):
             raise refusals.bad_request("error decoding YAML: the body is no object; send one manifest")
         metadata = config.get("metadata")
-        metadata = dict(metadata) if isinstance(metadata, dict) else {}
+        metadata = metadata if isinstance(metadata, dict) else {}
         if metadata.get("managedFields"):
             raise refusals.bad_request("metadata.managedFields must be nil")
-        for field in ("apiVersion", "kind"):
-            if config.get(field) != getattr(served.resource, "api_version" if field == "apiVersion" else "kind"):
-                raise refusals.bad_request(wrong_kind(served, config))
-        metadata.setdefault("name", name)
-        return {**config, "metadata": metadata}
+        if (config.get("apiVersion"), config.get("kind")) != (served.resource.api_version, served.resource.kind):
+            group, version = split_api_version(str(config.get("apiVersion") or ""))
+            raise refusals.bad_request(f"invalid object type: {group}/{version}, Kind={config.get('kind') or ''}")
+        config = {**config, "metadata": metadata}
+        # k8s: what another path is for is not this one's to set, nor to own
+        if subresource == "status":
+            return {field: value for field, value in config.items() if field in APPLIED_TO_STATUS}
+        return without_status(config) if served.resource.subresource("status") else config
 
     def _merged(self, served: Served, old: Manifest | None, config: Manifest, call: Call, subresource: str) -> Manifest:
         resource = served.resource
         now = meta.stamp(self.clock())
         if old is not None:
-            self._check_version(served, config, old)
+            self._check_version(served, config, old, applied=True)
         try:
             return server_side_apply.apply(
                 old,
@@ -305,14 +317,17 @@ class Registry:
                 zero=served.zero,
             )
         except PatchError as error:
-            namespace, name = config["metadata"].get("namespace", ""), config["metadata"]["name"]
+            namespace, name = (config["metadata"].get(field, "") for field in ("namespace", "name"))
             group = f"{resource.group}/{resource.version}, Kind={resource.kind}"
             which = f"{namespace}/{name}; {group}"
             raise refusals.internal(f"failed to create typed patch object ({which}): {error.message}") from error
 
-    def _check_version(self, served: Served, sent: Manifest, old: Manifest) -> None:
-        given = sent.get("metadata") or {}
-        version, before = given.get("resourceVersion"), old["metadata"]
+    def _check_version(self, served: Served, sent: Manifest, old: Manifest, *, applied: bool) -> None:
+        """k8s: some kinds, and all custom ones, are written only by those who say which state they saw."""
+        version, before = meta.version_of(sent.get("metadata") or {}), old["metadata"]
+        if not version and not applied and not served.unconditional:
+            detail = fault.invalid("metadata.resourceVersion", "0x0", "must be specified for an update")
+            raise refusals.invalid(served.resource, before["name"], [detail], kind=served.resource.plural)
         if version and version != before["resourceVersion"]:
             raise refusals.conflict(served.resource, before["name"])
 
@@ -322,7 +337,8 @@ class Registry:
             if faults:
                 raise refusals.invalid(served.resource, new["metadata"]["name"], faults)
 
-    def _unstored(self, served: Served, namespace: str, manifest: Manifest) -> Entry:
+    def unstored(self, served: Served, namespace: str, manifest: Manifest) -> Entry:
+        """What would have been written, had it been."""
         stored = _without_kind(served.store(manifest))
         if not stored["metadata"].get("resourceVersion"):
             stored["metadata"] = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
@@ -334,12 +350,26 @@ class Registry:
             self.catalog.define(served.read(entry))
 
 
+def check_uid(served: Served, old: Manifest, uid: str) -> None:
+    """k8s: whoever replaces an object that was made anew under its name is told in the words of its storage."""
+    resource, about = served.resource, old["metadata"]
+    if uid != about["uid"]:
+        path = [resource.plural, about.get("namespace"), about["name"]]
+        key = "/".join(part for part in ("/registry", resource.group if resource.custom else "", *path) if part)
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {about['uid']}"
+        )
+        raise refusals.conflict(resource, about["name"], why)
+
+
 def is_releasable(manifest: Manifest) -> bool:
     """Nothing holds a dying object back any more."""
     metadata = manifest["metadata"]
     if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
         return False
-    return not (manifest.get("kind") == "Namespace" and (manifest.get("spec") or {}).get("finalizers"))
+    is_namespace = (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Namespace")
+    return not (is_namespace and (manifest.get("spec") or {}).get("finalizers"))
 
 
 def _without_kind(manifest: Manifest) -> Manifest:

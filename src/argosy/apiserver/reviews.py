@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from argosy.apiserver import refusals
@@ -12,12 +12,11 @@ from argosy.apiserver.decoding import decoded
 from argosy.apiserver.metadata import stamp
 from argosy.apiserver.registry import Registry
 from argosy.apiserver.served import Served
-from argosy.apiserver.tokens import ISSUER
 from argosy.cluster import User
 from argosy.model.manifest import Manifest
 from argosy.patch.ownership import record_update
 
-Authenticate = Callable[[str], User | None]
+Authenticate = Callable[[str, Sequence[str]], tuple[User, list[str]] | None]
 
 
 class Reviews:
@@ -40,7 +39,9 @@ class Reviews:
                     "status": {"userInfo": user_info(call.user)},
                 }
             case "SelfSubjectRulesReview":
-                status = self._registry.access.rules(call.user, spec.get("namespace", ""))
+                if not spec.get("namespace"):
+                    raise refusals.bad_request("no namespace on request")
+                status = self._registry.access.rules(call.user, spec["namespace"])
                 return {**manifest, "metadata": {"creationTimestamp": None}, "spec": {}, "status": status}
             case "SelfSubjectAccessReview":
                 status = self._access(call.user, spec)
@@ -48,7 +49,7 @@ class Reviews:
                 groups = tuple(spec.get("groups") or ())
                 status = self._access(User(spec.get("user", ""), groups, spec.get("uid", "")), spec)
             case "TokenReview":
-                status = self._token(str(spec.get("token") or ""))
+                status = self._token(spec)
             case _:
                 raise refusals.method_not_allowed()
         return self._echo(served, manifest, status, call)
@@ -79,11 +80,11 @@ class Reviews:
             asked = Attributes(*((attributes or {}).get(name, "") for name in names))
         return {"allowed": self._registry.access.allows(user, asked)}
 
-    def _token(self, token: str) -> Manifest:
-        user = self._authenticate(token)
-        if user is None:
+    def _token(self, spec: Manifest) -> Manifest:
+        found = self._authenticate(str(spec.get("token") or ""), spec.get("audiences") or [])
+        if found is None:
             return {"user": {}, "error": "invalid bearer token"}
-        return {"authenticated": True, "user": user_info(user), "audiences": [ISSUER]}
+        return {"authenticated": True, "user": user_info(found[0]), "audiences": found[1]}
 
 
 def user_info(user: User) -> Manifest:

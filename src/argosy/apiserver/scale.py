@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.apiserver import refusals
 from argosy.apiserver.served import Custom, Served
 from argosy.model.manifest import Manifest
+from argosy.schema import fault
+from argosy.schema.kinds import Resource
 
 SCALE = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+KIND = Resource("autoscaling", "v1", "Scale", "scales", "scale", True, ())
 METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -27,7 +31,16 @@ def read_scale(served: Served, manifest: Manifest) -> Manifest:
     return {**SCALE, "metadata": metadata, "spec": {"replicas": wanted} if wanted else {}, "status": shown}
 
 
+def applied_scale(served: Served, scale: Manifest, replicas: int) -> Manifest:
+    """What an applied Scale says of the object that it scales."""
+    kind = {"apiVersion": served.resource.api_version, "kind": served.resource.kind}
+    return write_scale(served, {**kind, "metadata": scale.get("metadata") or {}}, replicas)
+
+
 def write_scale(served: Served, manifest: Manifest, replicas: int) -> Manifest:
+    if replicas < 0 and not isinstance(served, Custom):  # a custom kind has rules of its own
+        problem = fault.invalid("spec.replicas", str(replicas), "must be greater than or equal to 0")
+        raise refusals.invalid(KIND, manifest["metadata"].get("name", ""), [problem])
     path = ".spec.replicas"
     if isinstance(served, Custom) and served.kind.scale_paths:
         path = served.kind.scale_paths[0]

@@ -41,6 +41,10 @@ class Served(Protocol):
     @property
     def zero(self) -> Manifest | None: ...
 
+    @property
+    def unconditional(self) -> bool:
+        """Whether it may be replaced by somebody who does not say which state was seen."""
+
     def decode(self, value: Any) -> tuple[Manifest, Sequence[str]]:
         """What the value means as this kind, and the paths of fields the kind does not have."""
 
@@ -73,7 +77,7 @@ class Served(Protocol):
 
 def bucket_of(group: str, plural: str) -> str:
     """Where a kind's objects are kept; all versions of a kind share it, and so do both groups of Event."""
-    if plural == "events":
+    if plural == "events" and group in ("", "events.k8s.io"):
         return "events"
     return f"{group}/{plural}" if group else plural
 
@@ -108,6 +112,10 @@ class BuiltIn:
     @cached_property
     def zero(self) -> Manifest:
         return wire.zero(self.type)
+
+    @cached_property
+    def unconditional(self) -> bool:
+        return validation.allows_unconditional_update(self.resource.group_kind)
 
     @cached_property
     def _opening(self) -> bytes:
@@ -182,8 +190,10 @@ class Custom:
     bucket: str
     schema_revision: int  # entries older than this may lack defaults that the schema has now
     schema: Manifest
+    stored: CustomKind  # the kind in the version that is stored
 
     zero = None
+    unconditional = False
 
     @property
     def shape(self) -> Shape:
@@ -217,7 +227,7 @@ class Custom:
 
     def faults_on_update(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]:
         faults = metadata_rules.on_update(manifest["metadata"], old["metadata"], conditional=True)
-        return [*faults, *self.kind.validate(manifest, old)]
+        return [*faults, *faults, *self.kind.validate(manifest, old)]  # k8s: said twice
 
     def prepare_status(self, manifest: Manifest, old: Manifest) -> Manifest:
         return self.kind.default(only_status(manifest, old))
@@ -239,9 +249,12 @@ class Custom:
         return entry.revision < self.schema_revision
 
     def _brought_up(self, manifest: Manifest) -> Manifest:
-        """k8s: what was written under an older schema is pruned and defaulted when it is read."""
-        pruned, _ = self.kind.decode(manifest)
-        return self.kind.default(pruned)
+        """k8s: what is stored is pruned and defaulted as the stored version is, then pruned as the asked one is."""
+        pruned, _ = self.stored.decode({**manifest, "apiVersion": self.stored.resource.api_version})
+        completed = self.stored.default(pruned)
+        if self.stored is self.kind:
+            return completed
+        return self.kind.decode({**completed, "apiVersion": self.resource.api_version})[0]
 
     def present(self, entry: Entry) -> bytes:
         if self._is_stale(entry):

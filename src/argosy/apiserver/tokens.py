@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,10 +81,12 @@ class Tokens:
         signed = f"{_pack(orjson.dumps(head))}.{_pack(orjson.dumps(claims))}"
         return f"{signed}.{_pack(self._sign(signed.encode()))}"
 
-    def user(self, token: str, now: datetime) -> User | None:
-        """Who a token stands for; None unless it is ours, whole, in time, and its account still lives."""
+    def user(self, token: str, now: datetime, audiences: Sequence[str] = (ISSUER,)) -> User | None:
+        """Who a token stands for; None unless it is ours, whole, in time, for one of these, and its account lives."""
         claims = self._claims(token)
-        if claims is None or not claims["nbf"] <= now.timestamp() < claims["exp"] or ISSUER not in claims["aud"]:
+        if claims is None or not claims["nbf"] <= now.timestamp() < claims["exp"]:
+            return None
+        if not set(audiences) & set(claims["aud"]):
             return None
         bound = claims["kubernetes.io"]
         namespace, account = bound["namespace"], bound["serviceaccount"]
@@ -93,6 +95,10 @@ class Tokens:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
         extra = {"authentication.kubernetes.io/credential-id": [f"JTI={claims['jti']}"]}
         return User(f"{ACCOUNT}:{namespace}:{account['name']}", groups, account["uid"], extra)
+
+    def audiences(self, token: str) -> list[str]:
+        """For whom a token of ours is; none for what is no token of ours."""
+        return list((self._claims(token) or {}).get("aud", ()))
 
     def _claims(self, token: str) -> dict[str, Any] | None:
         from cryptography.exceptions import InvalidSignature

@@ -23,9 +23,8 @@ from argosy.apiserver.http.request import Request
 from argosy.apiserver.http.routes import Target
 from argosy.apiserver.listing import Lister, Query, parse_version, read_query
 from argosy.apiserver.registry import Registry
-from argosy.cluster import PatchKind, User
+from argosy.cluster import User
 from argosy.model.manifest import Manifest
-from argosy.patch import json_patch, merge_patch
 from argosy.schema import fault
 
 OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions", "DELETE": "DeleteOptions"}
@@ -79,7 +78,8 @@ class Resources:
             verbs = resource.verbs
             if not target.name and verb in ("get", "delete"):
                 verb = {"get": "list", "delete": "deletecollection"}[verb]
-            elif bool(target.name) == (verb == "create"):
+            nowhere = verb == "create" and resource.namespaced and not target.namespace
+            if nowhere or bool(target.name) == (verb in ("create", "list", "deletecollection")):
                 raise refusals.method_not_allowed()
         if verb not in verbs:
             raise refusals.method_not_allowed()
@@ -106,7 +106,7 @@ class Resources:
             fields = ",".join(part for part in (query.fields, named) if part)
             await self._watch(request, target, user, rendering, replace(query, watch=True, fields=fields))
             return
-        self._registry.authorize(user, "list", target.served, target.namespace)
+        self._registry.authorize(user, "list", target.served, target.namespace, _single_name(query.fields))
         page = await self._lister.page(target.served, target.namespace, query)
         await request.respond(200, rendering.page(page), media=rendering.media)
 
@@ -167,8 +167,6 @@ class Resources:
         call = self._call(request, user)
         rendering = self._rendering(request, target)
         value, call = await self._sent(request, target.served.resource.kind, call)
-        if target.served.resource.namespaced and not target.namespace:
-            raise refusals.bad_request("an empty namespace may not be set during creation")
         if self._actions.answers(target.served):
             answer = await self._actions.review(target.served, target.namespace, value, call)
             await request.respond(201, rendering.encoded(answer), media=rendering.media)
@@ -181,7 +179,8 @@ class Resources:
         rendering = self._rendering(request, target)
         value, call = await self._sent(request, target.served.resource.kind, call)
         if target.subresource == "scale":
-            await self._scale(request, target, rendering, value, call)
+            written = await self._actions.scale(target.served, target.namespace, target.name, value, call)
+            await self._answer_scale(request, rendering, written)
             return
         if target.subresource == "finalize":
             written = await self._actions.finalize(target.served, target.namespace, target.name, value, call)
@@ -206,9 +205,8 @@ class Resources:
             detail = fault.forbidden("force", "may not be specified for non-apply patch")
             raise refusals.invalid_options("PatchOptions", detail)
         if target.subresource == "scale":
-            entry = self._registry.get(*where, call.user, subresource="scale")
-            current = scale.read_scale(served, served.read(entry))
-            await self._scale(request, target, rendering, _patched_scale(current, kind, patch), call)
+            written = await self._actions.patch_scale(*where, patch, kind, call)
+            await self._answer_scale(request, rendering, written)
         elif kind is None:
             written = await self._registry.apply(*where, patch, call, subresource=target.subresource)
             await self._answer(request, rendering, written)
@@ -216,9 +214,8 @@ class Resources:
             written = await self._registry.patch(*where, patch, kind, call, subresource=target.subresource)
             await self._answer(request, rendering, written)
 
-    async def _scale(self, request: Request, target: Target, rendering: Rendering, value: Any, call: Call) -> None:
-        written = await self._actions.scale(target.served, target.namespace, target.name, value, call)
-        answer = scale.read_scale(target.served, written.manifest)
+    async def _answer_scale(self, request: Request, rendering: Rendering, written: Written) -> None:
+        answer = scale.read_scale(written.served, written.manifest)
         await request.respond(200, rendering.encoded(answer), media=rendering.media)
 
     async def _act(self, request: Request, target: Target, user: User) -> None:
@@ -243,7 +240,7 @@ class Resources:
         call = Call(user, dry_run=options.dry_run)
         answer = await self._deletion.delete(target.served, target.namespace, target.name, options, call)
         if isinstance(answer, Written):
-            await request.respond(200, rendering.entry(answer.entry), media=rendering.media)
+            await self._answer(request, rendering, answer)
         else:
             await request.respond(200, orjson.dumps(answer))
 
@@ -276,11 +273,6 @@ async def _pump(request: Request, lines: Any) -> None:
 
 
 def _single_name(fields: str) -> str:
-    name, _, value = fields.partition("=")
-    return value.lstrip("=") if name == "metadata.name" and "," not in fields else ""
-
-
-def _patched_scale(current: Manifest, kind: PatchKind | None, patch: Any) -> Any:
-    if kind is PatchKind.JSON:
-        return json_patch.apply(current, patch)
-    return merge_patch.apply(current, patch)
+    """k8s: a list or watch of one name is asked for as that name, so that a rule for it suffices."""
+    names = [term.partition("=")[2].lstrip("=") for term in fields.split(",") if term.startswith("metadata.name=")]
+    return names[0] if len(names) == 1 else ""

@@ -31,7 +31,7 @@ def resolve(catalog: Catalog, path: str) -> Target:
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
-    elif parts[0] == "apis" and len(parts) >= 4:
+    elif parts[0] == "apis" and len(parts) >= 4 and parts[1]:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         raise NoSuchPath
@@ -51,5 +51,5 @@ def resolve(catalog: Catalog, path: str) -> Target:
         raise refusals.no_such_resource()
     name = rest[1] if len(rest) > 1 else ""
     if name and served.resource.namespaced and not namespace:
-        raise refusals.no_such_resource()
+        raise NoSuchPath if served.resource.custom else refusals.no_such_resource()
     return Target(served, namespace, name, rest[2] if len(rest) > 2 else "", watch, "/".join(rest[3:]))

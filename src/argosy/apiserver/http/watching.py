@@ -86,7 +86,10 @@ async def _lines(
             if not batch:
                 return
             seen = batch[-1].revision
-            lines = [line for event in batch if (line := _line(event, rendering, matcher, namespace, first=first))]
+            lines: list[bytes] = []
+            for event in batch:
+                if line := _line(event, rendering, matcher, namespace, first=first and not lines):
+                    lines.append(line)
             if lines:
                 first = False
                 yield b"".join(lines)
@@ -97,11 +100,8 @@ async def _lines(
 def _line(event: Event, rendering: Rendering, matcher: Matcher, namespace: str, *, first: bool) -> bytes | None:
     if namespace and event.namespace != namespace:
         return None
-    kind = matcher.transition(event)
-    if kind is None:
-        return None
-    entry = Entry(event.namespace, event.name, event.revision, event.body)
-    return rendering.event(kind, entry, first=first)
+    seen = matcher.transition(event)
+    return rendering.event(*seen, first=first) if seen else None
 
 
 class _Bookmarks:

@@ -287,10 +287,11 @@ class Store:
                 done.set_exception(TransientError(message))
                 done.exception()  # who awaits it hears of it; who does not needs no report of its own
 
-    def end_watches(self) -> None:
-        """Every watcher is told that nothing more will come."""
+    def end_watches(self, bucket: str = "") -> None:
+        """Every watcher, or every one of a bucket, is told that nothing more will come."""
         for watch in tuple(self._watches):
-            watch.close()
+            if not bucket or watch.bucket == bucket:
+                watch.close()
 
     async def close(self) -> None:
         """Make durable what is staged, end the watches, release the file."""

@@ -28,6 +28,10 @@ class Watch:
         self._closed = False
 
     @property
+    def bucket(self) -> str:
+        return self._bucket
+
+    @property
     def closed(self) -> bool:
         return self._closed
 

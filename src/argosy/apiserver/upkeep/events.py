@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import datetime, timedelta
 
 import orjson
@@ -12,6 +13,7 @@ from argosy.apiserver.registry import Registry
 from argosy.apiserver.upkeep.keeper import CONTROLLER
 from argosy.model.errors import ClusterError
 
+log = logging.getLogger(__name__)
 LIFETIME = timedelta(hours=1)  # k8s: --event-ttl
 LOOK_EVERY = 60.0
 
@@ -19,7 +21,10 @@ LOOK_EVERY = 60.0
 async def expire(registry: Registry) -> None:
     while True:
         await asyncio.sleep(LOOK_EVERY)
-        await expire_once(registry)
+        try:
+            await expire_once(registry)
+        except Exception:  # an event that cannot be judged must not keep all others for ever
+            log.exception("old events could not be removed")
 
 
 async def expire_once(registry: Registry) -> None:

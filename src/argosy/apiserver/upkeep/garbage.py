@@ -19,6 +19,8 @@ from argosy.cluster import Propagation
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, split_api_version
 
+MOST_ABSENT = 10_000
+
 
 class Item(NamedTuple):
     bucket: str
@@ -30,7 +32,8 @@ class Garbage(Keeper[Item]):
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
         self._dependents: dict[str, set[Item]] = {}  # by the owner's uid
-        self._owners: dict[Item, frozenset[str]] = {}
+        self._owners: dict[Item, frozenset[tuple[str, bool]]] = {}  # and whether they wait for this dependent
+        self._absent: dict[str, None] = {}  # uids of owners that were seen to go, the latest of them
         for served in registry.catalog.stored():
             for entry in registry.store.list(served.bucket):
                 self._learn(Item(served.bucket, entry.namespace, entry.name), entry.body)
@@ -50,18 +53,19 @@ class Garbage(Keeper[Item]):
             self._forget(item)
         else:
             references = orjson.loads(body)["metadata"].get("ownerReferences") or []
-            owners = frozenset(each["uid"] for each in references)
+            owners = frozenset((each["uid"], bool(each.get("blockOwnerDeletion"))) for each in references)
             if owners != self._owners.get(item):
                 self._forget(item)
                 self._owners[item] = owners
-                for uid in owners:
+                for uid, _ in owners:
                     self._dependents.setdefault(uid, set()).add(item)
                 self.add(item)
+                self._tell_waiting(references, item.namespace)
         if dying and (FOREGROUND.encode() in body or f'"{ORPHAN}"'.encode() in body):
             self.add(item)
 
     def _forget(self, item: Item) -> None:
-        for uid in self._owners.pop(item, ()):
+        for uid, _ in self._owners.pop(item, ()):
             if (kept := self._dependents.get(uid)) is not None:
                 kept.discard(item)
                 if not kept:
@@ -70,11 +74,19 @@ class Garbage(Keeper[Item]):
     def _left_behind(self, event: Event) -> None:
         """Those it owned must be looked at; so must an owner that waits for it to go."""
         metadata = orjson.loads(event.body)["metadata"]
-        for item in self._dependents.get(metadata["uid"], ()):
-            self.add(item)
-        for reference in metadata.get("ownerReferences") or []:
-            found = self._owner(reference, event.namespace)
-            if found is not None and FOREGROUND.encode() in found[1].body:
+        if dependents := self._dependents.get(metadata["uid"]):
+            self._absent[metadata["uid"]] = None
+            while len(self._absent) > MOST_ABSENT:
+                del self._absent[next(iter(self._absent))]
+            for item in dependents:
+                self.add(item)
+        self._tell_waiting(metadata.get("ownerReferences") or [], event.namespace)
+
+    def _tell_waiting(self, references: Sequence[Manifest], namespace: str) -> None:
+        """Owners that go after their dependents look again."""
+        for reference in references:
+            found = self._owner(reference, namespace)
+            if found is not None and _waits(found[1].body):
                 self.add(Item(found[0].bucket, found[1].namespace, found[1].name))
 
     async def keep(self, key: Item) -> None:
@@ -101,19 +113,38 @@ class Garbage(Keeper[Item]):
         living: list[Manifest] = []
         waiting: list[Manifest] = []
         for reference in references:
-            found = self._owner(reference, entry.namespace)
-            if found is None:
-                continue
-            (waiting if _waits(found[1].body) else living).append(reference)
+            if self._is_beyond_knowing(reference, entry.namespace):
+                living.append(reference)
+            elif found := self._owner(reference, entry.namespace):
+                (waiting if _waits(found[1].body) else living).append(reference)
         uid = manifest["metadata"]["uid"]
         if living:
             if len(living) < len(references):
                 metadata = {**manifest["metadata"], "ownerReferences": living}
                 await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
         elif waiting and uid in self._dependents:
+            if any(_waits(dependent.body) for _, dependent in self._living_dependents(uid)):
+                await self._stop_blocking(served, entry, manifest)
             await self.delete(served, entry, uid, Propagation.FOREGROUND)
         else:
-            await self.delete(served, entry, uid, Propagation.BACKGROUND)
+            asked = {ORPHAN: Propagation.ORPHAN, FOREGROUND: Propagation.FOREGROUND}
+            finalizers = manifest["metadata"].get("finalizers") or []
+            chosen = next((asked[each] for each in finalizers if each in asked), Propagation.BACKGROUND)
+            await self.delete(served, entry, uid, chosen)
+
+    async def _stop_blocking(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+        """k8s: in a circle of owners each would wait for the next; one of them is no longer waited for."""
+        references = [{**each, "blockOwnerDeletion": False} for each in manifest["metadata"]["ownerReferences"]]
+        metadata = {**manifest["metadata"], "ownerReferences": references}
+        await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
+
+    def _is_beyond_knowing(self, reference: Manifest, namespace: str) -> bool:
+        """k8s: nothing is deleted for an owner of a kind that is not served, or that it may not have."""
+        if reference["uid"] in self._absent:
+            return False
+        group, _ = split_api_version(reference["apiVersion"])
+        served = self.registry.catalog.of_kind(GroupKind(group, reference["kind"]))
+        return served is None or (served.resource.namespaced and not namespace)
 
     async def _dependents_first(self, served: Served, entry: Entry, manifest: Manifest) -> None:
         uid = manifest["metadata"]["uid"]
@@ -164,4 +195,7 @@ class Garbage(Keeper[Item]):
 
 
 def _waits(body: bytes) -> bool:
-    return b'"deletionTimestamp"' in body and FOREGROUND.encode() in body
+    if b'"deletionTimestamp"' not in body or FOREGROUND.encode() not in body:
+        return False
+    metadata = orjson.loads(body)["metadata"]
+    return "deletionTimestamp" in metadata and FOREGROUND in (metadata.get("finalizers") or [])

@@ -1,0 +1,38 @@
+"""A plane in memory and a client of it, fresh for every test."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for api_client
+
+from api_client import TOKEN, Api
+
+from argosy.apiserver.plane import Plane
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[Plane]:
+    async with Plane.open(admin_token=TOKEN) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def guarded() -> AsyncIterator[Plane]:
+    """With RBAC."""
+    async with Plane.open(admin_token=TOKEN, rbac=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def api(plane: Plane) -> Api:
+    return Api(plane)
