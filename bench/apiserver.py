@@ -2,7 +2,8 @@
 
 Run: python bench/apiserver.py [rounds]. Where no real server is built (make realcluster builds one), the figures are
 put beside those of a real server that docs/reference/performance.md records. Both servers run, only one is loaded at a
-time, and they take turns; of all rounds the best counts, for each. Exit code 1: a figure is over its limit.
+time, and they take turns; of all rounds the best counts, for each. Exit code 1: a figure is over its limit, beside a
+real server of this run.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from side_by_side.servers import ARGOSY, LOAD, ROOT, embedded, real_is_built, real_one
+from side_by_side.servers import ARGOSY, LOAD, ROOT, embedded, load_client, real_is_built, real_one
 from side_by_side.workload import Run, Sample
 
 RECORDED = ROOT / "docs" / "reference" / "performance.md"
@@ -75,11 +76,14 @@ def recorded() -> dict[str, float]:
 
 def measure(rounds: int) -> dict[str, list[Run]]:
     runs: dict[str, list[Run]] = {"embedded": [], "real": []}
+    load = load_client()
     for number in range(rounds):
         with contextlib.ExitStack() as stack:
-            servers = [stack.enter_context(real_one())] if real_is_built() else []
-            servers.append(stack.enter_context(embedded()))
-            now = [Run(server) for server in servers]
+            # The embedded one first: a real one is busy for seconds after it is ready, and would slow its start.
+            servers = [stack.enter_context(embedded())]
+            if real_is_built():
+                servers.append(stack.enter_context(real_one()))
+            now = [Run(server, load) for server in servers]
             time.sleep(SETTLE_SECONDS)
             for steps in zip(*(run.steps() for run in now), strict=True):
                 for step in steps:
@@ -170,14 +174,13 @@ def main() -> int:
         page = RECORDED.relative_to(ROOT)
         print(f"no real server here: its figures are those that {page} records; make realcluster builds one")
     if not LOAD.exists():
-        print("no load client here, so no rates and latencies; make realcluster builds it")
-    clients = [best.client_cpu for figure in FIGURES if (best := best_of(figure, runs["embedded"])) and best.client_cpu]
-    if clients:
-        print(f"the load client's own CPU: at most {max(clients):.2f} ms an operation")
+        print("no Go here, so the load client is one in Python, which is itself the limit of rates")
+    clients = [best.client_cpu for figure in FIGURES if figure.is_rate and (best := best_of(figure, runs["embedded"]))]
+    print(f"the load client's own CPU: {max(filter(None, clients)):.2f} ms for a create or get")
     commands()
     after = os.getloadavg()[0]
     print(f"best of {rounds} rounds; {os.cpu_count()} cores, load average {before:.1f} before, {after:.1f} after")
-    return 0 if fine else 1
+    return 0 if fine or not runs["real"] else 1  # beside recorded figures of another machine, limits are a hint
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import base64
 import contextlib
 import os
 import select
+import shutil
 import ssl
 import subprocess
 import sys
@@ -30,6 +31,7 @@ sys.path.insert(0, str(ROOT / "tests" / "realcluster"))
 import cluster as real  # noqa: E402 - the tests' own way to start one
 
 LOAD = real.CACHE / "load"
+BUILD = ROOT / "tests" / "realcluster" / "build.sh"
 
 
 @dataclass(frozen=True)
@@ -126,3 +128,10 @@ def real_one() -> Iterator[Server]:
 
 def real_is_built() -> bool:
     return real.programs() is not None
+
+
+def load_client() -> Sequence[str]:
+    """The command that makes requests: the one in Go, built now if need be and possible, else the one in Python."""
+    if shutil.which("go"):
+        subprocess.run(["sh", str(BUILD), "load"], check=False, stdout=subprocess.DEVNULL)
+    return (str(LOAD),) if LOAD.exists() else (sys.executable, str(Path(__file__).parent / "load.py"))

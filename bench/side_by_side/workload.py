@@ -11,19 +11,27 @@ import subprocess
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
 from side_by_side.processes import cpu_seconds, resident_bytes
-from side_by_side.servers import LOAD, ROOT, Server
+from side_by_side.servers import ROOT, Server
 
 CREATED, LISTED, APPLIED, OBJECTS = 1_500, 5_000, 200, 10_000
 GETS, LISTS, EVENTS = 4_000, 30, 150
 MIB = 1 << 20
 KUBECTLS = (ROOT / ".venv/kubectl-1.32/kubectl", Path("/usr/bin/kubectl"), ROOT / ".venv/bin/kubectl")
+
+
+def kubectl() -> Path:
+    """1.32 where it is installed."""
+    for program in KUBECTLS:
+        if program.exists():
+            return program
+    raise FileNotFoundError("no kubectl was found; run make install where PyPI can be reached")
 
 
 class Sample(NamedTuple):
@@ -40,20 +48,17 @@ Samples = dict[str, list[Sample]]  # by figure, and by protocol where there are 
 class Run:
     """One server from its start on. The steps must be taken in order: each builds on what the one before left."""
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
+    def __init__(self, server: Server, load: Sequence[str]) -> None:
+        self.server, self._program = server, load
         self.samples: defaultdict[str, list[Sample]] = defaultdict(list)
         self.keep("cold start to /readyz", server.start_seconds * 1000, cpu_seconds(server.pids) * 1000)
-        self.kubectl = next((program for program in KUBECTLS if program.exists()), None)
 
     def keep(self, figure: str, value: float, cpu: float | None = None, client_cpu: float | None = None) -> None:
         self.samples[figure].append(Sample(value, cpu, client_cpu))
 
     def steps(self) -> list[Callable[[], None]]:
-        loads = [self.create, self.get, self.list_plain, self.list_gzip, self.event] if LOAD.exists() else []
-        fill = [self.fill] if LOAD.exists() else []
-        apply = [self.kubectl_apply] if self.kubectl else []
-        return [self.idle_memory, *loads, *apply, *fill]
+        loads = [self.create, self.get, self.list_plain, self.list_gzip, self.event]
+        return [self.idle_memory, *loads, self.kubectl_apply, self.fill]
 
     def idle_memory(self) -> None:
         self.keep("memory, idle", resident_bytes(self.server.pids) / MIB)
@@ -89,7 +94,7 @@ class Run:
 
     def fill(self) -> None:
         """Up to 10,000 ConfigMaps in all, then what memory they take."""
-        there = len(self.server.protocols) * (CREATED + EVENTS) + LISTED + (APPLIED if self.kubectl else 0)
+        there = len(self.server.protocols) * (CREATED + EVENTS) + LISTED + APPLIED
         self._namespace("more")
         self._fill("more", OBJECTS - there)
         self.keep("memory, 10,000 objects", resident_bytes(self.server.pids) / MIB)
@@ -113,13 +118,11 @@ class Run:
     # -- the programs that ask -----------------------------------------------------------------------------------
 
     def _namespace(self, name: str) -> None:
-        if self.kubectl is None:
-            raise RuntimeError("no kubectl was found; run make install")
         with tempfile.TemporaryDirectory(prefix="argosy-bench-") as home:
             self._kubectl(home, "create", "namespace", name)
 
     def _kubectl(self, home: str, *arguments: str) -> None:
-        command = [str(self.kubectl), f"--kubeconfig={self.server.kubeconfig}", *arguments]
+        command = [str(kubectl()), f"--kubeconfig={self.server.kubeconfig}", *arguments]
         environment = {**os.environ, "HOME": home, "NO_PROXY": "*"}
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
 
@@ -138,7 +141,7 @@ class Run:
     def _ask(self, *flags: str) -> dict[str, Any]:
         server = self.server
         where = (f"--server={server.address}", f"--ca={server.authority}", f"--token={server.token}")
-        done = subprocess.run([str(LOAD), *where, *flags], capture_output=True, text=True, check=False)
+        done = subprocess.run([*self._program, *where, *flags], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{server.name}: {' '.join(flags)}: {done.stderr.strip()}")
         report: dict[str, Any] = json.loads(done.stdout)

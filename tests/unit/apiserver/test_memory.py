@@ -14,7 +14,8 @@ STORED_BYTES = 600  # of one ConfigMap with 200 bytes of data
 async def create(cluster: EmbeddedCluster, prefix: str) -> None:
     for number in range(COUNT):
         metadata = {"name": f"{prefix}-{number}", "namespace": "default"}
-        await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "x" * 200}})
+        data = {"text": "x" * 200}
+        await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
 async def test_a_small_object_costs_less_than_four_times_its_bytes() -> None:
