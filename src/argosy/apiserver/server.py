@@ -57,6 +57,7 @@ async def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         backlog=BACKLOG,
         ssl_certfile=str(certificates.certificate),
         ssl_keyfile=str(certificates.key),
