@@ -27,11 +27,13 @@ from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest
 from argosy.model.names import split_api_version
 from argosy.patch import server_side_apply
+from argosy.patch.fields import FieldSet
 from argosy.patch.ownership import keep_times, record_update
 from argosy.schema import fault
 from argosy.schema.fault import Fault
 
 APPLIED_TO_STATUS = ("apiVersion", "kind", "metadata", "status")
+STATUS = FieldSet.of(["f:status"])  # k8s: nobody owns it through the main path of a kind that has /status
 WHOLE_PARTS = ("binding", "finalize", "approval")
 Change = Callable[[Manifest], tuple[Manifest, Sequence[str]]]
 
@@ -315,6 +317,7 @@ class Registry:
                 shape=served.shape,
                 subresource=subresource,
                 zero=served.zero,
+                ignored=STATUS if served.resource.subresource("status") and not subresource else None,
             )
         except PatchError as error:
             namespace, name = (config["metadata"].get(field, "") for field in ("namespace", "name"))

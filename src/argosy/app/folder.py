@@ -13,15 +13,18 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from argosy.apiserver.tls import write_private
 from argosy.model.errors import TransientError, UserError
 
 DEFAULT_NAME = "sandbox"
 STOP_SECONDS = 10.0
-KEPT_BY_RESET = {"lock"}
+# All that a sandbox ever makes in its folder. The lock is kept: whoever holds it may be removing the rest.
+OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "repositories", "mirrors", "volumes", "runs", "logs"])
+OWN_DATABASE = "argosy.db"
 
 
 def state_home() -> Path:
@@ -37,6 +40,8 @@ class Run:
     kubeconfig: str
     data_dir: str
     ephemeral: bool = False
+    rbac: bool = False
+    context: str = ""  # where the kubeconfig has others too
 
 
 class DataFolder:
@@ -54,24 +59,27 @@ class DataFolder:
     @contextlib.contextmanager
     def owned(self) -> Iterator[None]:
         """Holds the folder for this process; a second owner is refused at once."""
+        if foreign := self._foreign():
+            message = f"holds files that are not a sandbox's ({foreign}); choose an empty folder with --data-dir"
+            raise UserError(message, where=str(self.root))
         try:
             self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             message = f"cannot be used as a data folder ({error.strerror}); choose another with --data-dir"
             raise UserError(message, where=str(self.root)) from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(handle):
             os.close(handle)
-            raise self._in_use() from None
+            raise self._in_use()
         try:
+            self.forget_run()  # a run that was killed left its pid, which may be another program's by now
             yield
         finally:
+            self.forget_run()
             os.close(handle)
 
     def _in_use(self) -> UserError:
-        run = self._read_run()
+        run = self.running()
         who = f" by a sandbox (pid {run.pid}, {run.api})" if run else " by another argosy process"
         advice = f"stop it with: argosy sandbox stop --data-dir {self.root}, or choose another --data-dir"
         return UserError(f"this data folder is in use{who}; {advice}", where=str(self.root))
@@ -89,25 +97,34 @@ class DataFolder:
     # -- what runs -----------------------------------------------------------------------------------------------
 
     def write_run(self, run: Run) -> None:
-        write_private(self.run_file, json.dumps(asdict(run)))
-        write_private(state_home() / "current.json", json.dumps(asdict(run)))
+        write_text(self.run_file, json.dumps(asdict(run)))
+        write_text(state_home() / "current.json", json.dumps(asdict(run)))
 
     def forget_run(self) -> None:
-        self.run_file.unlink(missing_ok=True)
+        """Nothing runs here. Where it ran is kept: its port is offered again next time."""
+        run = self._read_run()
+        if run is None or not run.pid:
+            return
         current = state_home() / "current.json"
         with contextlib.suppress(OSError, ValueError):
-            if json.loads(current.read_text()).get("pid") == os.getpid():
+            write_text(self.run_file, json.dumps(asdict(replace(run, pid=0))))
+            if json.loads(current.read_text()).get("pid") == run.pid:
                 current.unlink(missing_ok=True)
 
     def running(self) -> Run | None:
         """The sandbox that has this folder open now, if it is ready."""
         run = self._read_run()
-        return run if run and self.is_owned() else None
+        return run if run and run.pid and self.is_owned() else None
 
     def _read_run(self) -> Run | None:
         with contextlib.suppress(OSError, ValueError, TypeError):
             return Run(**json.loads(self.run_file.read_text()))
         return None
+
+    def last_rbac(self) -> bool:
+        """A sandbox that enforced RBAC goes on enforcing it: nobody gains rights by a restart."""
+        run = self._read_run()
+        return run is not None and run.rbac
 
     def last_port(self) -> int:
         """The port of the last run, so that a kubeconfig which somebody copied goes on working."""
@@ -117,10 +134,16 @@ class DataFolder:
 
     def stop(self) -> bool:
         """Ends the sandbox here and waits until it has; False if none ran."""
-        run = self._read_run()
-        if run is None or not self.is_owned():
+        run = self.running()
+        if run is None:
             return False
-        os.kill(run.pid, signal.SIGTERM)
+        try:
+            os.kill(run.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # it ended by itself
+        except PermissionError as error:
+            message = f"pid {run.pid} belongs to another user; ask its owner, or use sudo"
+            raise UserError(message, where=str(self.root)) from error
         deadline = time.monotonic() + STOP_SECONDS
         while self.is_owned():
             if time.monotonic() > deadline:
@@ -129,10 +152,17 @@ class DataFolder:
             time.sleep(0.02)
         return True
 
+    def _foreign(self) -> str:
+        """The first file here that is not ours, where nothing here says that a sandbox lives in this folder."""
+        if self.database.exists() or self.tls.exists() or not self.root.is_dir():
+            return ""
+        names = sorted(entry.name for entry in self.root.iterdir())
+        return next((name for name in names if name != self.lock.name and not _is_own(name)), "")
+
     def clear(self) -> None:
-        """Removes everything in the folder. The caller owns it."""
+        """Removes what a sandbox made here, and nothing else. The caller owns the folder."""
         for entry in self.root.iterdir():
-            if entry.name in KEPT_BY_RESET:
+            if not _is_own(entry.name):
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
@@ -152,14 +182,38 @@ class DataFolder:
             "kubeconfig": run.kubeconfig if run else None,
             "repository": None,
             "dataDir": str(self.root),
+            "rbac": run.rbac if run else None,
         }
 
 
-def write_private(file: Path, text: str) -> None:
-    """Whole or not at all, and for the owner's eyes only."""
+def _is_own(name: str) -> bool:
+    return name in OWN or name.startswith(OWN_DATABASE)
+
+
+def chosen_folder(data_dir: Path | None) -> DataFolder:
+    """The one that is named, else the usual one, else that of the sandbox which was started last and still runs."""
+    usual = DataFolder(data_dir)
+    if data_dir is not None or usual.running():
+        return usual
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        latest = DataFolder(Path(json.loads((state_home() / "current.json").read_text())["data_dir"]))
+        if latest.running():
+            return latest
+    return usual
+
+
+def _locked(handle: int) -> bool:
+    """Tries for a moment: who only looks whether the folder is owned holds it shared while looking."""
+    for pause in (0.0, 0.01, 0.03, 0.06, 0.1):
+        time.sleep(pause)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
+
+
+def write_text(file: Path, text: str) -> None:
+    """Whole or not at all, and for the owner's eyes only. A link stays a link: what it leads to is written."""
+    file = file.resolve()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w") as out:
-        out.write(text)
-    part.replace(file)
+    write_private(file, text.encode())

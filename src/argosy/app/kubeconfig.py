@@ -6,44 +6,69 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from argosy.app.folder import write_private
+from argosy.apiserver.call import ADMIN
+from argosy.app.folder import DataFolder, write_text
 from argosy.model.errors import UserError
 from argosy.model.manifest import dump, load
 
-CONTEXT = "argosy-sandbox"
+
+def context_of(folder: DataFolder) -> str:
+    """Sandboxes in different folders have different names, so that one file can hold several."""
+    return f"argosy-{folder.root.name}"
 
 
-def document(api: str, authority: bytes, user: str, token: str, *, namespace: str = "default") -> dict[str, Any]:
+def document(context: str, api: str, authority: bytes, user: str, token: str) -> dict[str, Any]:
     cluster = {"server": api, "certificate-authority-data": base64.b64encode(authority).decode()}
-    named = CONTEXT if user == "admin" else f"{CONTEXT}-{user}"
-    account = f"{CONTEXT}-{user}"
+    named = context if user == ADMIN.name else f"{context}-{user}"
+    account = f"{context}-{user}"
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": CONTEXT, "cluster": cluster}],
+        "clusters": [{"name": context, "cluster": cluster}],
         "users": [{"name": account, "user": {"token": token}}],
-        "contexts": [{"name": named, "context": {"cluster": CONTEXT, "user": account, "namespace": namespace}}],
+        "contexts": [{"name": named, "context": {"cluster": context, "user": account, "namespace": "default"}}],
         "current-context": named,
         "preferences": {},
     }
 
 
-def write(file: Path, wanted: dict[str, Any]) -> None:
-    """Adds our entries to the file and makes them current; what others put there stays."""
+def add_to(file: Path, wanted: dict[str, Any]) -> None:
+    """Adds our entries to the file; what others put there stays, and so does the context that is current."""
     if file.exists() and file.read_text().strip():
         found = load(file.read_bytes(), where=str(file))
-        if not isinstance(found, dict):
+        if not _is_kubeconfig(found):
             raise UserError("is no kubeconfig; choose another file with --kubeconfig", where=str(file))
         wanted = _merged(found, wanted)
     try:
-        write_private(file, dump(wanted))
+        write_text(file, dump(wanted))
     except OSError as error:
         message = f"cannot be written ({error.strerror}); choose another file with --kubeconfig"
         raise UserError(message, where=str(file)) from error
 
 
+def remove_from(file: Path, unwanted: dict[str, Any]) -> None:
+    """Takes our entries out again: what they led to is gone."""
+    found = load(file.read_bytes(), where=str(file)) if file.exists() else None
+    if found is None or not _is_kubeconfig(found):
+        return
+    kept = dict(found)
+    for part in ("clusters", "users", "contexts"):
+        ours = {entry["name"] for entry in unwanted[part]}
+        kept[part] = [entry for entry in found.get(part) or [] if entry.get("name") not in ours]
+    if kept.get("current-context") == unwanted["current-context"]:
+        kept["current-context"] = ""
+    write_text(file, dump(kept))
+
+
+def _is_kubeconfig(found: Any) -> bool:
+    if not isinstance(found, dict) or found.get("kind", "Config") != "Config":
+        return False
+    parts = [found.get(part) or [] for part in ("clusters", "users", "contexts")]
+    return all(isinstance(part, list) and all(isinstance(entry, dict) for entry in part) for part in parts)
+
+
 def _merged(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    merged = {**found, "current-context": wanted["current-context"]}
+    merged = {**found, "current-context": found.get("current-context") or wanted["current-context"]}
     for part in ("clusters", "users", "contexts"):
         ours = {entry["name"] for entry in wanted[part]}
         others = [entry for entry in found.get(part) or [] if entry.get("name") not in ours]

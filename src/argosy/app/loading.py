@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +13,12 @@ from argosy.model.errors import ClusterError, UserError
 from argosy.model.manifest import Manifest, key_of, read_manifests
 
 if TYPE_CHECKING:
+    from argosy.cluster.connection import Connection
     from argosy.cluster.kube import KubeCluster
 
 MANAGER = "argosy-sandbox"
+STDIN = Path("-")
+KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 SUFFIXES = (".yaml", ".yml", ".json")
 # What others need comes first; the rest keeps the order of the files.
 FIRST = {"Namespace": 0, "CustomResourceDefinition": 1, "PriorityClass": 2, "StorageClass": 2, "ServiceAccount": 3}
@@ -28,6 +32,14 @@ def running(folder: DataFolder) -> Run:
     return run
 
 
+def administrator(folder: DataFolder, run: Run) -> Connection:
+    """Straight to this sandbox: a kubeconfig that others write to may lead to another cluster by now."""
+    from argosy.cluster.connection import Connection
+
+    authority = str(folder.tls / "ca.crt")
+    return Connection(run.api, "the sandbox", ca_file=authority, token_file=str(folder.admin_token))
+
+
 def load_manifests(folder: DataFolder, sources: list[Path]) -> Iterator[str]:
     """A line for each object, as it is done. Everything is read before anything is written."""
     run = running(folder)
@@ -36,7 +48,7 @@ def load_manifests(folder: DataFolder, sources: list[Path]) -> Iterator[str]:
         raise UserError("there are no manifests in it; name a file or folder with YAML or JSON", where=str(sources[0]))
     ordered = sorted(found, key=lambda manifest: FIRST.get(manifest["kind"], 9))
     with asyncio.Runner() as runner:
-        loader = runner.run(_Loader.open(run))
+        loader = runner.run(_Loader.open(folder, run))
         try:
             for manifest in ordered:
                 yield runner.run(loader.apply(manifest))
@@ -45,7 +57,12 @@ def load_manifests(folder: DataFolder, sources: list[Path]) -> Iterator[str]:
 
 
 def _files(source: Path) -> list[Path]:
+    if source == STDIN:
+        return [source]
     if source.is_dir():
+        if found := [name for name in KUSTOMIZATIONS if (source / name).exists()]:
+            message = "this folder is a kustomization, which load does not build; use: kubectl apply -k " + str(source)
+            raise UserError(message, where=str(source / found[0]))
         return sorted(file for file in source.rglob("*") if file.suffix in SUFFIXES and file.is_file())
     if not source.exists():
         raise UserError("does not exist; name a file or folder with YAML or JSON", where=str(source))
@@ -54,9 +71,15 @@ def _files(source: Path) -> list[Path]:
 
 def _read(file: Path) -> list[Manifest]:
     try:
-        return read_manifests(file.read_bytes(), where=str(file))
+        text = sys.stdin.buffer.read() if file == STDIN else file.read_bytes()
+        found = read_manifests(text, where="standard input" if file == STDIN else str(file))
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror}); check the file", where=str(file)) from error
+    for manifest in found:
+        if not manifest["metadata"].get("name"):
+            message = f"a {manifest['kind']} has only a generateName; give it a name, or use kubectl create"
+            raise UserError(message, where=str(file))
+    return found
 
 
 class _Loader:
@@ -64,11 +87,10 @@ class _Loader:
         self._cluster = cluster
 
     @classmethod
-    async def open(cls, run: Run) -> _Loader:
+    async def open(cls, folder: DataFolder, run: Run) -> _Loader:
         from argosy.cluster.kube import connect
-        from argosy.cluster.kubeconfig import load_kubeconfig
 
-        return cls(await connect(load_kubeconfig([Path(run.kubeconfig)])))
+        return cls(await connect(administrator(folder, run)))
 
     async def apply(self, manifest: Manifest) -> str:
         kinds = await self._cluster.kinds()

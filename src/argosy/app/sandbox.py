@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from argosy.app import kubeconfig
-from argosy.app.folder import DataFolder, Run, write_private
+from argosy.app.folder import DataFolder, Run, write_text
+from argosy.model.manifest import dump
 
 Ready = Callable[[Run], None]
 
@@ -25,7 +26,7 @@ class SandboxOptions:
     port: int | None = None
     kubeconfig: Path | None = None
     ephemeral: bool = False
-    rbac: bool = False
+    rbac: bool | None = None  # None: as last time
 
 
 def run(options: SandboxOptions, ready: Ready) -> None:
@@ -54,6 +55,7 @@ def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> None:
+    from argosy.apiserver.call import ADMIN
     from argosy.apiserver.plane import Folder, Plane
     from argosy.apiserver.server import serve
     from argosy.apiserver.tls import certificates
@@ -64,24 +66,32 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> N
     found = certificates(folder.tls)
     token = _admin_token(folder)
     place = Folder(folder.database, folder.secret_key, folder.token_key, found.authority)
+    rbac = folder.last_rbac() if options.rbac is None else options.rbac
     port = folder.last_port() if options.port is None else options.port
     async with (
-        Plane.open(place, rbac=options.rbac, admin_token=token, in_memory=options.ephemeral) as plane,
+        Plane.open(place, rbac=rbac, admin_token=token, in_memory=options.ephemeral) as plane,
         serve(plane, found, port=port, any_port=options.port is None) as api,
     ):
+        document = kubeconfig.document(
+            kubeconfig.context_of(folder), api, found.authority.read_bytes(), ADMIN.name, token
+        )
+        write_text(folder.kubeconfig, dump(document))
+        if options.kubeconfig:
+            kubeconfig.add_to(options.kubeconfig, document)
         file = options.kubeconfig or folder.kubeconfig
-        kubeconfig.write(file, kubeconfig.document(api, found.authority.read_bytes(), "admin", token))
-        current = Run(os.getpid(), api, str(file.absolute()), str(folder.root), options.ephemeral)
+        context = kubeconfig.context_of(folder) if options.kubeconfig else ""
+        current = Run(os.getpid(), api, str(file.absolute()), str(folder.root), options.ephemeral, rbac, context)
         folder.write_run(current)
         gc.collect()
         gc.freeze()  # what start-up made stays; later collections need not look at it
         ready(current)
         await stop.wait()
-    # the run file stays: its port is offered again next time
+        if options.kubeconfig and options.ephemeral:
+            kubeconfig.remove_from(options.kubeconfig, document)
 
 
 def _admin_token(folder: DataFolder) -> str:
     """Kept, so that a kubeconfig outlives a restart."""
     if not folder.admin_token.exists():
-        write_private(folder.admin_token, secrets.token_urlsafe(32))
+        write_text(folder.admin_token, secrets.token_urlsafe(32))
     return folder.admin_token.read_text()

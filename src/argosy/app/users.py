@@ -7,14 +7,18 @@ import hashlib
 import re
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
+from argosy.apiserver.call import ADMIN
 from argosy.apiserver.identity import USER_SECRET_TYPE, USERS_NAMESPACE, digest
 from argosy.app import kubeconfig
 from argosy.app.folder import DataFolder
-from argosy.app.loading import running
+from argosy.app.loading import administrator, running
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, dump
+
+if TYPE_CHECKING:
+    from argosy.cluster.connection import Connection
 
 RESERVED = ("system:", "argosy:")
 
@@ -24,13 +28,13 @@ def add(folder: DataFolder, name: str, groups: Sequence[str]) -> str:
     for text in (name, *groups):
         if not text or any(not each.isprintable() or each == "," for each in text):
             raise UserError(f"{text!r} cannot be a name; use printable characters and no comma")
-    if name.startswith(RESERVED):
-        raise UserError(f"{name!r} is reserved; names of users do not begin with system: or argosy:")
+    if name == ADMIN.name or name.startswith(RESERVED):
+        raise UserError(f"{name!r} is reserved; names of users are not {ADMIN.name}, nor begin with system: or argosy:")
     run = running(folder)
     token = secrets.token_urlsafe(32)
-    asyncio.run(_store(Path(run.kubeconfig), _secret(name, groups, token)))
+    asyncio.run(_store(administrator(folder, run), _secret(name, groups, token)))
     authority = (folder.tls / "ca.crt").read_bytes()
-    return dump(kubeconfig.document(run.api, authority, name, token))
+    return dump(kubeconfig.document(kubeconfig.context_of(folder), run.api, authority, name, token))
 
 
 def _secret(name: str, groups: Sequence[str], token: str) -> Manifest:
@@ -46,9 +50,8 @@ def _secret(name: str, groups: Sequence[str], token: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": USER_SECRET_TYPE}
 
 
-async def _store(admin: Path, secret: Manifest) -> None:
+async def _store(admin: Connection, secret: Manifest) -> None:
     from argosy.cluster.kube import connect
-    from argosy.cluster.kubeconfig import load_kubeconfig
 
-    async with await connect(load_kubeconfig([admin])) as cluster:
+    async with await connect(admin) as cluster:
         await cluster.apply(secret, manager="argosy-sandbox", force=True)

@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import itertools
 import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from argosy import __version__
-from argosy.model.errors import ArgosyError, ClusterError, Forbidden, PolicyError, TransientError
+from argosy.model.errors import ArgosyError, ClusterError, Forbidden, PolicyError, TransientError, UserError
 
 # Exit codes; docs/reference/cli.md says when
 DONE, NO, CANNOT, UNREACHABLE, TIMED_OUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
+ADVICE = {
+    401: "use the kubeconfig of this cluster: argosy sandbox kubeconfig",
+    403: "ask for the permission, or act as somebody who has it",
+    404: "create what is missing first; a kind comes with its CustomResourceDefinition",
+    409: "read the object again, and apply your change to what is there now",
+}
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
@@ -45,8 +52,14 @@ class Parser(argparse.ArgumentParser):
             near = difflib.get_close_matches(wrong.strip("'\""), names, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
         print(f"argosy: {message}{hint}", file=sys.stderr)
-        print(f"why: the command line could not be understood\nnext: {self.prog} --help", file=sys.stderr)
+        print(f"next: {_command(self.prog)} --help", file=sys.stderr)
         raise SystemExit(CANNOT)
+
+
+def _command(prog: str) -> str:
+    """The command that was meant: what is not understood is told by the outermost parser, whatever came first."""
+    words = list(itertools.takewhile(lambda word: not word.startswith("-"), sys.argv[1:]))
+    return " ".join(["argosy", *words]) if prog == "argosy" and words else prog
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,6 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except ArgosyError as error:
         return failed(error)
+    except OSError as error:  # a full disk, a file that may not be read
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return failed(UserError(f"{what}; check the path, its permissions and the space on the disk"))
 
 
 def command_line() -> Parser:
@@ -84,12 +100,19 @@ def _run(arguments: list[str]) -> int:
     return answer
 
 
+def _told(error: ArgosyError) -> tuple[str, str]:
+    """What, and what next. Our own sentences end in advice, after a semicolon; a cluster's do not."""
+    if isinstance(error, ClusterError):
+        return str(error), ADVICE.get(error.code, "change what it names, and run the command again")
+    what, _, advice = str(error).partition("; ")
+    return what, advice or "correct that, and run the command again"
+
+
 def failed(error: ArgosyError) -> int:
     """What failed, why, and what to type next; and the exit code that scripts read."""
-    what, _, advice = str(error).partition("; ")
+    what, advice = _told(error)
     print(f"argosy: {what}", file=sys.stderr)
-    if advice:
-        print(f"next: {advice}", file=sys.stderr)
+    print(f"next: {advice}", file=sys.stderr)
     match error:
         case PolicyError() | Forbidden():
             return REFUSED

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 
-from argosy.app.folder import DataFolder, Run
+from argosy.app.folder import DataFolder, Run, chosen_folder
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -21,6 +22,17 @@ Examples:
 
 See also: argosy version, docs/guides/sandbox.md
 """
+
+
+SHOWN = {
+    "start": ["argosy sandbox start", "argosy sandbox start --ephemeral --port 0", "argosy sandbox start --rbac"],
+    "stop": ["argosy sandbox stop", "argosy sandbox stop --data-dir ./cluster"],
+    "status": ["argosy sandbox status", "argosy sandbox status -o json"],
+    "reset": ["argosy sandbox reset", "argosy sandbox reset -y --data-dir ./cluster"],
+    "kubeconfig": ["argosy sandbox kubeconfig > sandbox.kubeconfig"],
+    "load": ["argosy sandbox load -f examples/sandbox", "kubectl kustomize overlays/dev | argosy sandbox load -f -"],
+    "add": ["argosy sandbox user add alice --group devs > alice.kubeconfig"],
+}
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -40,19 +52,23 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     reset_parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
     _add_simple(parts, "kubeconfig", "print the administrator's kubeconfig", show_kubeconfig)
     load_parser = _add_simple(parts, "load", "apply manifests to it", load)
-    load_parser.add_argument(
-        "-f", "--filename", action="append", required=True, metavar="FILE|DIR", help="what to load"
-    )
+    about = "what to load, - is standard input; repeatable"
+    load_parser.add_argument("-f", "--filename", action="append", required=True, metavar="FILE|DIR|-", help=about)
     _add_user(parts)
 
 
 def _add_simple(
     parts: Commands[argparse.ArgumentParser], name: str, about: str, run: object
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parts.add_parser(name, help=about, description=about.capitalize() + ".")
-    parser.add_argument(
-        "--data-dir", type=Path, metavar="DIR", help="the sandbox's folder (default: your state folder)"
+    parser: argparse.ArgumentParser = parts.add_parser(
+        name,
+        help=about,
+        description=about.capitalize() + ".",
+        epilog="Examples:\n" + "".join(f"  {line}\n" for line in SHOWN[name]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    usual = "$XDG_STATE_HOME/argosy/sandbox, or ~/.local/state/argosy/sandbox"
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help=f"the sandbox's folder (default: {usual})")
     parser.set_defaults(run=run)
     return parser
 
@@ -64,13 +80,17 @@ def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write or add the kubeconfig")
     parser.add_argument("--ephemeral", action="store_true", help="keep everything in memory, forget it at the end")
-    parser.add_argument("--rbac", action="store_true", help="enforce RBAC objects; without it every user may do all")
+    parser.add_argument(
+        "--rbac",
+        action=argparse.BooleanOptionalAction,
+        help="enforce RBAC objects, or let every user do all (default: as last time, at first --no-rbac)",
+    )
 
 
 def _add_user(parts: Commands[argparse.ArgumentParser]) -> None:
     about = "users who can log in"
     parser = parts.add_parser("user", help=about, description=about.capitalize() + ".")
-    actions = parser.add_subparsers(dest="action", metavar="add", required=True)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = _add_simple(actions, "add", "print a kubeconfig for a new user", add_user)
     add.add_argument("name", help="the user's name, as RBAC subjects name it")
     add.add_argument("--group", action="append", default=[], metavar="G", help="a group of the user; repeatable")
@@ -89,22 +109,27 @@ def start(chosen: argparse.Namespace) -> int:
 
 
 def _announce(run: Run) -> None:
-    print(f"sandbox ready at {run.api}; try: kubectl --kubeconfig {run.kubeconfig} get namespaces", flush=True)
+    rbac = " with RBAC" if run.rbac else ""
+    context = f" --context {run.context}" if run.context else ""
+    command = f"kubectl --kubeconfig {shlex.quote(run.kubeconfig)}{context} get namespaces"
+    print(f"sandbox ready{rbac} at {run.api}; try: {command}", flush=True)
 
 
 def stop(chosen: argparse.Namespace) -> int:
-    folder = DataFolder(chosen.data_dir)
+    folder = chosen_folder(chosen.data_dir)
     print("sandbox stopped" if folder.stop() else f"no sandbox runs in {folder.root}", file=sys.stderr)
     return 0
 
 
 def status(chosen: argparse.Namespace) -> int:
     """Exit code 1 when none runs: the answer is no."""
-    found = DataFolder(chosen.data_dir).status()
+    found = chosen_folder(chosen.data_dir).status()
     if chosen.output == "json":
         print(json.dumps(found, indent=2))
     elif found["ready"]:
-        print(f"running  pid {found['pid']}  {found['api']}\nkubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
+        rbac = "RBAC enforced" if found["rbac"] else "every user may do all"
+        print(f"running  pid {found['pid']}  {found['api']}  {rbac}")
+        print(f"kubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
     else:
         print(f"not running  data {found['dataDir']}\nstart it with: argosy sandbox start")
     return 0 if found["ready"] else 1
@@ -132,21 +157,19 @@ def _confirm(question: str) -> None:
 
 
 def show_kubeconfig(chosen: argparse.Namespace) -> int:
-    folder = DataFolder(chosen.data_dir)
-    run = folder.running()
-    file = Path(run.kubeconfig) if run else folder.kubeconfig
-    if not file.exists():
+    folder = chosen_folder(chosen.data_dir)
+    if not folder.kubeconfig.exists():
         raise UserError(
             "no sandbox was ever started here; start one with: argosy sandbox start", where=str(folder.root)
         )
-    print(file.read_text(), end="")
+    print(folder.kubeconfig.read_text(), end="")
     return 0
 
 
 def load(chosen: argparse.Namespace) -> int:
     from argosy.app.loading import load_manifests
 
-    for line in load_manifests(DataFolder(chosen.data_dir), [Path(name) for name in chosen.filename]):
+    for line in load_manifests(chosen_folder(chosen.data_dir), [Path(name) for name in chosen.filename]):
         print(line, flush=True)
     return 0
 
@@ -154,5 +177,5 @@ def load(chosen: argparse.Namespace) -> int:
 def add_user(chosen: argparse.Namespace) -> int:
     from argosy.app.users import add
 
-    print(add(DataFolder(chosen.data_dir), chosen.name, chosen.group), end="")
+    print(add(chosen_folder(chosen.data_dir), chosen.name, chosen.group), end="")
     return 0

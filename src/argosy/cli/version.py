@@ -7,10 +7,11 @@ import json
 
 from argosy import __version__
 
-SIMULATED = {
-    "API server": "real behaviour, own implementation; Kubernetes 1.32",
-    "garbage collection, namespaces, CRDs": "real behaviour",
+SANDBOX = {
+    "API: verbs, patches, watches, validation, CRDs, RBAC": "real behaviour of Kubernetes 1.32, implemented here",
+    "garbage collection, namespaces, CRDs, event expiry": "real behaviour",
     "Pods, Deployments, Jobs and other workloads": "stored and validated, not run: no scheduler, no kubelet",
+    "logs, exec, port-forward, top": "refused with a sentence that says why",
     "Services": "get an address that leads nowhere",
     "admission webhooks, aggregated APIs": "stored, not called",
 }
@@ -32,10 +33,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(chosen: argparse.Namespace) -> int:
     if chosen.output == "json":
         head = {"apiVersion": "cli.argosy.dev/v1", "kind": "Version"}
-        print(json.dumps({**head, "version": __version__, "kubernetes": "1.32", "simulated": SIMULATED}, indent=2))
+        print(json.dumps({**head, "version": __version__, "kubernetes": "1.32", "sandbox": SANDBOX}, indent=2))
         return 0
     print(f"argosy {__version__} (Kubernetes API 1.32)\n\nIn the sandbox:")
-    width = max(map(len, SIMULATED))
-    for name, text in SIMULATED.items():
+    width = max(map(len, SANDBOX))
+    for name, text in SANDBOX.items():
         print(f"  {name:<{width}}  {text}")
     return 0

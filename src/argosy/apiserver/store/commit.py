@@ -33,7 +33,8 @@ class Commit:
         self._done = done
 
     def __await__(self) -> Generator[Any, None, Entry]:
-        yield from self._done
+        # A writer that is cancelled stops waiting, no more: the write goes on, and others wait for it too.
+        yield from asyncio.shield(self._done)
         return self.entry
 
 

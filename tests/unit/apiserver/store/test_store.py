@@ -329,3 +329,21 @@ def test_history_is_compacted_by_bytes_and_by_age(tmp_path: Path) -> None:
 
     asyncio.run(main(Retention(bytes=20_000), tmp_path / "bytes.db"))
     asyncio.run(main(Retention(age=0.1), tmp_path / "age.db"))
+
+
+def test_a_cancelled_writer_takes_nobody_else_along() -> None:
+    async def check() -> None:
+        store = await Store.open(None)
+        commit = store.put("configmaps", "ns", "a", lambda revision: b"{}")
+
+        async def write() -> None:
+            await commit
+
+        writer = asyncio.ensure_future(write())
+        await asyncio.sleep(0)
+        writer.cancel()
+        await store.settled()
+        assert store.get("configmaps", "ns", "a") is not None
+        await store.close()
+
+    asyncio.run(check())
