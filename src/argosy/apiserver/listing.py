@@ -222,6 +222,8 @@ class Lister:
     async def _continued(self, served: Served, namespace: str, revision: int, start: str) -> Sequence[Entry]:
         if revision < 0 or revision == self._store.revision:
             return self._store.list(served.bucket, namespace)
+        if revision > self._store.revision:  # a token of another server
+            raise refusals.internal("etcdserver: mvcc: required revision is a future revision")
         try:
             return await self._store.list_at(served.bucket, namespace, revision)
         except Gone as error:

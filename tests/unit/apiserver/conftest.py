@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,9 +21,16 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+async def furnished(opened: Plane) -> None:
+    """Every namespace has its account: from here on only the test writes."""
+    while opened.store.count("serviceaccounts") < opened.store.count("namespaces"):
+        await asyncio.sleep(0)
+
+
 @pytest.fixture
 async def plane() -> AsyncIterator[Plane]:
     async with Plane.open(admin_token=TOKEN) as opened:
+        await furnished(opened)
         yield opened
 
 
@@ -30,6 +38,7 @@ async def plane() -> AsyncIterator[Plane]:
 async def guarded() -> AsyncIterator[Plane]:
     """With RBAC."""
     async with Plane.open(admin_token=TOKEN, rbac=True) as opened:
+        await furnished(opened)
         yield opened
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from argosy.apiserver import refusals
+from argosy.model.remember import remembered
 
 Encoding = Literal["json", "yaml", "protobuf"]
 Projection = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
@@ -41,17 +41,25 @@ class MediaRange(NamedTuple):
     parameters: dict[str, str]
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def media_ranges(header: str) -> tuple[MediaRange, ...]:
     ranges = []
     for part in header.split(","):
         media, *rest = (piece.strip() for piece in part.split(";"))
         pairs = (piece.partition("=") for piece in rest)
         ranges.append(MediaRange(media.lower(), {name.strip(): value.strip() for name, _, value in pairs}))
-    return tuple(ranges)
+    return tuple(sorted(ranges, key=_liking, reverse=True))
 
 
-@lru_cache(maxsize=512)
+def _liking(found: MediaRange) -> float:
+    """How much a client wants it; those it wants alike stay in its order."""
+    try:
+        return float(found.parameters.get("q", "1"))
+    except ValueError:
+        return 1.0
+
+
+@remembered(512)
 def form_for(accept: str) -> Form:
     """The first form in the client's list that this server has.
 
@@ -71,6 +79,8 @@ def form_for(accept: str) -> Form:
             if parameters.get("v") not in ("v1", "v1beta1"):
                 continue
             projection = PROJECTIONS[asked]
+            if encoding == "protobuf" and projection == "Table":
+                continue  # k8s: a Table has no such form
         form = Form(encoding, projection, parameters.get("v", "v1"))
         if encoding != "protobuf":
             return form

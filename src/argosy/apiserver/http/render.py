@@ -13,13 +13,15 @@ from argosy.apiserver.http.negotiate import AVAILABLE, MEDIA_TYPES, Form
 from argosy.apiserver.listing import Page
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
+from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
-from argosy.schema import columns, fault
+from argosy.schema import columns, fault, proto
 
 PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 SCALE = GroupKind("autoscaling", "Scale")
 INCLUDE = ("None", "Metadata", "Object")
+STREAMED = "application/json, application/vnd.kubernetes.protobuf;stream=watch"
 NOT_FOR_CUSTOM = f"only the following media types are accepted: {AVAILABLE}"
 
 
@@ -39,6 +41,13 @@ class Rendering:
     @property
     def media(self) -> str:
         return MEDIA_TYPES[self.form.encoding]
+
+    @property
+    def stream_media(self) -> str:
+        """What a watch is sent as."""
+        if self.form.encoding == "yaml":
+            raise refusals.not_acceptable(f"only the following media types are accepted: {STREAMED}")
+        return f"{self.media};stream=watch" if self.form.encoding == "protobuf" else self.media
 
     def entry(self, entry: Entry) -> bytes:
         match self.form.projection:
@@ -111,8 +120,11 @@ class Rendering:
         return encode(manifest, self.form, pretty=self.pretty)
 
     def event(self, type_: str, entry: Entry, *, first: bool) -> bytes:
-        """One line of a watch."""
-        if self.form.projection == "" and self.form.encoding != "protobuf":
+        """One line of a watch, or one frame."""
+        if self.form.encoding == "protobuf":
+            whole = self.served.read(entry)
+            return self._framed(type_, self._partial(whole) if self.form.projection else whole)
+        if self.form.projection == "":
             shown = self.served.present(entry)
         elif self.form.projection == "Table":
             # k8s: the columns are told once, in the first event
@@ -133,7 +145,16 @@ class Rendering:
             manifest = {**self.table([], version, columns=first), "rows": [row]}
         elif self.form.projection:
             manifest = {**PARTIAL, "metadata": metadata}
-        return orjson.dumps({"type": "BOOKMARK", "object": manifest}) + b"\n"
+        return self._framed("BOOKMARK", manifest)
+
+    def error(self, error: ArgosyError) -> bytes:
+        """The last event of a watch that cannot go on."""
+        return self._framed("ERROR", refusals.status_of(error))
+
+    def _framed(self, type_: str, manifest: Manifest) -> bytes:
+        if self.form.encoding == "protobuf":
+            return proto.encode_event(type_, proto.encode(manifest))
+        return orjson.dumps({"type": type_, "object": manifest}) + b"\n"
 
 
 def encode(manifest: Any, form: Form, *, pretty: bool = False) -> bytes:
@@ -143,7 +164,6 @@ def encode(manifest: Any, form: Form, *, pretty: bool = False) -> bytes:
 
             return dump(manifest).encode()
         case "protobuf":
-            from argosy.schema import proto
-
-            return proto.encode(manifest)
+            is_list = "items" in manifest and manifest["kind"].endswith("List")
+            return proto.encode_list(manifest) if is_list else proto.encode(manifest)
     return orjson.dumps(manifest, option=orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if pretty else 0))

@@ -113,8 +113,9 @@ class Resources:
     async def _watch(self, request: Request, target: Target, user: User, rendering: Rendering, query: Query) -> None:
         name = target.name or _single_name(query.fields)
         self._registry.authorize(user, "watch", target.served, target.namespace, name)
+        media = rendering.stream_media
         lines = await watching.stream(self._registry.store, rendering, target.namespace, query)
-        await request.start(200, rendering.media)
+        await request.start(200, media)
         await request.write(b"")
         sending = asyncio.ensure_future(_pump(request, lines))
         leaving = asyncio.ensure_future(request.gone())

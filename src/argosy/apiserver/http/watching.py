@@ -37,7 +37,7 @@ async def stream(store: Store, rendering: Rendering, namespace: str, query: Quer
         changes = store.watch(rendering.served.bucket, since=start)
     except Gone:
         too_old = refusals.expired(f"too old resource version: {since} ({store.revision})")
-        return _single(orjson.dumps({"type": "ERROR", "object": refusals.status_of(too_old)}) + b"\n")
+        return _single(rendering.error(too_old))
     entries = store.list(rendering.served.bucket, namespace) if initial else ()
     chosen = [entry for entry in entries if matcher.matches(entry)]
     return _lines(changes, chosen, rendering, matcher, namespace, query, start, initial=initial)
@@ -80,8 +80,7 @@ async def _lines(
                     first = False
                 continue
             except Gone as error:
-                expired = refusals.expired(error.message)
-                yield orjson.dumps({"type": "ERROR", "object": refusals.status_of(expired)}) + b"\n"
+                yield rendering.error(refusals.expired(error.message))
                 return
             if not batch:
                 return
