@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import uvicorn
 
 from argosy.apiserver.http.app import App
+from argosy.apiserver.http.protocol import BoundedProtocol
 from argosy.apiserver.plane import Plane
 from argosy.apiserver.tls import Certificates
 from argosy.model.errors import UserError
@@ -51,7 +52,7 @@ async def serve(
     listener = bind(port, any_port=any_port)
     config = uvicorn.Config(
         App(plane),
-        http="httptools",
+        http=BoundedProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

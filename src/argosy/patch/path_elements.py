@@ -6,12 +6,12 @@ In: names, keys and values. Out: canonical text, its place in the server's order
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 import orjson
 
 from argosy.model.errors import PatchError
+from argosy.model.remember import remembered
 from argosy.patch.go_text import quote, show, show_float
 from argosy.patch.shape import Shape
 
@@ -71,7 +71,7 @@ def _json(value: Any) -> str:
     return _escaped(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode())
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _text(text: str) -> str:
     return _escaped(orjson.dumps(text).decode())
 
@@ -83,7 +83,7 @@ def _escaped(text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def canonical(element: str) -> str | None:
     """The canonical spelling; None for kinds of elements that a later Kubernetes may know. PatchError if malformed."""
     if len(element) < 2:
@@ -114,7 +114,7 @@ def _value(element: str) -> Any:
         raise PatchError(f"not a path element: {element}") from error
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def readable(element: str) -> str:
     """`.spec`, `[name="c"]`, `[="x"]`, `[0]`."""
     value = _value(element)
@@ -132,7 +132,7 @@ def _shown(value: Any) -> str:
     return "null" if value is None else quote(value) if isinstance(value, str) else show(value)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def rank(element: str) -> tuple[Any, ...]:
     """Sorts as the server does: itself, fields, keys, values, indices; numbers by size."""
     if element == SELF:

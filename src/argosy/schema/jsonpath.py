@@ -9,10 +9,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Any
 
 from argosy.model.errors import UserError
+from argosy.model.remember import remembered
 
 Step = Callable[[Iterable[Any]], list[Any]]
 
@@ -60,7 +60,7 @@ class JSONPath:
         return found[0] if found else None
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def compiled(text: str) -> JSONPath:
     """Raises UserError if the path cannot be read."""
     if len(text) > _LONGEST:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal
-from functools import lru_cache
 from typing import NamedTuple
 
 from argosy.model.errors import ManifestError
+from argosy.model.remember import remembered
 
 BAD_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 BAD_SUFFIX = "unable to parse quantity's suffix"
@@ -38,7 +38,7 @@ class Quantity(NamedTuple):
         return self.kept or _print(self.value, self.style)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def read(text: str) -> Quantity:
     text = text.strip()
     if text == "0":

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from argosy.model.remember import remembered
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
@@ -93,7 +94,7 @@ def _longer(value: str, limit: int) -> bool:
     return len(value) > limit or len(value.encode(errors="surrogatepass")) > limit
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def dns_label(value: str) -> Complaints:
     """A namespace, a container, a volume: `my-name`."""
     wrong = [at_most(63)] if _longer(value, 63) else []
@@ -102,7 +103,7 @@ def dns_label(value: str) -> Complaints:
     return tuple(wrong)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def dns_subdomain(value: str) -> Complaints:
     """The name of most kinds: `my.name`."""
     wrong = [at_most(253)] if _longer(value, 253) else []
@@ -111,7 +112,7 @@ def dns_subdomain(value: str) -> Complaints:
     return tuple(wrong)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def dns_1035_label(value: str) -> Complaints:
     """A service: starts with a letter."""
     wrong = [at_most(63)] if _longer(value, 63) else []
@@ -134,7 +135,7 @@ def path_segment(value: str) -> Complaints:
     return tuple(f"may not contain '{mark}'" for mark in ("/", "%") if mark in value)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def qualified_name(value: str) -> Complaints:
     """The key of a label: `example.com/MyName` or `MyName`."""
     prefix, slash, name = value.rpartition("/")
@@ -154,7 +155,7 @@ def qualified_name(value: str) -> Complaints:
     return tuple(wrong)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def label_value(value: str) -> Complaints:
     wrong = [at_most(63)] if _longer(value, 63) else []
     if value and not _is_qualified(value):
@@ -162,7 +163,7 @@ def label_value(value: str) -> Complaints:
     return tuple(wrong)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def config_key(value: str) -> Complaints:
     """A key of a ConfigMap or Secret becomes a file name."""
     wrong = [at_most(253)] if _longer(value, 253) else []
@@ -190,7 +191,7 @@ def port_number(value: int) -> Complaints:
     return () if 1 <= value <= 65535 else (between(1, 65535),)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def port_name(value: str) -> Complaints:
     wrong = [at_most(15)] if _longer(value, 15) else []
     if not _is_port_name(value):

@@ -62,7 +62,7 @@ class Plumbing:
                 await self._document(request, discovery.resource_list(self._catalog, "", "v1"))
             case ["apis", group]:
                 await self._document(request, discovery.group(self._catalog, group))
-            case ["apis", group, version]:
+            case ["apis", group, version] if group:
                 await self._document(request, discovery.resource_list(self._catalog, group, version))
             case ["openapi", "v3", *rest]:
                 await self._openapi(request, rest)

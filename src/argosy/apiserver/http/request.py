@@ -6,12 +6,12 @@ import asyncio
 import gzip
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
 from argosy.apiserver import refusals
+from argosy.model.remember import remembered
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -22,11 +22,12 @@ MOST_HEADERS = 200
 MOST_WRITES, MOST_WAITING = 200, 2000  # k8s: --max-mutating-requests-inflight, and a queue before it
 BODY_SECONDS = 60.0
 GZIP_FROM = 128 << 10
+MOST_WARNING, MOST_WARNING_ITEM = 4096, 256  # k8s: characters of all warnings, and of one where they are more
 
 NO_QUERY: MappingProxyType[str, str] = MappingProxyType({})
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def parsed_query(raw: bytes) -> MappingProxyType[str, str]:
     """The first value of each name, as Go's decoder takes it."""
     query: dict[str, str] = {}
@@ -89,7 +90,7 @@ class Request:
         headers: Sequence[tuple[bytes, bytes]] = (),
         warnings: Sequence[str] = (),
     ) -> None:
-        extra = [*headers, *((b"warning", warning(text)) for text in warnings)]
+        extra = [*headers, *warning_headers(warnings)]
         if len(body) > GZIP_FROM and "gzip" in self.header(b"accept-encoding"):
             body = await asyncio.to_thread(gzip.compress, body, 1)
             extra += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
@@ -133,6 +134,18 @@ class InFlight:
         self._left += 1
 
 
-def warning(text: str) -> bytes:
+def warning_headers(texts: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    """k8s: each text once, without those that no header can hold; where they are too much, their beginnings."""
+    chosen = [text for text in dict.fromkeys(texts) if text and not any(map(_is_control, text))]
+    if sum(map(len, chosen)) > MOST_WARNING:
+        chosen = [text[:MOST_WARNING_ITEM] for text in chosen][: MOST_WARNING // MOST_WARNING_ITEM]
+    return [(b"warning", _warning(text)) for text in chosen]
+
+
+def _is_control(character: str) -> bool:
+    return character < " " or "\x7f" <= character < "\xa0"
+
+
+def _warning(text: str) -> bytes:
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'299 - "{quoted}"'.encode()
+    return f'299 - "{quoted}"'.encode(errors="replace")

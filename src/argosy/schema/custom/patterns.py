@@ -12,6 +12,7 @@ from typing import Any
 
 LONGEST_PATTERN = 4096
 _LONGEST_FAST_TEXT = 4096
+_REMEMBERED_TEXT = 512  # thousands of longer ones would fill the memory
 
 # A chain of single characters or classes, no groups, of which one at most may be repeated more or less often.
 _PLAIN_PIECE = r"(?:\[\^?\]?(?:\\[\w.\-/\\]|[^\\\]\[])*\]|\\[.dwDW/\-\\]|[^\\^$.|?*+()\[\]{}])"
@@ -32,9 +33,17 @@ def problem(pattern: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)
 def matches(pattern: str, text: str) -> bool:
     """Somewhere in the text. A pattern that is no pattern matches nothing."""
+    return _matches_short(pattern, text) if len(text) <= _REMEMBERED_TEXT else _matches(pattern, text)
+
+
+@lru_cache(maxsize=4096)
+def _matches_short(pattern: str, text: str) -> bool:
+    return _matches(pattern, text)
+
+
+def _matches(pattern: str, text: str) -> bool:
     fast = _fast(pattern)
     # Python's `$` also stands before a last line break, Go's does not.
     if fast is not None and "\n" not in text and len(text) <= _LONGEST_FAST_TEXT:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any
 
+from argosy.model.remember import remembered
 from argosy.schema.defaults.fill import Part, each, fill, filled, part, quantities, resources, within
 from argosy.schema.quantity import canonical
 
@@ -33,7 +33,7 @@ _TAG = re.compile(r"[\w][\w.-]{0,127}", re.ASCII)
 _HEX_ID = re.compile(r"[a-f0-9]{64}")
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def pull_policy(image: str) -> str:
     """`Always` for `:latest`, said or implied; `IfNotPresent` for the rest and for names that cannot be read."""
     name, _, digest = image.partition("@")

@@ -6,10 +6,10 @@ In: text. Out: terms of (path, value, negated). Never: knows which fields a kind
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple
 
 from argosy.model.errors import ManifestError
+from argosy.model.remember import remembered
 
 
 class FieldTerm(NamedTuple):
@@ -46,7 +46,7 @@ class FieldSelector(NamedTuple):
 _EVERYTHING = FieldSelector()
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def fields(text: str) -> FieldSelector:
     """The selector that a `fieldSelector` query writes; empty text selects everything."""
     if not text:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from argosy.model.errors import ManifestError
+from argosy.model.remember import remembered
 from argosy.schema.fault import go_value
 
 Labels = Mapping[str, str]
@@ -308,7 +308,7 @@ class _Parser:
                 raise ManifestError(f"found '{word}', expected: ',', or identifier")
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def labels(text: str) -> LabelSelector:
     """The selector that a `labelSelector` query writes; empty text selects everything."""
     return LabelSelector(_Parser(text).selector()) if text else _EVERYTHING

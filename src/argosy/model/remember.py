@@ -1,0 +1,29 @@
+"""A cache for answers about texts that strangers send. In: a function of one text. Out: the same function, quicker.
+
+Never: keeps a long text, since thousands of those would fill the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TypeVar
+
+LONGEST = 512
+Key = TypeVar("Key", str, bytes)
+Result = TypeVar("Result")
+
+
+def remembered(most: int) -> Callable[[Callable[[Key], Result]], Callable[[Key], Result]]:
+    """Remembers the answers to `most` short texts."""
+
+    def decorate(function: Callable[[Key], Result]) -> Callable[[Key], Result]:
+        cached = lru_cache(maxsize=most)(function)
+
+        @wraps(function)
+        def answer(text: Key) -> Result:
+            return cached(text) if len(text) <= LONGEST else function(text)
+
+        return answer
+
+    return decorate
