@@ -1,0 +1,234 @@
+"""Requests that are almost right, by the thousand: each gets an answer, none a fault of the server, and it goes on.
+
+Manifests of many kinds have one place changed to what nobody expects there, and go to paths that are almost theirs,
+as bodies and as patches of every kind. ARGOSY_PROOF_SEED repeats a run.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+import pytest
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
+
+from serving import Answer, Sandbox, ask, sandbox
+
+pytestmark = pytest.mark.prove
+
+SLOWEST = 5.0
+JUNK: list[Any] = [
+    None, True, 0, -1, 5, 2**31, 2**63, 2**70, 1.5, 1e308, "", "x", "X_y", "a" * 300, "ü\u2028\u0000", "10Mi", "50%",
+    "-5", "../..", "{{", "$(a)", [], [None], [5], ["x", "x"], [[]], {}, {"": ""}, {"a": None}, {"$patch": "delete"},
+    {"x": {"y": {"z": [1, {"a": 2}]}}}, {"matchLabels": 5}, [{"name": "c"}, {"name": "c"}],
+]  # fmt: skip
+POD = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{
+    "name": "c", "image": "i:1", "ports": [{"containerPort": 80}], "env": [{"name": "E", "value": "v"}],
+    "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}, "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+    "livenessProbe": {"httpGet": {"path": "/", "port": 80}}}], "volumes": [{"name": "v", "emptyDir": {}}]}}  # fmt: skip
+SCHEMA = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+    "size": {"type": "integer", "minimum": 1, "default": 3}, "name": {"type": "string", "pattern": "^[a-z]+$"},
+    "list": {"type": "array", "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}},
+             "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}}}}}  # fmt: skip
+RBAC = "rbac.authorization.k8s.io/v1"
+KINDS: list[tuple[str, str, dict[str, Any]]] = [
+    ("/api/v1/namespaces/default/configmaps", "v1 ConfigMap", {"data": {"a": "b"}, "binaryData": {"b": "AAAA"}}),
+    ("/api/v1/namespaces/default/secrets", "v1 Secret", {"stringData": {"a": "b"}, "type": "Opaque"}),
+    ("/api/v1/namespaces/default/pods", "v1 Pod", POD),
+    ("/api/v1/namespaces/default/services", "v1 Service",
+     {"spec": {"ports": [{"port": 80, "targetPort": "http"}], "selector": {"a": "b"}, "type": "NodePort"}}),
+    ("/api/v1/namespaces/default/serviceaccounts", "v1 ServiceAccount", {"secrets": [{"name": "s"}]}),
+    ("/api/v1/namespaces/default/persistentvolumeclaims", "v1 PersistentVolumeClaim",
+     {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}),
+    ("/api/v1/namespaces/default/events", "v1 Event",
+     {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}, "count": 1, "type": "Normal"}),
+    ("/api/v1/namespaces", "v1 Namespace", {"spec": {"finalizers": ["kubernetes"]}}),
+    ("/api/v1/nodes", "v1 Node", {"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}),
+    ("/apis/apps/v1/namespaces/default/deployments", "apps/v1 Deployment",
+     {"spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": POD,
+               "strategy": {"rollingUpdate": {"maxSurge": "25%"}}}}),
+    ("/apis/apps/v1/namespaces/default/statefulsets", "apps/v1 StatefulSet",
+     {"spec": {"serviceName": "s", "selector": {"matchLabels": {"a": "b"}}, "template": POD}}),
+    ("/apis/batch/v1/namespaces/default/jobs", "batch/v1 Job",
+     {"spec": {"completions": 2, "template": {"spec": {**POD["spec"], "restartPolicy": "Never"}}}}),
+    ("/apis/batch/v1/namespaces/default/cronjobs", "batch/v1 CronJob",
+     {"spec": {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": {
+         "spec": {**POD["spec"], "restartPolicy": "Never"}}}}}}),
+    ("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", "autoscaling/v2 HorizontalPodAutoscaler",
+     {"spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "metrics": [
+         {"type": "Resource", "resource": {
+             "name": "cpu", "target": {"type": "Utilization", "averageUtilization": 5}}}]}}),
+    ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "networking.k8s.io/v1 Ingress",
+     {"spec": {"rules": [{"host": "a.b", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {
+         "service": {"name": "s", "port": {"number": 80}}}}]}}]}}),
+    (f"/apis/{RBAC}/clusterroles", f"{RBAC} ClusterRole",
+     {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
+    (f"/apis/{RBAC}/namespaces/default/rolebindings", f"{RBAC} RoleBinding",
+     {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+      "subjects": [{"kind": "User", "name": "u", "apiGroup": "rbac.authorization.k8s.io"}]}),
+    ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", "policy/v1 PodDisruptionBudget",
+     {"spec": {"minAvailable": "50%", "selector": {"matchLabels": {"a": "b"}}}}),
+    ("/apis/coordination.k8s.io/v1/namespaces/default/leases", "coordination.k8s.io/v1 Lease",
+     {"spec": {"holderIdentity": "h", "leaseDurationSeconds": 5, "renewTime": "2024-01-01T00:00:00.000000Z"}}),
+    ("/apis/storage.k8s.io/v1/storageclasses", "storage.k8s.io/v1 StorageClass", {"provisioner": "p"}),
+    ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "apiextensions.k8s.io/v1 CustomResourceDefinition",
+     {"spec": {"group": "fuzz.dev", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+               "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": SCHEMA},
+                             "additionalPrinterColumns": [{"name": "S", "type": "integer", "jsonPath": ".spec.size"}],
+                             "subresources": {"status": {}}}]}}),
+    ("/apis/fuzz.dev/v1/namespaces/default/things", "fuzz.dev/v1 Thing",
+     {"spec": {"size": 5, "name": "abc", "list": [{"k": "a"}, {"k": "b"}]}}),
+]  # fmt: skip
+PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json",
+           "application/apply-patch+yaml")  # fmt: skip
+PARTS = ("/status", "/scale", "/log", "/token", "/eviction", "/binding", "/finalize", "/nope")
+ACCEPT = (*["application/json"] * 8, "application/yaml", "application/vnd.kubernetes.protobuf", "*/*", "nonsense",
+          "application/json;as=Table;v=v1;g=meta.k8s.io",
+          "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+          "application/json;as=Nothing;g=x;v=y")  # fmt: skip
+OPTIONS = {
+    "dryRun": ["All", "x"], "fieldValidation": ["Strict", "Warn", "Ignore", "x"], "fieldManager": ["m", "", "\n"],
+    "force": ["true", "x"], "limit": ["1", "-1", "x"], "continue": ["x", "e30"], "resourceVersion": ["0", "1", "x"],
+    "resourceVersionMatch": ["Exact", "NotOlderThan", "x"], "labelSelector": ["a=b", "a in (b", "!a", "=", "a>1"],
+    "fieldSelector": ["metadata.name=x", "spec.x=1", "=", "a!=b,c"], "propagationPolicy": ["Foreground", "Orphan", "x"],
+    "gracePeriodSeconds": ["0", "-1", "x"], "includeObject": ["None", "Object", "x"], "pretty": ["true"],
+    "timeoutSeconds": ["1"], "sendInitialEvents": ["true"], "allowWatchBookmarks": ["true"],
+}  # fmt: skip
+
+
+DOCUMENTED = (b"failed to create typed patch object", b"strconv.Parse")  # k8s: the server's fault, in its own eyes
+
+
+class Sent(NamedTuple):
+    method: str
+    path: str
+    media: str
+    body: bytes | None
+    accept: str
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if at:
+        yield at
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from places(child, (*at, key))
+
+
+def changed(rng: random.Random, manifest: dict[str, Any]) -> dict[str, Any]:
+    manifest = copy.deepcopy(manifest)
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 4))):
+        *way, last = rng.choice(list(places(manifest)))
+        parent = manifest
+        for key in way:
+            parent = parent[key]
+        if rng.random() < 0.15:
+            del parent[last]
+        elif rng.random() < 0.1 and isinstance(parent, dict):
+            parent[rng.choice(("x", "", "$patch", "$retainKeys", "$setElementOrder/containers", "a/b~c"))] = junk(rng)
+        else:
+            parent[last] = junk(rng)
+        if not manifest:
+            break
+    return manifest
+
+
+def junk(rng: random.Random) -> Any:
+    return copy.deepcopy(rng.choice(JUNK))
+
+
+def json_patch(rng: random.Random, manifest: dict[str, Any]) -> Any:
+    steps = []
+    for _ in range(rng.randint(1, 4)):
+        way = "/" + "/".join(str(key) for key in rng.choice(list(places(manifest))))
+        steps.append({"op": rng.choice(("add", "remove", "replace", "move", "copy", "test", "x")), "path": way,
+                      "from": rng.choice((way, "/metadata", "/spec", "")), "value": junk(rng)})  # fmt: skip
+    return rng.choice((steps, steps, steps, steps[0], changed(rng, {"x": steps}).get("x"), []))
+
+
+def encoded(rng: random.Random, value: Any, media: str) -> bytes:
+    text = yaml.safe_dump(value) if "yaml" in media and rng.random() < 0.7 else json.dumps(value)
+    data = bytearray(text.encode(errors="replace"))
+    if rng.random() < 0.1 and data:
+        for _ in range(rng.randint(1, 4)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+    return bytes(data[: rng.randrange(len(data) + 1)] if rng.random() < 0.05 else data)
+
+
+def whole(kind: str, content: dict[str, Any], number: int) -> dict[str, Any]:
+    api_version, _, name = kind.partition(" ")
+    named = "things.fuzz.dev" if name == "CustomResourceDefinition" else f"n{number}"
+    metadata = {"name": named, "labels": {"a": "b"}}
+    return {"apiVersion": api_version, "kind": name, **content, "metadata": metadata}
+
+
+def furnish(server: Sandbox) -> None:
+    for bucket, kind, content in KINDS:
+        for number in range(3):
+            answer = server.request("POST", bucket, whole(kind, content, number))
+            deadline = time.monotonic() + 5
+            while answer.code == 404 and time.monotonic() < deadline:  # of a kind that is about to be served
+                answer = server.request("POST", bucket, whole(kind, content, number))
+            assert answer.code in (201, 409), (kind, answer.body)
+
+
+def request(rng: random.Random) -> Sent:
+    bucket, kind, content = rng.choice(KINDS)
+    manifest = whole(kind, content, rng.randrange(3))
+    named = manifest["metadata"]["name"]
+    method = rng.choice((*["GET", "POST", "POST", "PUT", "PUT", *["PATCH"] * 8] * 3, "DELETE"))
+    part = rng.choice(PARTS) if rng.random() < 0.2 else ""
+    path = bucket if method == "POST" and not part else f"{bucket}/{quote(named)}{part}"
+    if rng.random() < 0.05:
+        path = bucket
+    if rng.random() < 0.03:
+        path = path[: rng.randrange(1, len(path))] + rng.choice(("/", "%", "..", "//", "%00", "ü")) + "x"
+    query = {key: rng.choice(values) for key, values in OPTIONS.items() if rng.random() < 0.06}
+    media = rng.choice(PATCHES if method == "PATCH" else (*["application/json"] * 5, "application/yaml", "x/y"))
+    if media == "application/apply-patch+yaml":
+        query.setdefault("fieldManager", "m")
+    value = json_patch(rng, manifest) if media == PATCHES[0] else changed(rng, manifest)
+    if method == "DELETE":
+        options = {"gracePeriodSeconds": 0, "propagationPolicy": "Background", "preconditions": {"uid": "x"}}
+        value = changed(rng, options)
+    body = None if method == "GET" or (method == "DELETE" and rng.random() < 0.7) else encoded(rng, value, media)
+    address = quote(path, safe="/%") + ("?" + urlencode(query) if query else "")
+    return Sent(method, address, media, body, rng.choice(ACCEPT))
+
+
+def check(sent: Sent, answer: Answer, seconds: float, server: Sandbox, already: int) -> None:
+    assert b"an internal error" not in answer.body, (sent, answer.body, server.log()[already:])
+    assert answer.code < 500 or answer.code == 504 or any(word in answer.body for word in DOCUMENTED), (sent, answer)
+    assert seconds < SLOWEST, (sent, seconds)
+    assert server.log()[already:] == "", (sent, server.log()[already:])
+
+
+def test_requests_that_are_almost_right_never_find_a_fault(
+    tmp_path: Path, rng: random.Random, size: Callable[[int], int]
+) -> None:
+    codes: dict[int, int] = {}
+    with sandbox(tmp_path / "data", "--port", "0") as server:
+        furnish(server)
+        connection = server.endpoint.connection(timeout=20)
+        for _ in range(size(20_000)):
+            sent = request(rng)
+            already, began = len(server.log()), time.monotonic()
+            token = server.endpoint.token
+            answer = ask(connection, *sent[:2], sent.body, sent.media, token=token, Accept=sent.accept)
+            check(sent, answer, time.monotonic() - began, server, already)
+            codes[answer.code] = codes.get(answer.code, 0) + 1
+        connection.close()
+        assert server.request("GET", "/readyz").code == 200
+        assert server.memory() < 400 << 20
+        assert server.end() < 2
+    print(dict(sorted(codes.items())))
+    assert {200, 201, 400, 404, 415, 422} <= codes.keys(), "too little happened for a proof"

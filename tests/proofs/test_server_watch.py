@@ -1,0 +1,315 @@
+"""Watches over HTTPS: every event once and in order, through disconnects, resumes and compaction; Gone only when true.
+
+Sixteen clients follow ConfigMaps, some of them by a selector, drop their connections at random and resume from the
+last version that they saw, while history is compacted behind them. What they see is compared with the store's events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
+
+from serving import TOKEN, Served, configmap, served
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.http import watching
+from argosy.apiserver.listing import Matcher
+from argosy.apiserver.store import DELETED, Event, Store
+from argosy.apiserver.store import diskjournal as diskjournal_module
+from argosy.apiserver.store import window as window_module
+from argosy.apiserver.store.watch import Watch
+from argosy.model.errors import Gone
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.prove
+
+WATCHERS = 16
+KEYS = 20
+COLOURS = ("red", "blue")
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+class Broken(AssertionError):
+    """The promise is broken."""
+
+
+class Seen(NamedTuple):
+    type: str
+    name: str
+    version: int
+
+
+def colour(body: bytes | None) -> str:
+    return json.loads(body)["metadata"]["labels"]["colour"] if body else ""
+
+
+@dataclass
+class Record:
+    """Every event of the ConfigMaps, as the store told it."""
+
+    events: list[Event] = field(default_factory=list)
+
+    def listen(self, events: Any) -> None:
+        ours = (event for event in events if event.bucket == "configmaps" and event.name.startswith("item-"))
+        self.events.extend(ours)
+
+    def expected(self, chosen: str, after: int, upto: int) -> list[Seen]:
+        seen = (as_seen(event, chosen) for event in self.events if after < event.revision <= upto)
+        return [each for each in seen if each]
+
+    def state(self, chosen: str, at: int) -> dict[str, int]:
+        state: dict[str, int] = {}
+        for event in self.events:
+            if event.revision <= at:
+                state.pop(event.name, None)
+                if event.type is not DELETED and (not chosen or colour(event.body) == chosen):
+                    state[event.name] = event.revision
+        return state
+
+
+def as_seen(event: Event, chosen: str) -> Seen | None:
+    """What an event is to a client that asked for one colour: leaving it is a deletion, entering it an addition."""
+    if not chosen:
+        return Seen(event.type.value, event.name, event.revision)
+    before = colour(event.previous) == chosen
+    after = event.type is not DELETED and colour(event.body) == chosen
+    if not before and not after:
+        return None
+    return Seen("MODIFIED" if before and after else "ADDED" if after else "DELETED", event.name, event.revision)
+
+
+@dataclass
+class Tally:
+    delivered: int = 0
+    resumed: int = 0
+    gone: int = 0
+
+
+class Follower:
+    def __init__(self, server: Served, session: aiohttp.ClientSession, record: Record, tally: Tally, rng: random.Random,
+                 chosen: str, absence: float, end: Callable[[], int]) -> None:  # fmt: skip
+        self._server, self._session, self._record, self._tally = server, session, record, tally
+        self._rng, self._chosen, self._absence, self._end = rng, chosen, absence, end
+        self._selector = {"labelSelector": f"colour={chosen}"} if chosen else {"labelSelector": "colour"}
+        self._position = 0
+
+    async def follow(self) -> None:
+        await self._relist()
+        while not (self._end() and self._position >= self._end()):
+            await self._connect()
+            self._tally.resumed += 1
+            await asyncio.sleep(self._rng.random() * self._absence)
+
+    async def _connect(self) -> None:
+        """Watch for a while, then drop the connection, now and then in the middle of a line."""
+        query = {**self._selector, "watch": "1", "resourceVersion": str(self._position), "allowWatchBookmarks": "true"}
+        query["timeoutSeconds"] = "1"
+        most = self._rng.choice((1, 5, 30, 200))
+        async with self._session.get(self._server.endpoint.address + CONFIGMAPS, params=query) as answer:
+            if answer.status != 200:
+                raise Broken(f"a watch from {self._position} is answered {answer.status}: {await answer.text()}")
+            async for line in answer.content:
+                if not line.endswith(b"\n"):
+                    break
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    await self._gone(event["object"])
+                    return
+                self._take(event)
+                most -= 1
+                if most <= 0 or (self._end() and self._position >= self._end()):
+                    break
+                if self._rng.random() < 0.02:
+                    await asyncio.sleep(self._rng.random() * 0.05)
+            else:
+                self._quiet()
+
+    def _take(self, event: dict[str, Any]) -> None:
+        metadata = event["object"]["metadata"]
+        version = int(metadata["resourceVersion"])
+        expected = self._record.expected(self._chosen, self._position, version)
+        found = [] if event["type"] == "BOOKMARK" else [Seen(event["type"], metadata["name"], version)]
+        if found != expected:
+            raise Broken(f"{self._chosen} after {self._position}: saw {found or 'a bookmark'}, and not {expected}")
+        self._tally.delivered += len(found)
+        self._position = version
+
+    def _quiet(self) -> None:
+        """The server ended the watch: when all is written, nothing may be left out."""
+        if end := self._end():
+            left = self._record.expected(self._chosen, self._position, end)
+            if not left:
+                self._position = end
+
+    async def _gone(self, status: dict[str, Any]) -> None:
+        if status["code"] != 410 or status["reason"] != "Expired":
+            raise Broken(f"a watch ended with {status}")
+        if self._position >= self._server.plane.store.compacted:
+            raise Broken(f"Gone from {self._position}, compacted is {self._server.plane.store.compacted}")
+        self._tally.gone += 1
+        await self._relist()
+
+    async def _relist(self) -> None:
+        address = self._server.endpoint.address + CONFIGMAPS
+        async with self._session.get(address, params=self._selector) as answer:
+            listed = await answer.json()
+        version = int(listed["metadata"]["resourceVersion"])
+        state = {item["metadata"]["name"]: int(item["metadata"]["resourceVersion"]) for item in listed["items"]}
+        if state != self._record.state(self._chosen, version):
+            raise Broken(f"the list at {version} is not the state then")
+        self._position = version
+
+
+async def write(server: Served, rng: random.Random, events: int, record: Record) -> None:
+    cluster = EmbeddedCluster(server.plane)
+    there: set[str] = set()
+
+    async def one(name: str) -> None:
+        labels = {"colour": rng.choice(COLOURS)}
+        manifest = configmap(name, {"turn": str(rng.random())}, namespace="default", labels=labels)
+        if name not in there:
+            await cluster.create(manifest)
+            there.add(name)
+        elif rng.random() < 0.25:
+            there.discard(name)
+            await cluster.delete(ResourceKey("", "ConfigMap", "default", name))
+        else:
+            await cluster.replace(manifest)
+
+    while len(record.events) < events:
+        names = rng.sample(range(KEYS), rng.randint(1, 8))
+        await asyncio.gather(*(one(f"item-{number}") for number in names))
+        await asyncio.sleep(rng.random() * 0.02)
+
+
+async def compact(
+    server: Served, session: aiohttp.ClientSession, rng: random.Random, done: Callable[[], bool]
+) -> None:
+    """Compact all the time, and probe the border: at it a watch works, one below it is told Gone."""
+    store = server.plane.store
+    while not done():
+        kept = rng.choice((0, 20, 100, 100, 400))
+        if store.revision - kept > store.compacted:
+            await store.compact(rng.randint(store.compacted, store.revision - kept))
+        for since in (store.compacted - 1, store.compacted):
+            told = await first_line(server, session, since) if since > 0 else {}
+            gone = told.get("type") == "ERROR" and told["object"]["code"] == 410
+            if since > 0 and gone != (since < store.compacted):
+                raise Broken(f"a watch from {since} is told {told}, compacted is {store.compacted}")
+        await asyncio.sleep(rng.random() * 0.1)
+
+
+async def first_line(server: Served, session: aiohttp.ClientSession, since: int) -> dict[str, Any]:
+    query = {"watch": "1", "resourceVersion": str(since), "timeoutSeconds": "1"}
+    async with session.get(server.endpoint.address + CONFIGMAPS, params=query) as answer:
+        line = await answer.content.readline()
+    return json.loads(line) if line else {}  # type: ignore[no-any-return]
+
+
+async def run(folder: Path, rng: random.Random, events: int) -> Tally:
+    record, tally, writing = Record(), Tally(), True
+    async with served(folder, durable=True) as server:
+        stop = server.plane.store.subscribe(record.listen)
+
+        def end() -> int:
+            return 0 if writing else record.events[-1].revision
+
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        connector = aiohttp.TCPConnector(ssl=server.endpoint.tls, limit=0)
+        async with aiohttp.ClientSession(connector=connector, headers=headers) as session, asyncio.TaskGroup() as group:
+            for number in range(WATCHERS):
+                chosen, absence = ("", "red", "", "blue")[number % 4], (0.0, 0.01, 0.2, 0.8)[number // 4]
+                each = random.Random(rng.random())
+                group.create_task(Follower(server, session, record, tally, each, chosen, absence, end).follow())
+            group.create_task(compact(server, session, random.Random(rng.random()), lambda: not writing))
+            await write(server, rng, events, record)
+            writing = False
+        stop()
+    return tally
+
+
+def prove(folder: Path, rng: random.Random, events: int) -> Tally:
+    try:
+        return asyncio.run(run(folder, rng, events))
+    except* Broken as broken:
+        raise broken.exceptions[0] from None
+
+
+@pytest.fixture(autouse=True)
+def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Watchers that lag behind read from disk, and soon are too late."""
+    monkeypatch.setattr(window_module, "MOST_EVENTS", 40)
+    monkeypatch.setattr(diskjournal_module, "EVENTS_PER_READ", 7)
+
+
+def test_no_event_is_lost_doubled_or_out_of_order_over_the_wire(
+    memory_path: Path, rng: random.Random, size: Callable[[int], int]
+) -> None:
+    events = size(20_000)
+    tally = prove(memory_path / "data", rng, events)
+    print(f"{events} events, {WATCHERS} watchers, {tally}")
+    assert tally.delivered > events and tally.resumed > WATCHERS * 2 and tally.gone > 0, "too little for a proof"
+
+
+def skip_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = watching._line
+    monkeypatch.setattr(watching, "_line", lambda event, *a, **k: line(event, *a, **k) if event.revision % 31 else None)
+
+
+def double_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = watching._line
+    monkeypatch.setattr(
+        watching, "_line", lambda event, *a, **k: (line(event, *a, **k) or b"") * (1 if event.revision % 31 else 2)
+    )
+
+
+def forget_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    init = Matcher.__init__
+
+    def careless(matcher: Matcher, *arguments: Any) -> None:
+        init(matcher, *arguments)
+        matcher.everything = True
+
+    monkeypatch.setattr(Matcher, "__init__", careless)
+
+
+def compact_without_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Store.watch
+
+    def lenient(store: Store, bucket: str, *, since: int) -> Watch:
+        return watch(store, bucket, since=max(since, store.compacted))
+
+    monkeypatch.setattr(Store, "watch", lenient)
+
+
+def say_gone_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Store.watch
+
+    def strict(store: Store, bucket: str, *, since: int) -> Watch:
+        if bucket == "configmaps" and store.compacted < since < store.revision - 3:
+            raise Gone("too old")
+        return watch(store, bucket, since=since)
+
+    monkeypatch.setattr(Store, "watch", strict)
+
+
+@pytest.mark.parametrize(
+    "seed_bug", [skip_a_line, double_a_line, forget_transitions, compact_without_saying_so, say_gone_too_early]
+)
+def test_the_proof_catches(
+    memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
+) -> None:
+    seed_bug(monkeypatch)
+    with pytest.raises(Broken):
+        prove(memory_path / "data", rng, 1_500)

@@ -1,0 +1,44 @@
+"""Scenarios work with the real `argosy` command in a home of their own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
+sys.path.insert(0, str(Path(__file__).parent))  # for hostile
+
+from serving import KUBECTL, Sandbox, sandbox
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def running(home: Path) -> Iterator[Sandbox]:
+    """A sandbox of the test's own."""
+    with sandbox(home / "data", "--port", "0") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """One sandbox for all tests of a file; each works under names of its own."""
+    with sandbox(tmp_path_factory.mktemp("shared") / "data", "--port", "0") as started:
+        yield started
+
+
+@pytest.fixture
+def needs_kubectl() -> None:
+    if not KUBECTL.exists():
+        pytest.skip(f"kubectl: there is none at {KUBECTL} (make install)")

@@ -1,0 +1,263 @@
+"""Connections that are no requests, requests that no library would send, and clients that come and go."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hostile import code_of, head, listen, talk, wire
+from serving import Sandbox, configmap
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+MEGABYTE = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def goes_on(shared: Sandbox) -> Iterator[None]:
+    """After every case: it answers at once, its log is clean, its memory is bounded."""
+    already = len(shared.log())
+    yield
+    began = time.monotonic()
+    assert shared.request("GET", CONFIGMAPS).code == 200
+    assert time.monotonic() - began < 1.5
+    assert shared.log()[already:] == ""
+    assert shared.memory() < 400 * MEGABYTE
+
+
+# -- heads -------------------------------------------------------------------------------------------------------
+
+
+def test_10_000_headers_are_refused_with_a_status(shared: Sandbox) -> None:
+    answer = talk(shared.endpoint, head(shared.endpoint, "GET", CONFIGMAPS, *(f"X-{n}: y" for n in range(10_000))))
+    assert code_of(answer) == 431 and b'"kind":"Status"' in answer
+
+
+def test_a_header_of_two_megabytes_is_refused_with_a_status(shared: Sandbox) -> None:
+    answer = talk(shared.endpoint, head(shared.endpoint, "GET", CONFIGMAPS, "X-Long: " + "y" * 2 * MEGABYTE))
+    assert code_of(answer) == 431 and b'"kind":"Status"' in answer
+
+
+def test_a_header_without_end_is_cut_off(shared: Sandbox) -> None:
+    before, sent = shared.memory(), 0
+    with wire(shared.endpoint) as connection:
+        connection.sendall(head(shared.endpoint, "GET", CONFIGMAPS)[:-2] + b"X-Long: ")
+        with contextlib.suppress(OSError):
+            while sent < 200 * MEGABYTE:
+                connection.sendall(b"y" * 65536)
+                sent += 65536
+    assert sent < 20 * MEGABYTE and shared.memory() - before < 50 * MEGABYTE
+
+
+def test_a_path_without_end_is_cut_off(shared: Sandbox) -> None:
+    sent = 0
+    with wire(shared.endpoint) as connection:
+        connection.sendall(b"GET /")
+        with contextlib.suppress(OSError):
+            while sent < 200 * MEGABYTE:
+                connection.sendall(b"y" * 65536)
+                sent += 65536
+    assert sent < 20 * MEGABYTE
+
+
+PATHS = {
+    "/api/v1/namespaces/../namespaces/default": 404,
+    "/api/v1/namespaces/%2e%2e/configmaps": 404,
+    f"{CONFIGMAPS}/..": 404,
+    f"{CONFIGMAPS}/%2e%2e": 404,
+    f"{CONFIGMAPS}/a%2fb": 404,
+    f"{CONFIGMAPS}/a%252fb": 404,
+    f"{CONFIGMAPS}/a%00b": 404,
+    f"{CONFIGMAPS}/%ff%fe": 404,
+    f"{CONFIGMAPS}/%zz": 404,
+    f"{CONFIGMAPS}/" + "a" * 60_000: 404,
+    "/api/v1//namespaces//default": 404,
+    "//api/v1/namespaces": 404,
+    "/apis//v1/namespaces": 404,
+    "/" + "a/" * 20_000: 404,
+    "/api/v1/watch": 404,
+    "/../../etc/passwd": 404,
+    "/%2e%2e/%2e%2e/etc/passwd": 404,
+    "/openapi/v3/../../etc/passwd": 404,
+    f"{CONFIGMAPS}?limit=x": 400,
+    f"{CONFIGMAPS}?limit=" + "9" * 5000: 400,
+    f"{CONFIGMAPS}?limit=-5": 200,
+    f"{CONFIGMAPS}?continue=zzz": 400,
+    f"{CONFIGMAPS}?continue=bnVsbA": 400,
+    f"{CONFIGMAPS}?resourceVersion=" + "9" * 5000: 500,  # k8s: a version that is no number is the server's fault
+    f"{CONFIGMAPS}?labelSelector=((": 400,
+    f"{CONFIGMAPS}?labelSelector=" + "a," * 20_000: 400,
+    f"{CONFIGMAPS}?fieldSelector=%00": 400,
+    f"{CONFIGMAPS}?watch=1&timeoutSeconds=" + "9" * 400: 400,
+    f"{CONFIGMAPS}?" + "&".join(f"a{n}=1" for n in range(8000)): 200,
+    f"{CONFIGMAPS}?%=%&=&;": 200,
+}
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:50])
+def test_a_path_that_plays_tricks_finds_nothing(shared: Sandbox, path: str) -> None:
+    answer = talk(shared.endpoint, head(shared.endpoint, "GET", path, "Connection: close"))
+    assert code_of(answer) == PATHS[path], answer[:600]
+    assert b"root:" not in answer
+
+
+BROKEN = {
+    "garbage": b"\x00\x01\x02\x03\r\n\r\n",
+    "a wrong version": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    "an unknown method": b"FOO /api HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a small method": b"get /api HTTP/1.1\r\nHost: x\r\n\r\n",
+    "no method": b" / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a header without colon": b"GET / HTTP/1.1\r\nHost x\r\n\r\n",
+    "a NUL in a header": b"GET / HTTP/1.1\r\nHost: x\x00y\r\n\r\n",
+    "raw bytes in the path": b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a space in the path": b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a negative length": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+    "a huge length": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: " + b"9" * 100 + b"\r\n\r\n",
+    "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
+    "a length and chunks": b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a chunk that is none": b"POST /api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
+def test_what_is_no_http_is_refused_or_hung_up_on(shared: Sandbox, data: bytes) -> None:
+    began = time.monotonic()
+    answer = talk(shared.endpoint, data)
+    assert code_of(answer) in (0, 400, 401, 405, 431, 505), answer[:300]
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "MKCOL"])
+def test_a_method_that_the_api_has_not_is_not_allowed(shared: Sandbox, method: str) -> None:
+    answer = talk(shared.endpoint, head(shared.endpoint, method, CONFIGMAPS, "Connection: close"))
+    assert code_of(answer) in (200, 405), answer[:300]
+
+
+def test_http_1_0_is_answered_and_closed(shared: Sandbox) -> None:
+    answer = talk(shared.endpoint, head(shared.endpoint, "GET", CONFIGMAPS, version="HTTP/1.0"))
+    assert code_of(answer) == 200 and b"ConfigMapList" in answer
+
+
+def test_a_wrong_header_value_is_the_clients_fault(shared: Sandbox) -> None:
+    for line in ("Impersonate-User: \xff\xfe", "Impersonate-Group: \xff", "Accept: \xff", "Content-Type: \xff",
+                 "Accept-Encoding: \xff", "Expect: \xff", "User-Agent: \xff", "If-None-Match: \xff"):  # fmt: skip
+        answer = talk(shared.endpoint, head(shared.endpoint, "GET", CONFIGMAPS, line, "Connection: close"))
+        assert code_of(answer) in (200, 400, 403, 406), (line, answer[:300])
+
+
+def test_pipelined_requests_are_answered_in_order(shared: Sandbox) -> None:
+    first = head(shared.endpoint, "GET", "/version")
+    second = head(shared.endpoint, "GET", f"{CONFIGMAPS}/missing")
+    third = head(shared.endpoint, "GET", "/readyz", "Connection: close")
+    answer = talk(shared.endpoint, first + second + third)
+    codes = [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
+    assert codes == [200, 404, 200]
+
+
+def test_a_thousand_pipelined_requests_are_answered(shared: Sandbox) -> None:
+    one = head(shared.endpoint, "GET", "/version")
+    answer = talk(shared.endpoint, one * 1000 + head(shared.endpoint, "GET", "/readyz", "Connection: close"))
+    assert answer.count(b"HTTP/1.1 200 OK") == 1001
+
+
+# -- bodies that do not come -------------------------------------------------------------------------------------
+
+
+def test_a_body_without_end_is_refused_and_cut_off(shared: Sandbox) -> None:
+    before, sent = shared.memory(), 0
+    lines = ("Content-Type: application/json", "Transfer-Encoding: chunked")
+    with wire(shared.endpoint) as connection:
+        connection.sendall(head(shared.endpoint, "POST", CONFIGMAPS, *lines))
+        with contextlib.suppress(OSError):
+            while sent < 300 * MEGABYTE:
+                connection.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+                sent += 65536
+    assert sent < 100 * MEGABYTE and shared.memory() - before < 50 * MEGABYTE
+
+
+def test_clients_that_stall_in_the_middle_hold_nobody_up(shared: Sandbox) -> None:
+    whole = head(shared.endpoint, "POST", CONFIGMAPS, "Content-Type: application/json", "Content-Length: 1000")
+    with contextlib.ExitStack() as stack:
+        for number in range(60):
+            connection = stack.enter_context(wire(shared.endpoint))
+            connection.sendall((b"", whole[:20], whole[:-2], whole, whole + b'{"metadata"')[number % 5])
+        began = time.monotonic()
+        for number in range(20):
+            assert shared.request("POST", CONFIGMAPS, configmap(f"meanwhile-{number}")).code == 201
+        assert time.monotonic() - began < 3
+
+
+def test_a_half_closed_connection_gets_its_answer_or_its_end(shared: Sandbox) -> None:
+    for body in (b"", b'{"metadata":{"name":"half'):
+        lines = ("Content-Type: application/json", "Content-Length: 100") if body else ("Connection: close",)
+        with socket.create_connection((shared.endpoint.host, shared.endpoint.port), 5) as plain:
+            secure = shared.endpoint.tls.wrap_socket(plain, server_hostname=shared.endpoint.host)
+            secure.sendall(head(shared.endpoint, "POST" if body else "GET", CONFIGMAPS, *lines) + body)
+            if body:
+                socket.socket.shutdown(secure, socket.SHUT_WR)
+            answer = listen(secure)
+            assert code_of(answer) in ((0, 400, 408) if body else (200,)), answer[:300]
+    assert shared.request("GET", f"{CONFIGMAPS}/half").code == 404
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_writes_nothing(shared: Sandbox) -> None:
+    lines = ("Content-Type: application/json", "Content-Length: 500")
+    for _ in range(20):
+        with wire(shared.endpoint) as connection:
+            connection.sendall(head(shared.endpoint, "POST", CONFIGMAPS, *lines) + b'{"metadata":{"name":"gone"}}')
+    time.sleep(0.1)
+    assert shared.request("GET", f"{CONFIGMAPS}/gone").code == 404
+
+
+# -- below http --------------------------------------------------------------------------------------------------
+
+
+NO_TLS = [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\xff\xff" + b"\x00" * 500, b"\x00" * 5000]
+
+
+@pytest.mark.parametrize("data", NO_TLS, ids=["http", "half a handshake", "zeros"])
+def test_what_is_no_tls_is_hung_up_on(shared: Sandbox, data: bytes) -> None:
+    with socket.create_connection((shared.endpoint.host, shared.endpoint.port), 2) as plain:
+        plain.sendall(data)
+        assert b"HTTP/1.1 200" not in listen(plain)
+
+
+def test_500_connections_that_come_and_go_leave_nothing(shared: Sandbox) -> None:
+    before = shared.memory()
+    address = (shared.endpoint.host, shared.endpoint.port)
+    kept = [socket.create_connection(address) for _ in range(500)]
+    assert shared.request("GET", CONFIGMAPS).code == 200, "while 500 are open"
+    for connection in kept:
+        connection.close()
+    for _ in range(100):
+        with wire(shared.endpoint):
+            pass
+    deadline = time.monotonic() + 5
+    while (count := len(open_sockets(shared))) > 10 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert count <= 10 and shared.memory() - before < 50 * MEGABYTE
+
+
+def open_sockets(server: Sandbox) -> list[str]:
+    files = []
+    for file in Path(f"/proc/{server.process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            files.append(str(file.readlink()))
+    return [file for file in files if file.startswith("socket:")]
+
+
+def test_50_watches_that_are_dropped_leave_nothing(shared: Sandbox) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(50):
+            connection = stack.enter_context(wire(shared.endpoint))
+            connection.sendall(head(shared.endpoint, "GET", f"{CONFIGMAPS}?watch=1"))
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+    shared.request("POST", CONFIGMAPS, configmap("after-the-watchers"))
+    deadline = time.monotonic() + 5
+    while (count := len(open_sockets(shared))) > 10 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert count <= 10

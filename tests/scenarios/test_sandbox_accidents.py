@@ -1,0 +1,160 @@
+"""What may go wrong around a sandbox: kill -9, moved and damaged folders, files and configurations of others."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from serving import argosy, configmap, sandbox
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+OTHERS = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "work", "cluster": {"server": "https://work.example"}}],
+    "users": [{"name": "me", "user": {"token": "mine"}}],
+    "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me"}}],
+    "current-context": "work",
+    "extensions": [{"name": "kept"}],
+}
+
+
+def says_only(err: str, *words: str) -> None:
+    assert err.startswith("argosy: ") and "Traceback" not in err, err
+    for word in words:
+        assert word in err, err
+
+
+# -- accidents ---------------------------------------------------------------------------------------------------
+
+
+def test_a_start_after_kill_9_works_and_has_everything(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0") as first:
+        assert first.request("POST", CONFIGMAPS, configmap("kept")).code == 201
+        first.kill()
+    with sandbox(home / "data") as second:
+        assert second.address == first.address
+        assert second.request("GET", f"{CONFIGMAPS}/kept").code == 200
+
+
+def test_a_copied_data_folder_works_in_its_new_place(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0") as first:
+        first.request("POST", CONFIGMAPS, configmap("kept"))
+        first.request("POST", CONFIGMAPS.replace("configmaps", "secrets"), {"metadata": {"name": "hidden"}})
+        first.end()
+    shutil.copytree(home / "data", home / "moved")
+    shutil.rmtree(home / "data")
+    with sandbox(home / "moved") as second:
+        assert second.kubeconfig == home / "moved/kubeconfig"
+        assert second.request("GET", f"{CONFIGMAPS}/kept").code == 200
+        assert second.request("GET", f"{CONFIGMAPS.replace('configmaps', 'secrets')}/hidden").code == 200
+
+
+def damage_head(folder: Path) -> None:
+    data = (folder / "argosy.db").read_bytes()
+    (folder / "argosy.db").write_bytes(b"x" * 4096 + data[4096:])
+
+
+def damage_pages(folder: Path) -> None:
+    data = (folder / "argosy.db").read_bytes()
+    (folder / "argosy.db").write_bytes(data[:4096] + os.urandom(len(data) - 4096))
+
+
+def cut_short(folder: Path) -> None:
+    os.truncate(folder / "argosy.db", 5000)
+
+
+def lose_key(folder: Path) -> None:
+    (folder / "secret.key").write_bytes(os.urandom(32))
+
+
+def shorten_key(folder: Path) -> None:
+    (folder / "secret.key").write_bytes(b"short")
+
+
+def damage_certificate(folder: Path) -> None:
+    (folder / "tls/server.crt").write_text("nonsense")
+
+
+@pytest.mark.parametrize(
+    "damage", [damage_head, damage_pages, cut_short, lose_key, shorten_key, damage_certificate]
+)
+def test_a_damaged_data_folder_is_named_and_told_what_to_do(home: Path, damage: object) -> None:
+    with sandbox(home / "data", "--port", "0") as first:
+        for number in range(20):
+            first.request("POST", CONFIGMAPS, configmap(f"c{number}", {"a": "x" * 2000}))
+        first.end()
+    damage(home / "data")  # type: ignore[operator]
+    done = argosy("sandbox", "start", "--data-dir", home / "data", "--port", "0", home=home)
+    assert done.code == 2 and done.out == ""
+    says_only(done.err, str(home / "data"), "next: ")
+
+
+# -- what belongs to others ----------------------------------------------------------------------------------------
+
+
+def test_a_folder_with_files_of_others_is_neither_used_nor_emptied(home: Path) -> None:
+    precious = home / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("years of work")
+    for command in (["start", "--port", "0"], ["reset", "-y"]):
+        done = argosy("sandbox", *command, "--data-dir", precious, home=home)
+        assert done.code == 2 and "thesis.txt" in done.err
+    assert [file.name for file in precious.iterdir()] == ["thesis.txt"]
+
+
+def test_reset_removes_only_what_a_sandbox_made(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0") as started:
+        started.end()
+    (home / "data" / "notes.txt").write_text("mine")
+    assert argosy("sandbox", "reset", "-y", "--data-dir", home / "data", home=home).code == 0
+    assert {file.name for file in (home / "data").iterdir()} == {"lock", "notes.txt"}
+
+
+def test_an_ephemeral_sandbox_takes_its_context_out_of_a_shared_kubeconfig(home: Path) -> None:
+    file = home / "config"
+    file.write_text(yaml.safe_dump(OTHERS))
+    with sandbox(home / "data", "--port", "0", "--ephemeral", "--kubeconfig", str(file)) as started:
+        assert len(yaml.safe_load(file.read_text())["contexts"]) == 2
+        started.end()
+    left = yaml.safe_load(file.read_text())
+    assert {part: left[part] for part in ("clusters", "users", "contexts", "current-context")} == {
+        part: OTHERS[part] for part in ("clusters", "users", "contexts", "current-context")
+    }
+
+
+def test_rbac_stays_on_after_a_restart_without_the_flag(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0", "--rbac") as started:
+        assert "with RBAC" in started.line
+        started.end()
+    with sandbox(home / "data", "--port", "0") as started:
+        assert "with RBAC" in started.line
+        started.end()
+    with sandbox(home / "data", "--port", "0", "--no-rbac") as started:
+        assert "RBAC" not in started.line
+        started.end()
+
+
+def test_a_sandbox_elsewhere_is_found_while_it_is_the_only_one(home: Path) -> None:
+    with sandbox(home / "elsewhere", "--port", "0") as started:
+        told = json.loads(argosy("sandbox", "status", "-o", "json", home=home).out)
+        assert told["dataDir"] == str(home / "elsewhere")
+        started.end()
+    assert argosy("sandbox", "status", home=home).code == 1
+
+
+def test_load_reads_standard_input_and_refuses_to_build_a_kustomization(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0") as started:
+        manifest = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "piped"}})
+        done = argosy("sandbox", "load", "--data-dir", started.folder, "-f", "-", home=home, input=manifest)
+        assert done.code == 0 and done.out == "configmap/piped created\n"
+        folder = home / "overlay"
+        folder.mkdir()
+        (folder / "kustomization.yaml").write_text("resources: []")
+        done = argosy("sandbox", "load", "--data-dir", started.folder, "-f", folder, home=home)
+        assert done.code == 2 and "kubectl apply -k" in done.err
+        started.end()

@@ -1,0 +1,353 @@
+"""`argosy sandbox`, as somebody types it: start, stop, status, reset, kubeconfig, version, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from serving import ARGOSY, Endpoint, Sandbox, argosy, configmap, environment, kubectl, sandbox
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def mode(file: Path) -> int:
+    return stat.S_IMODE(file.stat().st_mode)
+
+
+def says_only(err: str, *words: str) -> None:
+    assert err.startswith("argosy: ") and "Traceback" not in err, err
+    for word in words:
+        assert word in err, err
+
+
+# -- start -------------------------------------------------------------------------------------------------------
+
+
+def test_start_says_in_one_line_where_it_is_and_what_to_type(running: Sandbox) -> None:
+    kubeconfig = running.folder / "kubeconfig"
+    assert running.line == (
+        f"sandbox ready at {running.address}; try: kubectl --kubeconfig {kubeconfig} get namespaces\n"
+    )
+    assert running.request("GET", "/readyz").body == b"ok"
+    running.end()
+    assert running.process.returncode == 0
+    assert running.rest_of_stdout() == ""
+
+
+@pytest.mark.usefixtures("needs_kubectl")
+def test_the_first_command_that_start_prints_works(shared: Sandbox) -> None:
+    command = shared.line.partition("try: kubectl --kubeconfig ")[2].split()
+    done = kubectl(Path(command[0]), *command[1:])
+    assert done.code == 0 and "kube-system" in done.out
+
+
+def test_only_the_owner_can_read_what_the_data_folder_holds(shared: Sandbox) -> None:
+    shared.request("POST", CONFIGMAPS, configmap("one"))
+    found = {file: mode(file) for file in (shared.folder, *shared.folder.rglob("*"))}
+    assert {file.name for file in found} >= {"kubeconfig", "argosy.db", "argosy.db-wal", "secret.key", "server.key"}
+    wrong = {file: oct(mode) for file, mode in found.items() if mode != (0o700 if file.is_dir() else 0o600)}
+    assert not wrong
+
+
+def test_the_server_listens_on_loopback_only(shared: Sandbox) -> None:
+    listening = {
+        line.split()[1]
+        for table in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]
+        if line.split()[3] == "0A" and int(line.split()[1].rpartition(":")[2], 16) == shared.endpoint.port
+    }
+    assert listening == {f"0100007F:{shared.endpoint.port:04X}"}
+
+
+def test_a_second_start_on_the_same_folder_is_refused_within_a_second(shared: Sandbox) -> None:
+    done = argosy("sandbox", "start", "--data-dir", shared.folder, home=shared.folder.parent)
+    assert done.code == 2 and done.out == "" and done.seconds < 10
+    says_only(done.err, "in use", str(shared.process.pid), "argosy sandbox stop")
+    assert shared.request("GET", "/readyz").code == 200
+
+
+def test_two_sandboxes_in_two_folders_run_side_by_side(shared: Sandbox, home: Path) -> None:
+    with sandbox(home / "other", "--port", "0") as other:
+        assert other.request("POST", CONFIGMAPS, configmap("here")).code == 201
+        assert shared.request("GET", f"{CONFIGMAPS}/here").code == 404
+        stranger = Endpoint(shared.address, (shared.folder / "tls/ca.crt").read_text(), other.endpoint.token)
+        assert stranger.request("GET", CONFIGMAPS).code == 401
+
+
+def test_a_restart_keeps_data_token_port_and_certificates(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0") as first:
+        assert first.request("POST", CONFIGMAPS, configmap("kept", {"a": "1"})).code == 201
+        before = first.kubeconfig.read_text()
+        authority = (first.folder / "tls/ca.crt").read_bytes()
+        first.end()
+    with sandbox(home / "data") as second:
+        assert second.address == first.address
+        assert second.kubeconfig.read_text() == before
+        assert (second.folder / "tls/ca.crt").read_bytes() == authority
+        assert first.endpoint.request("GET", f"{CONFIGMAPS}/kept").json()["data"] == {"a": "1"}
+
+
+def test_a_start_whose_last_port_is_taken_finds_another(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0") as first:
+        first.end()
+    with socket.create_server(("127.0.0.1", first.endpoint.port)), sandbox(home / "data") as second:
+        assert second.endpoint.port != first.endpoint.port
+        assert second.request("GET", "/readyz").code == 200
+
+
+def test_a_port_that_is_in_use_is_named(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = argosy("sandbox", "start", "--data-dir", home / "data", "--port", port, home=home)
+    assert done.code == 2
+    says_only(done.err, str(port), "in use", "--port")
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "many"])
+def test_a_port_that_is_none_is_refused(home: Path, port: str) -> None:
+    done = argosy("sandbox", "start", "--data-dir", home / "data", f"--port={port}", home=home)
+    assert done.code == 2
+    says_only(done.err, port)
+
+
+def test_a_data_folder_that_is_a_file_is_refused(home: Path) -> None:
+    file = home / "file"
+    file.write_text("mine")
+    done = argosy("sandbox", "start", "--data-dir", file, home=home)
+    assert done.code == 2 and file.read_text() == "mine"
+    says_only(done.err, str(file), "--data-dir")
+
+
+def test_a_data_folder_that_cannot_be_made_is_refused(home: Path) -> None:
+    done = argosy("sandbox", "start", "--data-dir", "/proc/argosy", home=home)
+    assert done.code == 2
+    says_only(done.err, "/proc/argosy", "--data-dir")
+
+
+def test_a_state_folder_that_cannot_be_written_is_named(home: Path) -> None:
+    (home / "state").write_text("no folder")
+    done = argosy("sandbox", "start", "--data-dir", home / "data", "--port", "0", home=home)
+    assert done.code == 2
+    says_only(done.err, "state")
+
+
+def test_an_ephemeral_sandbox_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = home / "tmp"
+    places.mkdir()
+    monkeypatch.setenv("TMPDIR", str(places))
+    with sandbox(home / "unused", "--ephemeral", "--port", "0") as started:
+        assert started.request("POST", CONFIGMAPS, configmap("short-lived")).code == 201
+        assert started.kubeconfig.is_relative_to(places)
+        assert not list(places.rglob("argosy.db")), "nothing of the objects is written"
+        started.end()
+    assert "nothing is kept" in started.log()
+    assert not list(places.iterdir()) and not (home / "unused").exists()
+    assert not [file for file in (home / "state").rglob("*") if file.is_file()]
+
+
+# -- kubeconfig --------------------------------------------------------------------------------------------------
+
+OTHERS = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "work", "cluster": {"server": "https://work.example"}}],
+    "users": [{"name": "me", "user": {"token": "mine"}}],
+    "contexts": [{"name": "work", "context": {"cluster": "work", "user": "me"}}],
+    "current-context": "work",
+    "extensions": [{"name": "kept"}],
+}
+
+
+def test_a_kubeconfig_that_is_there_keeps_its_other_contexts(home: Path) -> None:
+    file = home / "config"
+    file.write_text(yaml.safe_dump(OTHERS))
+    for _ in range(2):  # the second start replaces its own entries and no others
+        with sandbox(home / "data", "--port", "0", "--kubeconfig", str(file)) as started:
+            assert started.kubeconfig == file and mode(file) == 0o600
+            assert started.request("GET", "/readyz").code == 200
+            started.end()
+    merged = yaml.safe_load(file.read_text())
+    assert [each["name"] for each in merged["contexts"]] == ["work", "argosy-data"]
+    assert merged["current-context"] == "work", "nobody asked for another current context"
+    assert merged["users"][0] == OTHERS["users"][0] and merged["clusters"][0] == OTHERS["clusters"][0]
+    assert merged["extensions"] == OTHERS["extensions"]
+
+
+@pytest.mark.parametrize("text", ["- a list\n", "a: [1\n", "contexts: 5\n", "contexts: [5]\n"])
+def test_a_file_that_is_no_kubeconfig_is_left_alone(home: Path, text: str) -> None:
+    file = home / "config"
+    file.write_text(text)
+    done = argosy("sandbox", "start", "--data-dir", home / "data", "--port", "0", "--kubeconfig", file, home=home)
+    assert done.code == 2 and file.read_text() == text
+    says_only(done.err, str(file))
+
+
+def test_the_kubeconfig_command_prints_what_works(shared: Sandbox, home: Path) -> None:
+    done = argosy("sandbox", "kubeconfig", "--data-dir", shared.folder, home=home)
+    assert done.code == 0 and done.err == ""
+    assert Endpoint.of_kubeconfig(done.out).request("GET", CONFIGMAPS).code == 200
+
+
+def test_the_kubeconfig_command_says_when_there_is_none(home: Path) -> None:
+    done = argosy("sandbox", "kubeconfig", home=home)
+    assert done.code == 2 and done.out == ""
+    says_only(done.err, "argosy sandbox start")
+
+
+# -- status and stop ---------------------------------------------------------------------------------------------
+
+
+def test_status_tells_where_a_sandbox_runs(shared: Sandbox, home: Path) -> None:
+    done = argosy("sandbox", "status", "--data-dir", shared.folder, home=home)
+    assert done.code == 0
+    assert str(shared.process.pid) in done.out and shared.address in done.out and str(shared.folder) in done.out
+    done = argosy("sandbox", "status", "-o", "json", "--data-dir", shared.folder, home=home)
+    assert done.code == 0 and json.loads(done.out) == {
+        "apiVersion": "cli.argosy.dev/v1",
+        "kind": "Status",
+        "ready": True,
+        "pid": shared.process.pid,
+        "url": None,
+        "api": shared.address,
+        "kubeconfig": str(shared.folder / "kubeconfig"),
+        "repository": None,
+        "dataDir": str(shared.folder),
+        "rbac": False,
+    }
+
+
+def test_status_says_no_with_exit_code_1(home: Path) -> None:
+    done = argosy("sandbox", "status", home=home)
+    assert done.code == 1 and "not running" in done.out and "argosy sandbox start" in done.out
+    done = argosy("sandbox", "status", "-o", "json", home=home)
+    assert done.code == 1
+    status = json.loads(done.out)
+    assert status["ready"] is False and status["pid"] is None and status["api"] is None
+
+
+def test_the_default_folder_is_the_users_state_folder(home: Path) -> None:
+    with sandbox(home / "state/argosy/sandbox", "--port", "0", home=home):
+        assert argosy("sandbox", "status", home=home).code == 0
+        current = json.loads((home / "state/argosy/current.json").read_text())
+        assert current["data_dir"] == str(home / "state/argosy/sandbox")
+        assert argosy("sandbox", "stop", home=home).code == 0
+    assert not (home / "state/argosy/current.json").exists()
+
+
+def test_stop_waits_until_the_sandbox_has_ended(running: Sandbox, home: Path) -> None:
+    done = argosy("sandbox", "stop", "--data-dir", running.folder, home=home)
+    assert done.code == 0 and "stopped" in done.err
+    assert running.process.wait(1) == 0
+    done = argosy("sandbox", "stop", "--data-dir", running.folder, home=home)
+    assert done.code == 0 and "no sandbox runs" in done.err
+
+
+def test_the_pid_of_a_killed_sandbox_is_not_stopped_nor_shown(running: Sandbox, home: Path) -> None:
+    """It may be another program's by now: here it is."""
+    running.kill()
+    with subprocess.Popen(["sleep", "60"]) as innocent:
+        run = json.loads((running.folder / "run.json").read_text())
+        (running.folder / "run.json").write_text(json.dumps({**run, "pid": innocent.pid}))
+        assert argosy("sandbox", "status", "--data-dir", running.folder, home=home).code == 1
+        assert argosy("sandbox", "stop", "--data-dir", running.folder, home=home).code == 0
+        with sandbox(running.folder, home=home) as second:
+            status = argosy("sandbox", "status", "-o", "json", "--data-dir", running.folder, home=home)
+            assert json.loads(status.out)["pid"] == second.process.pid
+        assert innocent.poll() is None
+        innocent.kill()
+
+
+# -- reset -------------------------------------------------------------------------------------------------------
+
+
+def test_reset_refuses_while_a_sandbox_runs(shared: Sandbox, home: Path) -> None:
+    done = argosy("sandbox", "reset", "-y", "--data-dir", shared.folder, home=home)
+    assert done.code == 2
+    says_only(done.err, "in use", "stop")
+    assert shared.request("POST", CONFIGMAPS, configmap("still")).code == 201
+
+
+def test_reset_asks_and_without_anybody_to_ask_does_nothing(running: Sandbox, home: Path) -> None:
+    running.end()
+    done = argosy("sandbox", "reset", "--data-dir", running.folder, home=home)
+    assert done.code == 2 and (running.folder / "argosy.db").exists()
+    says_only(done.err, "-y")
+    done = argosy("sandbox", "reset", "-y", "--data-dir", running.folder, home=home)
+    assert done.code == 0 and {file.name for file in running.folder.iterdir()} <= {"lock"}
+
+
+@pytest.mark.parametrize(("reply", "code", "kept"), [("y\n", 0, False), ("n\n", 2, True), ("\n", 2, True)])
+def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kept: bool) -> None:
+    (home / "data").mkdir()
+    (home / "data/argosy.db").write_text("precious")
+    ours, theirs = pty.openpty()
+    command = [str(ARGOSY), "sandbox", "reset", "--data-dir", str(home / "data")]
+    os.write(ours, reply.encode())
+    done = subprocess.run(command, stdin=theirs, capture_output=True, env=environment(home), timeout=20, check=False)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == code and b"[y/N]" in done.stderr
+    assert (home / "data/argosy.db").exists() == kept
+
+
+# -- ending ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_under_two_seconds_with_exit_code_0(running: Sandbox, number: int) -> None:
+    assert running.end(number) < 2
+    assert running.process.returncode == 0
+    assert running.log().strip() == "sandbox stopped; your data is kept"
+
+
+def test_a_second_signal_does_no_harm(running: Sandbox) -> None:
+    running.process.send_signal(signal.SIGTERM)
+    running.process.send_signal(signal.SIGINT)
+    assert running.end() < 2 and "Traceback" not in running.log()
+
+
+# -- the command line --------------------------------------------------------------------------------------------
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest_one(home: Path) -> None:
+    done = argosy("sandbx", home=home)
+    assert done.code == 2
+    says_only(done.err, "did you mean 'sandbox'?")
+    done = argosy("sandbox", "strat", home=home)
+    assert done.code == 2
+    says_only(done.err, "did you mean 'start'?")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("sandbox",), ("sandbox", "start", "--nope"), ("sandbox", "load"), ("sandbox", "status", "-o", "xml"),
+     ("sandbox", "user"), ("sandbox", "user", "add"), ("version", "extra")],
+)  # fmt: skip
+def test_a_command_line_that_makes_no_sense_is_exit_code_2_and_says_what_next(
+    home: Path, arguments: tuple[str, ...]
+) -> None:
+    done = argosy(*arguments, home=home)
+    assert done.code == 2 and done.out == ""
+    says_only(done.err, "next: argosy", "--help")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("sandbox", "--help"), ("sandbox", "start", "--help")])
+def test_help_goes_to_stdout(home: Path, arguments: tuple[str, ...]) -> None:
+    done = argosy(*arguments, home=home)
+    assert done.code == 0 and "sandbox" in done.out and done.err == ""
+
+
+def test_version_tells_what_is_simulated(home: Path) -> None:
+    done = argosy("version", home=home)
+    assert done.code == 0 and done.out.startswith("argosy ") and "not run: no scheduler" in done.out
+    told = json.loads(argosy("version", "-o", "json", home=home).out)
+    assert told["kind"] == "Version" and told["sandbox"]
+    assert argosy("--version", home=home).out == f"argosy {told['version']}\n"

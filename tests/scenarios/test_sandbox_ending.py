@@ -1,0 +1,111 @@
+"""SIGTERM and SIGINT under load: the sandbox ends in under two seconds, and nothing that it acknowledged is lost."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from serving import ARGOSY, Endpoint, Sandbox, ask, configmap, environment, sandbox
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+ENDS_WITHIN = 2.0
+
+
+class Writers:
+    """Clients that create ConfigMaps until the server goes, and remember what was acknowledged."""
+
+    def __init__(self, endpoint: Endpoint, count: int) -> None:
+        self.acked: dict[str, str] = {}
+        self._threads = [threading.Thread(target=self._write, args=(endpoint, number)) for number in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, endpoint: Endpoint, number: int) -> None:
+        connection = endpoint.connection()
+        try:
+            for turn in range(10**6):
+                name = f"w{number}-{turn}"
+                answer = ask(connection, "POST", CONFIGMAPS, configmap(name, {"a": "b"}), token=endpoint.token)
+                if answer.code != 201:
+                    return
+                self.acked[name] = answer.json()["metadata"]["resourceVersion"]
+        except (OSError, http.client.HTTPException):
+            return
+        finally:
+            connection.close()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def open_watches(endpoint: Endpoint, count: int) -> list[http.client.HTTPResponse]:
+    streams = []
+    for _ in range(count):
+        connection = endpoint.connection()
+        connection.request("GET", f"{CONFIGMAPS}?watch=1", headers={"Authorization": f"Bearer {endpoint.token}"})
+        streams.append(connection.getresponse())
+    return streams
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_under_load_ends_it_in_time_and_loses_nothing(home: Path, number: int) -> None:
+    with sandbox(home / "data", "--port", "0") as first:
+        streams = open_watches(first.endpoint, 50)
+        writers = Writers(first.endpoint, 6)
+        while len(writers.acked) < 200:
+            time.sleep(0.01)
+        assert first.end(number) < ENDS_WITHIN
+        assert first.process.returncode == 0
+        writers.join()
+        assert "Traceback" not in first.log(), first.log()
+        for stream in streams:  # each watch ends as a whole answer, not in the middle of one
+            stream.read()
+            stream.close()
+    with sandbox(home / "data") as second:
+        listed = second.request("GET", CONFIGMAPS).json()["items"]
+        found = {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in listed}
+        assert {name: found.get(name) for name in writers.acked} == writers.acked
+
+
+def test_clients_that_never_finish_do_not_hold_it_up(running: Sandbox) -> None:
+    """Half a header, half a body, a handshake that was never begun, and a watch that nobody reads."""
+    endpoint, kept = running.endpoint, list[socket.socket]()
+    head = f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {endpoint.token}\r\n"
+    for text in (head, head + "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", ""):
+        plain = socket.create_connection((endpoint.host, endpoint.port))
+        stalled = endpoint.tls.wrap_socket(plain, server_hostname=endpoint.host)
+        stalled.sendall(text.encode())
+        kept.append(stalled)
+    kept.append(socket.create_connection((endpoint.host, endpoint.port)))
+    streams = open_watches(endpoint, 1)
+    for number in range(5):
+        running.request("POST", CONFIGMAPS, configmap(f"big{number}", {"a": "x" * 900_000}))
+    assert running.end() < ENDS_WITHIN
+    assert running.process.returncode == 0 and "Traceback" not in running.log()
+    for each in (*kept, *streams):
+        each.close()
+
+
+def test_a_sandbox_that_is_told_to_end_before_it_is_ready_ends(home: Path) -> None:
+    """Ctrl-C at any moment of a start: no traceback, and the next start works."""
+    for number, moment in enumerate((0.0, 0.02, 0.1, 0.3)):
+        folder = home / f"hasty-{number}"
+        command = [str(ARGOSY), "sandbox", "start", "--data-dir", str(folder), "--port", "0"]
+        with subprocess.Popen(command, stdout=-1, stderr=-1, env=environment(home), text=True) as process:
+            while not (folder / "lock").exists() and process.poll() is None:
+                time.sleep(0.005)  # before that it is still being loaded
+            time.sleep(moment)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=10)
+        assert "Traceback" not in err, (moment, err)
+    for number in (0, 2):
+        with sandbox(home / f"hasty-{number}", "--port", "0", home=home) as started:
+            assert started.request("GET", "/readyz").code == 200

@@ -1,0 +1,214 @@
+"""Users of a sandbox: who can log in, what they may do with and without --rbac, and acting as somebody else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import Endpoint, Sandbox, argosy, configmap, kubectl, sandbox
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+ROLE = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "Role",
+    "metadata": {"name": "reader"},
+    "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}],
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox that enforces RBAC, for all tests here; each has users of its own."""
+    with sandbox(tmp_path_factory.mktemp("guarded") / "data", "--port", "0", "--rbac") as started:
+        yield started
+
+
+def add(where: Sandbox, name: str, *groups: str) -> str:
+    flags = [word for group in groups for word in ("--group", group)]
+    done = argosy("sandbox", "user", "add", name, *flags, "--data-dir", where.folder, home=where.folder.parent)
+    assert done.code == 0 and done.err == "", done.err
+    return done.out
+
+
+def bind(where: Sandbox, name: str, subject: dict[str, str]) -> None:
+    group = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    assert where.request("POST", f"{group}/roles", ROLE).code in (201, 409)
+    binding: dict[str, Any] = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", **subject}],
+    }
+    assert where.request("POST", f"{group}/rolebindings", binding).code == 201
+
+
+def test_a_new_user_may_do_everything_without_rbac(shared: Sandbox) -> None:
+    alice = Endpoint.of_kubeconfig(add(shared, "alice"))
+    assert alice.request("POST", CONFIGMAPS, configmap("of-alice")).code == 201
+
+
+def test_a_new_user_is_forbidden_until_bound(guarded: Sandbox) -> None:
+    alice = Endpoint.of_kubeconfig(add(guarded, "alice"))
+    refused = alice.request("GET", CONFIGMAPS)
+    assert refused.code == 403
+    assert refused.json()["message"] == (
+        'configmaps is forbidden: User "alice" cannot list resource "configmaps" in API group "" '
+        'in the namespace "default"'
+    )
+    bind(guarded, "for-alice", {"kind": "User", "name": "alice"})
+    assert alice.request("GET", CONFIGMAPS).code == 200
+    assert alice.request("POST", CONFIGMAPS, configmap("hers")).code == 403
+    assert alice.request("GET", "/api/v1/namespaces/kube-system/configmaps").code == 403
+
+
+def test_a_group_that_is_bound_lets_its_users_in(guarded: Sandbox) -> None:
+    bind(guarded, "for-devs", {"kind": "Group", "name": "devs"})
+    bob = Endpoint.of_kubeconfig(add(guarded, "bob", "devs", "others"))
+    carol = Endpoint.of_kubeconfig(add(guarded, "carol", "others"))
+    assert bob.request("GET", CONFIGMAPS).code == 200
+    assert carol.request("GET", CONFIGMAPS).code == 403
+
+
+def test_adding_a_user_again_ends_the_old_token(shared: Sandbox) -> None:
+    old = Endpoint.of_kubeconfig(add(shared, "dave"))
+    assert old.request("GET", CONFIGMAPS).code == 200
+    new = Endpoint.of_kubeconfig(add(shared, "dave"))
+    assert old.request("GET", CONFIGMAPS).code == 401
+    assert new.request("GET", CONFIGMAPS).code == 200
+
+
+def test_users_and_their_tokens_outlive_a_restart(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0", "--rbac") as first:
+        erin = Endpoint.of_kubeconfig(add(first, "erin"))
+        assert erin.request("GET", CONFIGMAPS).code == 403
+        first.end()
+    with sandbox(home / "data", "--rbac"):
+        assert erin.request("GET", CONFIGMAPS).code == 403
+        assert erin.request("GET", "/version").code == 200
+
+
+def test_no_token_is_in_the_data_folder_but_the_administrators(shared: Sandbox) -> None:
+    frank = Endpoint.of_kubeconfig(add(shared, "frank"))
+    assert frank.request("GET", CONFIGMAPS).code == 200
+    holding = [
+        file.name
+        for file in shared.folder.rglob("*")
+        if file.is_file() and frank.token.encode() in file.read_bytes()
+    ]
+    assert holding == []
+
+
+@pytest.mark.parametrize("name", ["system:masters", "system:serviceaccount:a:b", "argosy:x", "admin", "a,b", "", "\n"])
+def test_names_that_would_pass_for_somebody_else_are_refused(shared: Sandbox, name: str) -> None:
+    done = argosy("sandbox", "user", "add", name, "--data-dir", shared.folder, home=shared.folder.parent)
+    assert done.code == 2 and done.out == "" and "Traceback" not in done.err
+
+
+def test_a_user_is_added_to_a_running_sandbox_only(home: Path) -> None:
+    done = argosy("sandbox", "user", "add", "alice", home=home)
+    assert done.code == 2 and done.out == "" and "argosy sandbox start" in done.err
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic YTpi", "bearer a.b.c", "Bearer " + "x" * 5000,
+               "Bearer \xff", "Bearer eyJhbGciOiJub25lIn0.e30.", "Bearer ..", "Bearer eyJhbGciOjV9.e30.AA"],
+)  # fmt: skip
+def test_nobody_gets_in_without_a_right_token(shared: Sandbox, header: str) -> None:
+    connection = shared.endpoint.connection()
+    connection.putrequest("GET", CONFIGMAPS)
+    if header:
+        connection.putheader("Authorization", header.encode("latin-1"))
+    connection.endheaders()
+    answer = connection.getresponse()
+    status = json.loads(answer.read())
+    connection.close()
+    assert answer.status == 401
+    assert (status["kind"], status["reason"], status["message"]) == ("Status", "Unauthorized", "Unauthorized")
+
+
+def test_what_anybody_may_ask_is_four_paths(shared: Sandbox) -> None:
+    stranger = Endpoint(shared.address, (shared.folder / "tls/ca.crt").read_text(), "")
+    asked = ["/", "/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/openid/v1/jwks",
+             "/readyz", "/version", "/.well-known/openid-configuration", "/nope", "/healthz/ping"]  # fmt: skip
+    assert [path for path in asked if stranger.request("GET", path).code != 401] == [
+        "/healthz", "/livez", "/readyz", "/version",
+    ]  # fmt: skip
+
+
+# -- acting as somebody else -------------------------------------------------------------------------------------
+
+
+def test_the_administrator_can_act_as_another_user(guarded: Sandbox) -> None:
+    bind(guarded, "for-heidi", {"kind": "User", "name": "heidi"})
+    assert guarded.request("GET", CONFIGMAPS, Impersonate_User="heidi").code == 200
+    refused = guarded.request("POST", CONFIGMAPS, configmap("hers"), Impersonate_User="heidi")
+    assert refused.code == 403 and 'User "heidi"' in refused.json()["message"]
+    assert guarded.request("GET", CONFIGMAPS, Impersonate_User="nobody").code == 403
+    assert guarded.request("GET", CONFIGMAPS, Impersonate_Group="system:masters").code in (400, 500)
+
+
+def test_a_user_cannot_become_another_without_permission(guarded: Sandbox) -> None:
+    ivan = Endpoint.of_kubeconfig(add(guarded, "ivan"))
+    for headers in (
+        {"Impersonate_User": "admin"},
+        {"Impersonate_User": "ivan", "Impersonate_Group": "system:masters"},
+        {"Impersonate_User": "system:serviceaccount:default:default"},
+        {"Impersonate_User": "ivan", "Impersonate_Uid": "admin"},
+    ):
+        refused = ivan.request("GET", CONFIGMAPS, **headers)
+        assert refused.code == 403 and "cannot impersonate" in refused.json()["message"], headers
+
+
+def test_a_user_cannot_give_away_more_than_it_has(guarded: Sandbox) -> None:
+    judy = Endpoint.of_kubeconfig(add(guarded, "judy", "role-writers"))
+    group = "/apis/rbac.authorization.k8s.io/v1"
+    role = {
+        "metadata": {"name": "role-writer"},
+        "rules": [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["*"]}],
+    }
+    role["rules"][0]["verbs"] = ["create", "update", "get"]  # type: ignore[index]
+    assert guarded.request("POST", f"{group}/clusterroles", role).code == 201
+    binding = {
+        "metadata": {"name": "role-writers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "role-writer"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "role-writers"}],
+    }
+    assert guarded.request("POST", f"{group}/clusterrolebindings", binding).code == 201
+    everything = {"metadata": {"name": "mine"}, "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
+    refused = judy.request("POST", f"{group}/clusterroles", everything)
+    assert refused.code == 403
+    assert "attempting to grant RBAC permissions not currently held" in refused.json()["message"]
+
+
+# -- with kubectl ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("needs_kubectl")
+def test_the_printed_kubeconfig_works_with_kubectl(guarded: Sandbox, tmp_path: Path) -> None:
+    file = tmp_path / "mallory.kubeconfig"
+    file.write_text(add(guarded, "mallory", "crew"))
+    whoami = kubectl(file, "auth", "whoami", "-o", "json")
+    assert whoami.code == 0, whoami.err
+    info = json.loads(whoami.out)["status"]["userInfo"]
+    assert info["username"] == "mallory" and info["groups"] == ["crew", "system:authenticated"]
+    assert kubectl(file, "auth", "can-i", "list", "configmaps").out == "no\n"
+    refused = kubectl(file, "get", "configmaps")
+    assert refused.code == 1 and refused.err.startswith("Error from server (Forbidden): configmaps is forbidden")
+    bind(guarded, "for-mallory", {"kind": "Group", "name": "crew"})
+    can = kubectl(file, "auth", "can-i", "list", "configmaps")
+    assert (can.code, can.out) == (0, "yes\n")
+    assert kubectl(file, "get", "configmaps").code == 0
+    assert "cannot impersonate" in kubectl(file, "get", "configmaps", "--as", "admin").err
+
+
+@pytest.mark.usefixtures("needs_kubectl")
+def test_kubectl_as_asks_with_the_others_rights(guarded: Sandbox) -> None:
+    bind(guarded, "for-niaj", {"kind": "User", "name": "niaj"})
+    assert kubectl(guarded.kubeconfig, "auth", "can-i", "list", "configmaps", "--as", "niaj").out == "yes\n"
+    assert kubectl(guarded.kubeconfig, "auth", "can-i", "list", "secrets", "--as", "niaj").out == "no\n"
+    listed = kubectl(guarded.kubeconfig, "auth", "can-i", "--list", "--as", "niaj")
+    assert listed.code == 0 and "configmaps" in listed.out
