@@ -19,13 +19,13 @@ Played = dict[str, list[Outcome]]
 
 @pytest.fixture(scope="module")
 def play_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path | None, str], Played]:
-    """Plays the whole table with this kubectl on a fresh server; skipped by name without the program."""
+    """Plays the whole table with this kubectl on a fresh server that enforces RBAC; skipped by name without the program."""
 
     def played(kubectl: Path | None, name: str) -> Played:
         if kubectl is None:
             pytest.skip(f"{name}: it is not here (make install)")
         folder = tmp_path_factory.mktemp("kubectl")
-        with sandbox(folder / "data", "--port", "0") as server:
+        with sandbox(folder / "data", "--port", "0", "--rbac") as server:
             return play(scenarios(), Shell(kubectl, server.kubeconfig, folder / "shell"))
 
     return played

@@ -39,6 +39,9 @@ class Attributes(NamedTuple):
 class Authorizer(Protocol):
     def allows(self, user: User, asked: Attributes) -> bool: ...
 
+    def problem(self, user: User, namespace: str) -> str:
+        """What kept it from allowing more; empty if nothing did."""
+
     def rules(self, user: User, namespace: str) -> Manifest:
         """All that the user may do there, as SelfSubjectRulesReview tells it."""
 
@@ -51,6 +54,9 @@ class AllowAll:
 
     def allows(self, user: User, asked: Attributes) -> bool:
         return True
+
+    def problem(self, user: User, namespace: str) -> str:
+        return ""
 
     def rules(self, user: User, namespace: str) -> Manifest:
         return EVERYTHING
@@ -72,12 +78,13 @@ class Access:
 
     def require(self, user: User, asked: Attributes) -> None:
         if not self.allows(user, asked):
-            raise refusal(user, asked)
+            raise refusal(user, asked, self.authorizer.problem(user, asked.namespace))
 
 
-def refusal(user: User, asked: Attributes) -> Forbidden:
+def refusal(user: User, asked: Attributes, problem: str = "") -> Forbidden:
+    more = f": {problem}" if problem else ""
     if asked.path:
-        message = f'forbidden: User "{user.name}" cannot {asked.verb} path "{asked.path}"'
+        message = f'forbidden: User "{user.name}" cannot {asked.verb} path "{asked.path}"{more}'
         return Forbidden(message, reason="Forbidden", details={})
     named = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
     which = f'{named} "{asked.name}"' if asked.name else named
@@ -88,6 +95,6 @@ def refusal(user: User, asked: Attributes) -> Forbidden:
     details["kind"] = asked.resource
     message = (
         f'{which} is forbidden: User "{user.name}" cannot {asked.verb} resource "{asked.resource_path}" '
-        f'in API group "{asked.group}"{scope}'
+        f'in API group "{asked.group}"{scope}{more}'
     )
     return Forbidden(message, reason="Forbidden", details=details)

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from argosy.apiserver import refusals
+from argosy.apiserver import escalation, refusals
 from argosy.apiserver.access import SUPERUSERS, Attributes
 from argosy.apiserver.store import Event, Store
 from argosy.cluster import User
@@ -41,6 +41,19 @@ class Rbac:
 
     def allows(self, user: User, asked: Attributes) -> bool:
         return any(permits(rule, asked) for rule in self._rules_for(user, asked.namespace))
+
+    def problem(self, user: User, namespace: str) -> str:
+        """k8s: roles that a binding names and nobody made are told to whom they would have helped."""
+        bindings = [(each, "") for each in self._loaded(CLUSTER_BINDINGS, "")]
+        if namespace:
+            bindings += [(each, namespace) for each in self._loaded(BINDINGS, namespace)]
+        lost = [
+            f'{binding["roleRef"]["kind"].lower()}.{GROUP} "{binding["roleRef"]["name"]}" not found'
+            for binding, place in bindings
+            if _binds(binding, user, place) and not self._exists(binding["roleRef"], place)
+        ]
+        lost = list(dict.fromkeys(lost))
+        return f"RBAC: {lost[0]}" if len(lost) == 1 else f"RBAC: [{', '.join(lost)}]" if lost else ""
 
     def rules(self, user: User, namespace: str) -> Manifest:
         """All that a user may do in a namespace, as SelfSubjectRulesReview tells it."""
@@ -118,9 +131,10 @@ class Rbac:
         if verb == "bind" and not self._exists(reference, namespace):  # who makes it later would give it unseen
             which = replace(resource, kind=reference["kind"], plural=plural)
             raise refusals.not_found(which, target)
-        if missing := [rule for rule in granted if not _covered(rule, own)]:
-            why = f'user "{user.name}" is attempting to grant RBAC permissions not currently held:\n'
-            raise refusals.forbidden(resource, name, why + "\n".join(_shown(rule) for rule in missing))
+        if missing := [each for rule in granted for each in _missing(rule, own)]:
+            groups = escalation.quoted_groups(user.groups)
+            why = f'user "{user.name}" (groups={groups}) is attempting to grant RBAC permissions not currently held:\n'
+            raise refusals.forbidden(resource, name, why + escalation.shown(missing))
 
 
 def permits(rule: Rule, asked: Attributes) -> bool:
@@ -169,26 +183,15 @@ def _is_subject(subject: Manifest, user: User, namespace: str) -> bool:
 
 def _covered(rule: Rule, own: Sequence[Rule]) -> bool:
     """Every single permission in the rule is in one of the user's own."""
-    for verb in rule.get("verbs") or ():
-        for path in rule.get("nonResourceURLs") or ():
-            if not any(permits(each, Attributes(verb, path=path)) for each in own):
-                return False
-        for group in rule.get("apiGroups") or ():
-            for resource in rule.get("resources") or ():
-                for name in rule.get("resourceNames") or ("",):
-                    plural, _, part = resource.partition("/")
-                    asked = Attributes(verb, group, plural, part, "", name)
-                    if not any(permits(each, asked) for each in own):
-                        return False
-    return True
+    return not any(_missing(rule, own))
 
 
-def _shown(rule: Rule) -> str:
-    parts = [("APIGroups", "apiGroups"), ("Resources", "resources"), ("ResourceNames", "resourceNames")]
-    parts += [("NonResourceURLs", "nonResourceURLs"), ("Verbs", "verbs")]
-    texts = []
-    for label, name in parts:
-        if rule.get(name):
-            values = ", ".join(f'"{value}"' for value in rule[name])
-            texts.append(f"{label}:[{values}]")
-    return "{" + ", ".join(texts) + "}"
+def _missing(rule: Rule, own: Sequence[Rule]) -> Iterator[Rule]:
+    """The single permissions in the rule that are in none of the user's own."""
+    for one in escalation.single_permissions(rule):
+        verb, path = one["verbs"][0], one.get("nonResourceURLs", [""])[0]
+        plural, _, part = one.get("resources", [""])[0].partition("/")
+        name = one.get("resourceNames", [""])[0]
+        asked = Attributes(verb, one.get("apiGroups", [""])[0], plural, part, "", name, path)
+        if not any(permits(each, asked) for each in own):
+            yield one

@@ -78,7 +78,11 @@ class Reviews:
         else:
             names = ("verb", "group", "resource", "subresource", "namespace", "name")
             asked = Attributes(*((attributes or {}).get(name, "") for name in names))
-        return {"allowed": self._registry.access.allows(user, asked)}
+        access = self._registry.access
+        if access.allows(user, asked):
+            return {"allowed": True}
+        problem = access.authorizer.problem(user, asked.namespace)
+        return {"allowed": False, **({"reason": problem} if problem else {})}
 
     def _token(self, spec: Manifest) -> Manifest:
         found = self._authenticate(str(spec.get("token") or ""), spec.get("audiences") or [])

@@ -26,7 +26,9 @@ VIEWABLE = {
     "networking.k8s.io": "ingresses networkpolicies",
     "policy": "poddisruptionbudgets",
 }
-NOT_EDITABLE = {"bindings", "events", "limitranges", "namespaces", "pods/status", "resourcequotas", "endpointslices"}
+NOT_EDITABLE = set(
+    ["bindings", "limitranges", "namespaces", "pods/log", "pods/status", "resourcequotas", "endpoints", "endpointslices", "controllerrevisions"]
+)
 OPEN_URLS = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 DISCOVERY_URLS = [
     "/api",
@@ -39,6 +41,7 @@ DISCOVERY_URLS = [
     "/openapi/*",
     "/readyz",
     "/version",
+    "/version/",
 ]
 
 
@@ -102,6 +105,10 @@ def _roles() -> list[Manifest]:
     key = "rbac.authorization.k8s.io/aggregate-to-"
     secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": READ + WRITE}
     acting = {"apiGroups": [""], "resources": ["pods/eviction", "serviceaccounts/token"], "verbs": ["create"]}
+    entering = ["pods/attach", "pods/exec", "pods/portforward", "pods/proxy", "services/proxy"]
+    inside = {"apiGroups": [""], "resources": entering, "verbs": READ + WRITE}
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": READ + WRITE}
+    as_account = {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["impersonate"]}
     roles = {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": READ + WRITE}
     reviews = {
         "apiGroups": ["authorization.k8s.io"],
@@ -110,7 +117,7 @@ def _roles() -> list[Manifest]:
     }
     myself = {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]}
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
-    edit = [*_rules(WRITE, without=NOT_EDITABLE), secrets, acting]
+    edit = [*_rules(WRITE, without=NOT_EDITABLE), secrets, acting, inside, leases, as_account]
     return [
         _role("cluster-admin", [everything, {"nonResourceURLs": ["*"], "verbs": ["*"]}]),
         _aggregate("admin", "admin", "edit", "view"),
