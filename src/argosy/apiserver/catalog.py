@@ -6,12 +6,13 @@ from the catalog (discovery, OpenAPI) can be remembered until then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from argosy.apiserver.served import BuiltIn, Custom, Served, bucket_of
+from argosy.apiserver.store import DELETED, Entry, Event, Store
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
 from argosy.schema.builtin import BUILT_IN
@@ -97,6 +98,29 @@ class Catalog:
     def is_terminating(self, served: Served) -> bool:
         return f"{served.resource.plural}.{served.resource.group}" in self._terminating
 
+    def load(self, store: Store) -> None:
+        """Serves every definition in the store, and from now on follows what becomes of them.
+
+        Following commits, not calls: a definition is served even if whoever wrote it did not wait for the answer.
+        """
+        for entry in store.list(DEFINITIONS):
+            self.define(_definition(entry))
+
+        def follow(events: Sequence[Event]) -> None:
+            for event in events:
+                if event.bucket == DEFINITIONS:
+                    self._follow(event, store)
+
+        store.subscribe(follow)
+
+    def _follow(self, event: Event, store: Store) -> None:
+        crd = _definition(Entry(event.namespace, event.name, event.revision, event.body))
+        if event.type != DELETED:
+            self.define(crd)
+            return
+        self.forget(event.name)
+        store.end_watches(bucket_of(crd["spec"]["group"], crd["spec"]["names"]["plural"]))
+
     def define(self, crd: Manifest) -> None:
         """Serves what a definition asks for, or serves it anew after a change."""
         metadata = crd["metadata"]
@@ -134,6 +158,10 @@ def _served(
     if old is not None and old.schema == schema and old.schema_revision != ALWAYS_ANEW:
         revision = old.schema_revision
     return Custom(resource, kind, bucket_of(resource.group, resource.plural), revision, schema, stored)
+
+
+def _definition(entry: Entry) -> Manifest:
+    return built_in()["apiextensions.k8s.io", "v1", "customresourcedefinitions"].read(entry)
 
 
 def _schema(crd: Manifest, version: str) -> Manifest:

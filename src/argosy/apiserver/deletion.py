@@ -154,7 +154,6 @@ class Deletion:
         if options.dry_run:
             return Written(served, registry.unstored(served, entry.namespace, dying), warnings=warnings)
         written = await registry.store.put(served.bucket, entry.namespace, entry.name, encoder(served.store(dying)))
-        registry.catalog_changed(served, written)
         return Written(served, written, warnings=warnings)
 
 

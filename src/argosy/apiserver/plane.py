@@ -17,7 +17,7 @@ import orjson
 from argosy.apiserver.access import Access
 from argosy.apiserver.actions import Actions
 from argosy.apiserver.call import ADMIN
-from argosy.apiserver.catalog import DEFINITIONS, Catalog, built_in
+from argosy.apiserver.catalog import Catalog
 from argosy.apiserver.deletion import Deletion
 from argosy.apiserver.identity import Identity
 from argosy.apiserver.listing import Lister
@@ -87,9 +87,7 @@ class Plane:
         cls, store: Store, folder: Folder | None, rules: Rules, *, rbac: bool, admin_token: str, clock: Clock
     ) -> Plane:
         catalog = Catalog()
-        definitions = built_in()["apiextensions.k8s.io", "v1", "customresourcedefinitions"]
-        for entry in store.list(DEFINITIONS):
-            catalog.define(definitions.read(entry))
+        catalog.load(store)
         registry = Registry(store, catalog, Access(Rbac(store) if rbac else None), rules, clock=clock)
         tokens = Tokens(folder.token_key if folder else None, lambda *account: _account_uid(store, *account))
         identity = Identity(store, tokens, ADMIN, admin_token or secrets.token_urlsafe(32), clock)

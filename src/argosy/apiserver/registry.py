@@ -16,11 +16,11 @@ from argosy.apiserver import metadata as meta
 from argosy.apiserver.access import Access, Attributes
 from argosy.apiserver.admission import Admission
 from argosy.apiserver.call import Call, Written
-from argosy.apiserver.catalog import DEFINITIONS, Catalog
+from argosy.apiserver.catalog import Catalog
 from argosy.apiserver.decoding import Undecodable, decoded, patched
 from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rules import Rules
-from argosy.apiserver.served import Custom, Served, bucket_of, without_status
+from argosy.apiserver.served import Custom, Served, without_status
 from argosy.apiserver.store import Entry, Store
 from argosy.cluster import PatchKind, User
 from argosy.model.errors import PatchError
@@ -81,10 +81,8 @@ class Registry:
         applied: bool = False,
     ) -> Written:
         resource, now = served.resource, self.clock()
-        if self.catalog.is_terminating(served):
-            raise refusals.terminating_definition(resource)
         metadata = meta.for_create(served, manifest, namespace, now)
-        self._admission.check_namespace(served, namespace, metadata["name"])
+        self._check_place(served, namespace, metadata["name"])
         sent = served.complete({**manifest, "metadata": metadata})
         new = self._admission.complete(served, served.prepare_create(sent))
         if not applied:
@@ -93,7 +91,8 @@ class Registry:
         if faults := [*served.faults_on_create(new), *self._admission.faults(served, new, None)]:
             raise refusals.invalid(resource, name, faults)
         self.access.authorizer.check_escalation(call.user, resource, new)
-        await self._check_rules(served, new, None)
+        if await self._check_rules(served, new, None):
+            self._check_place(served, namespace, name)  # it may have gone while the rules ran
         if (found := self.store.latest(served.bucket, namespace, name)) is not None:
             if not manifest.get("metadata", {}).get("name") and not call.dry_run:  # generateName met its like
                 return await self._create(served, namespace, manifest, call, warnings, applied=applied)
@@ -104,7 +103,6 @@ class Registry:
         commit = self.store.put(served.bucket, namespace, name, encoder(served.store(new)))
         self._admission.stored(served, new)
         entry = await commit
-        self.catalog_changed(served, entry)
         return Written(served, entry, created=True, warnings=warnings)
 
     # -- changing ------------------------------------------------------------------------------------------------
@@ -229,19 +227,13 @@ class Registry:
         commit = self.store.put(served.bucket, entry.namespace, entry.name, body)
         self._admission.stored(served, new)
         written = await commit
-        self.catalog_changed(served, written)
         return Written(served, written, warnings=warnings)
 
     async def remove(self, served: Served, entry: Entry, last: Manifest) -> Entry:
         """The object is gone; watchers see its last state with the revision of its deletion."""
         commit = self.store.remove(served.bucket, entry.namespace, entry.name, encoder(served.store(last)))
         self._admission.stored(served, last, gone=True)
-        removed = await commit
-        if served.bucket == DEFINITIONS:
-            self.catalog.forget(entry.name)
-            spec = last["spec"]
-            self.store.end_watches(bucket_of(spec["group"], spec["names"]["plural"]))
-        return removed
+        return await commit
 
     def _update_faults(self, served: Served, new: Manifest, old: Manifest, subresource: str) -> Sequence[Fault]:
         if subresource == "status":
@@ -334,11 +326,18 @@ class Registry:
         if version and version != before["resourceVersion"]:
             raise refusals.conflict(served.resource, before["name"])
 
-    async def _check_rules(self, served: Served, new: Manifest, old: Manifest | None) -> None:
-        if isinstance(served, Custom) and served.kind.has_rules:
-            faults = await self._rules.faults(served.kind, new, old)
-            if faults:
-                raise refusals.invalid(served.resource, new["metadata"]["name"], faults)
+    def _check_place(self, served: Served, namespace: str, name: str) -> None:
+        if self.catalog.is_terminating(served):
+            raise refusals.terminating_definition(served.resource)
+        self._admission.check_namespace(served, namespace, name)
+
+    async def _check_rules(self, served: Served, new: Manifest, old: Manifest | None) -> bool:
+        """Whether there were any: then others have had time to write."""
+        if not isinstance(served, Custom) or not served.kind.has_rules:
+            return False
+        if faults := await self._rules.faults(served.kind, new, old):
+            raise refusals.invalid(served.resource, new["metadata"]["name"], faults)
+        return True
 
     def unstored(self, served: Served, namespace: str, manifest: Manifest) -> Entry:
         """What would have been written, had it been."""
@@ -346,11 +345,6 @@ class Registry:
         if not stored["metadata"].get("resourceVersion"):
             stored["metadata"] = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
         return Entry(namespace, manifest["metadata"]["name"], self.store.revision, orjson.dumps(stored))
-
-    def catalog_changed(self, served: Served, entry: Entry) -> None:
-        """A definition that was written is served from now on."""
-        if served.bucket == DEFINITIONS:
-            self.catalog.define(served.read(entry))
 
 
 def check_uid(served: Served, old: Manifest, uid: str) -> None:

@@ -101,6 +101,8 @@ class Tokens:
         return list((self._claims(token) or {}).get("aud", ()))
 
     def _claims(self, token: str) -> dict[str, Any] | None:
+        if self._signing is None and (self._file is None or not self._file.exists()):
+            return None  # nothing was ever signed, and a key is not made for a stranger's sake
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import padding

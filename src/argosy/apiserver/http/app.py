@@ -96,6 +96,8 @@ class App:
             async with self._writes if request.method != "GET" else nullcontext():
                 await self._resources.serve(request, target, user)
             return
+        if request.method != "GET":
+            raise refusals.method_not_allowed()
         self._registry.access.require(user, Attributes("get", path=path))
         await self._plumbing.serve(request)
 

@@ -26,9 +26,10 @@ VIEWABLE = {
     "networking.k8s.io": "ingresses networkpolicies",
     "policy": "poddisruptionbudgets",
 }
-NOT_EDITABLE = set(
-    ["bindings", "limitranges", "namespaces", "pods/log", "pods/status", "resourcequotas", "endpoints", "endpointslices", "controllerrevisions"]
-)
+NOT_EDITABLE = {
+    *("bindings", "limitranges", "namespaces", "pods/log", "pods/status", "resourcequotas"),
+    *("controllerrevisions", "endpoints", "endpointslices"),
+}
 OPEN_URLS = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 DISCOVERY_URLS = [
     "/api",
