@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hostile import code_of, head, listen, talk, wire
-from serving import Sandbox, configmap
+from serving import ARGOSY, Sandbox, configmap, sandbox
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 MEGABYTE = 1 << 20
@@ -240,6 +240,14 @@ def test_500_connections_that_come_and_go_leave_nothing(shared: Sandbox) -> None
     while (count := len(open_sockets(shared))) > 10 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert count <= 10 and shared.memory() - before < 50 * MEGABYTE
+
+
+def test_more_connections_than_a_shell_allows_files_are_served(tmp_path: Path) -> None:
+    limited = ("sh", "-c", 'ulimit -Sn 64; exec "$0" "$@"', str(ARGOSY))
+    with sandbox(tmp_path / "data", "--port", "0", program=limited) as server, contextlib.ExitStack() as stack:
+        for _ in range(150):
+            stack.enter_context(socket.create_connection((server.endpoint.host, server.endpoint.port)))
+        assert server.request("GET", CONFIGMAPS).code == 200
 
 
 def open_sockets(server: Sandbox) -> list[str]:

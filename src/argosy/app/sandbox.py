@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import resource
 import secrets
 import signal
 import tempfile
@@ -18,6 +19,7 @@ from argosy.app.folder import DataFolder, Run, write_text
 from argosy.model.manifest import dump
 
 Ready = Callable[[Run], None]
+MOST_FILES = 65536
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,17 @@ def run(options: SandboxOptions, ready: Ready) -> None:
 
 
 def _run_in(folder: DataFolder, options: SandboxOptions, ready: Ready) -> None:
+    _allow_many_connections()
     with folder.owned():
         _run_on_fast_loop(_serve(folder, options, ready))
+
+
+def _allow_many_connections() -> None:
+    """A shell's usual limit is 1024 open files; informers and watches of a few clients are more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
