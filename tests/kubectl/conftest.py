@@ -19,7 +19,7 @@ Played = dict[str, list[Outcome]]
 
 @pytest.fixture(scope="module")
 def play_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path | None, str], Played]:
-    """Plays the whole table with this kubectl on a fresh server that enforces RBAC; skipped by name without the program."""
+    """Plays the table with this kubectl on a fresh server that enforces RBAC; skipped by name without the program."""
 
     def played(kubectl: Path | None, name: str) -> Played:
         if kubectl is None:
