@@ -119,7 +119,8 @@ async def test_a_dying_definition_takes_no_new_objects_and_waits_for_the_old(api
     await eventually(guarded)
     await api.delete(f"{DEFINITIONS}/widgets.argosy.dev")
     refused = await api.post(WIDGETS, widget("new"))
-    assert (refused.code, refused.message) == (405, "create not allowed while custom resource definition is terminating")
+    assert refused.code == 405
+    assert refused.message == "create not allowed while custom resource definition is terminating"
     assert (await api.apply(f"{WIDGETS}/new", widget("new"))).code == 405
     await api.patch(f"{WIDGETS}/held", {"metadata": {"finalizers": None}})
     await eventually(lambda: is_gone(api, f"{DEFINITIONS}/widgets.argosy.dev"))
@@ -210,7 +211,9 @@ class Stumbling(Keeper[str]):
         self.kept.append(key)
 
 
-async def test_a_keeper_goes_on_after_any_failure_and_tries_again(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_keeper_goes_on_after_any_failure_and_tries_again(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(keeper, "FIRST_RETRY", 0.001)
     failures: dict[str, list[Exception]] = {
         "bug": [ValueError("a bug"), KeyError("another")],
