@@ -172,6 +172,7 @@ class Actions:
         entry = self._registry.store.get(served.bucket, namespace, name)
         if entry is None:
             raise refusals.not_found(served.resource, name)
+        await self._tokens.ready()
         return self._tokens.request(served.read(entry), value or {}, self._registry.clock())
 
     # -- logs ----------------------------------------------------------------------------------------------------

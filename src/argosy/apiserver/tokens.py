@@ -5,6 +5,7 @@ In: an account, or a token. Out: a token, or who it is. Never: keeps a token. Th
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import uuid
@@ -123,6 +124,12 @@ class Tokens:
         from cryptography.hazmat.primitives.asymmetric import padding
 
         return self._key().sign(data, padding.PKCS1v15(), hashes.SHA256())
+
+    async def ready(self) -> None:
+        """Makes the key where there is none yet; that takes long, so others go on meanwhile."""
+        if self._signing is None:
+            made = await asyncio.to_thread(_read_or_make, self._file)
+            self._signing = self._signing or made
 
     def _key(self) -> RSAPrivateKey:
         if self._signing is None:

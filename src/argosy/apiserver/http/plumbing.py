@@ -70,6 +70,7 @@ class Plumbing:
                 body, _ = self._remember("openapi v2", self._names_of_kinds)
                 await request.respond(200, body, media=openapi_v2.MEDIA)
             case ["openid", "v1", "jwks"]:
+                await self._plane.tokens.ready()
                 await request.respond(200, orjson.dumps(self._plane.tokens.keys()), media="application/jwk-set+json")
             case [".well-known", "openid-configuration"]:
                 await _json(request, self._openid(request))
