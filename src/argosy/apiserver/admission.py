@@ -19,7 +19,6 @@ from argosy.schema import custom
 from argosy.schema.fault import Fault
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-DEFINITION = "CustomResourceDefinition"
 
 
 class Admission:
@@ -47,7 +46,7 @@ class Admission:
             case "", "PersistentVolumeClaim" if old is None:
                 return self._classed(manifest)
             case "", "Pod" if old is None:
-                return _with_account(manifest)
+                return self._with_account(served, manifest)
             case "apiextensions.k8s.io", "CustomResourceDefinition":
                 return custom.with_definition_defaults(manifest)
         return manifest
@@ -64,6 +63,19 @@ class Admission:
         """To be told of every write as soon as it cannot fail any more."""
         if served.bucket == "services":
             self._services.stored(manifest, gone=gone)
+
+    def _with_account(self, served: Served, pod: Manifest) -> Manifest:
+        """k8s: the ServiceAccount admission step; both spellings of the field are kept.
+
+        `default` is not looked for: it comes a moment after its namespace, and a real server waits for it.
+        """
+        spec, metadata = pod.get("spec") or {}, pod["metadata"]
+        account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+        namespace = metadata["namespace"]
+        if account != "default" and self._store.latest("serviceaccounts", namespace, account) is None:
+            why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+            raise refusals.forbidden(served.resource, metadata["name"], why)
+        return {**pod, "spec": {**spec, "serviceAccountName": account, "serviceAccount": account}}
 
     # -- claims --------------------------------------------------------------------------------------------------
 
@@ -83,9 +95,3 @@ def _is_default(body: bytes) -> bool:
     annotations = orjson.loads(body)["metadata"].get("annotations") or {}
     return bool(annotations.get(DEFAULT_CLASS) == "true")
 
-
-def _with_account(pod: Manifest) -> Manifest:
-    """k8s: the ServiceAccount admission step; both spellings of the field are kept."""
-    spec = pod.get("spec") or {}
-    account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
-    return {**pod, "spec": {**spec, "serviceAccountName": account, "serviceAccount": account}}

@@ -103,8 +103,9 @@ class Catalog:
 
         Following commits, not calls: a definition is served even if whoever wrote it did not wait for the answer.
         """
-        for entry in store.list(DEFINITIONS):
-            self.define(_definition(entry))
+        definitions = [_definition(entry) for entry in store.list(DEFINITIONS)]
+        for crd in sorted(definitions, key=_is_established, reverse=True):  # who had the names keeps them
+            self.define(crd)
 
         def follow(events: Sequence[Event]) -> None:
             for event in events:
@@ -121,10 +122,29 @@ class Catalog:
         self.forget(event.name)
         store.end_watches(bucket_of(crd["spec"]["group"], crd["spec"]["names"]["plural"]))
 
+    def conflict(self, crd: Manifest) -> tuple[str, str] | None:
+        """What of a definition's names another one of its group has already, and the name; None if all are free."""
+        group, names = crd["spec"]["group"], crd["spec"]["names"]
+        taken: set[str] = set()
+        for definition, versions in self._custom.items():
+            if definition != crd["metadata"]["name"] and versions and versions[0].resource.group == group:
+                other = versions[0].resource
+                kind_list = other.list_kind or f"{other.kind}List"
+                taken |= {other.plural, other.singular, *other.short_names, other.kind, kind_list}
+        asked = [("Plural", names["plural"]), ("Singular", names.get("singular", ""))]
+        asked += [("ShortNames", each) for each in names.get("shortNames") or []]
+        asked += [("Kind", names["kind"]), ("ListKind", names.get("listKind", ""))]
+        return next(((what, name) for what, name in asked if name in taken), None)
+
+    def serves(self, definition: str) -> bool:
+        return definition in self._custom
+
     def define(self, crd: Manifest) -> None:
-        """Serves what a definition asks for, or serves it anew after a change."""
+        """Serves what a definition asks for, or serves it anew after a change; not under names that others have."""
         metadata = crd["metadata"]
         name, revision = metadata["name"], int(metadata["resourceVersion"])
+        if name not in self._custom and self.conflict(crd):
+            return
         if "deletionTimestamp" in metadata:
             self._terminating.add(name)
         before = {served.resource.version: served for served in self._custom.get(name, ())}
@@ -158,6 +178,11 @@ def _served(
     if old is not None and old.schema == schema and old.schema_revision != ALWAYS_ANEW:
         revision = old.schema_revision
     return Custom(resource, kind, bucket_of(resource.group, resource.plural), revision, schema, stored)
+
+
+def _is_established(crd: Manifest) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or []
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def _definition(entry: Entry) -> Manifest:

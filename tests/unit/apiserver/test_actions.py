@@ -218,6 +218,7 @@ async def test_a_claim_that_names_no_class_gets_the_newest_default(api: Api) -> 
 async def test_a_pod_runs_as_an_account(api: Api) -> None:
     usual = (await api.made(PODS, pod("usual")))["spec"]
     assert (usual["serviceAccountName"], usual["serviceAccount"]) == ("default", "default")
+    await api.made("/api/v1/namespaces/default/serviceaccounts", named("v1", "ServiceAccount", "builder"))
     sent = pod("own")
     sent["spec"]["serviceAccountName"] = "builder"
     assert (await api.made(PODS, sent))["spec"]["serviceAccount"] == "builder"

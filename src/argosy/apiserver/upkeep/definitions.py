@@ -16,6 +16,19 @@ from argosy.cluster import Propagation
 from argosy.model.manifest import Manifest
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+Row = tuple[str, str, str, str]
+ACCEPTED: tuple[Row, ...] = (
+    ("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+    ("Established", "True", "InitialNamesAccepted", "the initial names have been accepted"),
+)
+
+
+def refused(what: str, name: str) -> tuple[Row, ...]:
+    """k8s: who comes second is not served until the first has gone."""
+    return (
+        ("NamesAccepted", "False", f"{what}Conflict", f'"{name}" is already in use'),
+        ("Established", "False", "NotAccepted", "not all names are accepted"),
+    )
 
 
 class Definitions(Keeper[str]):
@@ -27,8 +40,11 @@ class Definitions(Keeper[str]):
 
     def notice(self, events: Sequence[Event]) -> None:
         for event in events:
-            if event.bucket == DEFINITIONS and event.type != "DELETED":
+            if event.bucket == DEFINITIONS:
                 self.add(event.name)
+                if event.type == "DELETED":  # its names are free for those that wanted them
+                    for entry in self.registry.store.list(DEFINITIONS):
+                        self.add(entry.name)
             elif event.bucket in self._dying:
                 self.add(self._dying[event.bucket])
 
@@ -53,25 +69,27 @@ class Definitions(Keeper[str]):
             await self.rewrite(served, "", name, {**manifest, "metadata": metadata})
             return  # the write wakes this key again
         status = manifest.get("status") or {}
-        rows = [
-            ("NamesAccepted", "NoConflicts", "no conflicts found"),
-            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-        ]
-        conditions = self._conditions(status, rows)
+        catalog = self.registry.catalog
+        if not catalog.serves(name):
+            catalog.define(manifest)
+        taken = None if catalog.serves(name) else catalog.conflict(manifest)
+        conditions = self._conditions(status, refused(*taken) if taken else ACCEPTED)
         stored = list(status.get("storedVersions") or [])
         current = next(each["name"] for each in manifest["spec"]["versions"] if each["storage"])
         if current not in stored:
             stored.append(current)
-        wanted = {"conditions": conditions, "acceptedNames": manifest["spec"]["names"], "storedVersions": stored}
+        accepted = {"plural": "", "kind": ""} if taken else manifest["spec"]["names"]
+        wanted = {"conditions": conditions, "acceptedNames": accepted, "storedVersions": stored}
         if wanted != status:
             await self.rewrite(served, "", name, {**manifest, "status": wanted}, "status")
 
-    def _conditions(self, status: Manifest, rows: Sequence[tuple[str, str, str]]) -> list[Manifest]:
+    def _conditions(self, status: Manifest, rows: Sequence[Row]) -> list[Manifest]:
         known = {each["type"]: each for each in status.get("conditions") or []}
         now = meta.stamp(self.registry.clock())
-        for type_, reason, message in rows:
-            since = known[type_]["lastTransitionTime"] if type_ in known else now
-            row = {"type": type_, "status": "True", "lastTransitionTime": since, "reason": reason, "message": message}
+        for type_, holds, reason, message in rows:
+            before = known.get(type_)
+            since = before["lastTransitionTime"] if before and before["status"] == holds else now
+            row = {"type": type_, "status": holds, "lastTransitionTime": since, "reason": reason, "message": message}
             known[type_] = row
         return list(known.values())
 
@@ -88,7 +106,7 @@ class Definitions(Keeper[str]):
                 await self.delete(kind, entry, metadata["uid"], Propagation.BACKGROUND)
         if self.registry.store.list(bucket):
             status = manifest.get("status") or {}
-            row = ("Terminating", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+            row = ("Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
             wanted = {**status, "conditions": self._conditions(status, [row])}
             if wanted != status:
                 await self.rewrite(served, "", name, {**manifest, "status": wanted}, "status")

@@ -1,0 +1,67 @@
+"""Two definitions that want one name, and what every namespace and Pod must have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from api_client import DEFINITIONS, Api, definition, eventually, named, pod
+
+pytestmark = pytest.mark.anyio
+PODS = "/api/v1/namespaces/default/pods"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+
+
+def second() -> dict[str, Any]:
+    """Another plural of the same group, with the kind that the first has."""
+    crd = definition()
+    names = {"plural": "gadgets", "singular": "gadget", "kind": crd["spec"]["names"]["kind"]}
+    return {**crd, "metadata": {"name": "gadgets.argosy.dev"}, "spec": {**crd["spec"], "names": names}}
+
+
+async def conditions(api: Api, name: str) -> dict[str, tuple[str, str]]:
+    status = (await api.get(f"{DEFINITIONS}/{name}")).json["status"]
+    return {each["type"]: (each["status"], each["reason"]) for each in status.get("conditions") or []}
+
+
+async def test_a_definition_whose_kind_is_taken_waits_until_it_is_free(api: Api) -> None:
+    await api.made(DEFINITIONS, definition())
+    await api.made(DEFINITIONS, second())
+
+    async def refused() -> bool:
+        found = await conditions(api, "gadgets.argosy.dev")
+        return found.get("NamesAccepted") == ("False", "KindConflict")
+
+    await eventually(refused)
+    assert (await conditions(api, "gadgets.argosy.dev"))["Established"] == ("False", "NotAccepted")
+    assert (await api.get("/apis/argosy.dev/v1/gadgets")).code == 404
+    await api.delete(f"{DEFINITIONS}/widgets.argosy.dev")
+
+    async def accepted() -> bool:
+        return (await conditions(api, "gadgets.argosy.dev")).get("Established") == ("True", "InitialNamesAccepted")
+
+    await eventually(accepted)
+    assert (await api.get("/apis/argosy.dev/v1/gadgets")).code == 200
+
+
+async def test_the_default_account_comes_back_when_it_is_deleted(api: Api) -> None:
+    before = (await api.get(f"{ACCOUNTS}/default")).json["metadata"]["uid"]
+    await api.delete(f"{ACCOUNTS}/default")
+
+    async def back() -> bool:
+        answer = await api.get(f"{ACCOUNTS}/default")
+        return answer.code == 200 and answer.json["metadata"]["uid"] != before
+
+    await eventually(back)
+
+
+async def test_a_pod_needs_an_account_that_exists(api: Api) -> None:
+    wanted = pod("p")
+    wanted = {**wanted, "spec": {**wanted["spec"], "serviceAccountName": "robot"}}
+    refused = await api.post(PODS, wanted)
+    assert refused.code == 403
+    assert refused.message == (
+        'pods "p" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
+    )
+    await api.made(ACCOUNTS, named("v1", "ServiceAccount", "robot"))
+    assert (await api.post(PODS, wanted)).code == 201
