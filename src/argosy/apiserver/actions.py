@@ -24,7 +24,7 @@ from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.schema import selectors
 
-NOTHING_RUNS = "nothing runs Pods in this cluster; so there is nothing to show or to enter"
+NOTHING_RUNS = "nothing runs Pods in this cluster, so there is nothing to show or to enter"
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 SENT = {
     "eviction": ("policy/v1", "Eviction"),
