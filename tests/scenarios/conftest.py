@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
-sys.path.insert(0, str(Path(__file__).parent))  # for hostile
+sys.path.insert(0, str(Path(__file__).parent))  # for attacks
 
 from serving import KUBECTL, Sandbox, sandbox
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hostile import (
+from attacks import (
     APPLY,
     JSON,
     JSON_PATCH,

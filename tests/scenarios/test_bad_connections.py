@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile import code_of, head, listen, talk, wire
+from attacks import code_of, head, listen, talk, wire
 from serving import ARGOSY, Sandbox, configmap, sandbox
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

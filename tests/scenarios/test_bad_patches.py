@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hostile import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, copies
+from attacks import APPLY, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, copies
 from serving import Sandbox, configmap
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
