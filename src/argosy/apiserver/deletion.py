@@ -150,6 +150,7 @@ class Deletion:
             return Written(served, registry.unstored(served, entry.namespace, dying))
         warnings = (JOB_ORPHANS,) if options.propagation is None and served.resource.group_kind == JOB else ()
         if dying == manifest:
+            await registry.store.settled()
             return Written(served, entry, warnings=warnings)
         if options.dry_run:
             return Written(served, registry.unstored(served, entry.namespace, dying), warnings=warnings)

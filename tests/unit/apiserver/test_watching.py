@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
-from api_client import CONFIGS, DEFINITIONS, TABLE_OF, WIDGETS, Api, config, definition, eventually, pod, widget
+from api_client import CONFIGS, DEFINITIONS, TABLE_OF, TOKEN, WIDGETS, Api, config, definition, eventually, pod, widget
+
+from argosy.apiserver.plane import Plane
 
 pytestmark = pytest.mark.anyio
 PODS = "/api/v1/namespaces/default/pods"
@@ -204,3 +208,14 @@ async def test_what_leaves_is_told_through_the_last_finalizer_too(api: Api) -> N
         await api.patch(f"{CONFIGS}/a", {"metadata": {"finalizers": None}})
         await watching.count(2)
     assert watching.told == [("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_a_table_tells_the_age_of_what_was_made_after_the_watch_began() -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    async with Plane.open(admin_token=TOKEN, clock=lambda: now[0]) as plane:
+        api = Api(plane)
+        async with api.watch(f"{CONFIGS}?resourceVersion={plane.store.revision}", TABLE_OF) as watching:
+            now[0] += timedelta(minutes=10)
+            await api.made(CONFIGS, config("later"))
+            events = await watching.count(1)
+    assert events[-1]["object"]["rows"][0]["cells"][-1] == "0s"

@@ -68,6 +68,8 @@ class App:
             await self._serve(request, scope["headers"])
         except ArgosyError as error:
             if not started:
+                if request.method != "GET":  # a refusal may rest on what another has written just now
+                    await self._plane.store.settled()
                 await self._refuse(request, error)
         except NoSuchPath:
             await request.respond(

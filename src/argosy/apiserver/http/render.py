@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -11,6 +10,7 @@ import orjson
 from argosy.apiserver import refusals
 from argosy.apiserver.http.negotiate import AVAILABLE, MEDIA_TYPES, Form
 from argosy.apiserver.listing import Page
+from argosy.apiserver.metadata import Clock
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry
 from argosy.model.errors import ArgosyError
@@ -28,8 +28,9 @@ NOT_FOR_CUSTOM = f"only the following media types are accepted: {AVAILABLE}"
 class Rendering:
     """How one request wants its answer."""
 
-    def __init__(self, served: Served, form: Form, query: Mapping[str, str], now: datetime) -> None:
-        self.served, self.form, self._now = served, form, now
+    def __init__(self, served: Served, form: Form, query: Mapping[str, str], clock: Clock) -> None:
+        # The clock, not the time: a watch shows objects that are younger than its request.
+        self.served, self.form, self._clock = served, form, clock
         self.pretty = query.get("pretty", "") in ("1", "true")
         self._include = query.get("includeObject") or "Metadata"
         if self._include not in INCLUDE:
@@ -101,7 +102,7 @@ class Rendering:
             shown = manifest
         elif self._include == "Metadata":
             shown = self._partial(manifest)
-        return {"cells": self.served.cells(manifest, self._now), "object": shown}
+        return {"cells": self.served.cells(manifest, self._clock()), "object": shown}
 
     def _partial(self, manifest: Manifest) -> Manifest:
         return {**PARTIAL, "metadata": manifest["metadata"]}
@@ -111,7 +112,7 @@ class Rendering:
         if self.form.projection != "Table":
             return self.encoded(manifest)
         shown = columns.of(SCALE, "v1")
-        row = {"cells": shown.cells(manifest, self._now), "object": self._partial(manifest)}
+        row = {"cells": shown.cells(manifest, self._clock()), "object": self._partial(manifest)}
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{self.form.table_version}"}
         version = {"resourceVersion": manifest["metadata"].get("resourceVersion", "")}
         return self.encoded({**head, "metadata": version, "columnDefinitions": list(shown.definitions), "rows": [row]})

@@ -21,7 +21,7 @@ from argosy.apiserver.http.negotiate import form_for
 from argosy.apiserver.http.render import Rendering
 from argosy.apiserver.http.request import Request
 from argosy.apiserver.http.routes import Target
-from argosy.apiserver.listing import Lister, Query, parse_version, read_query
+from argosy.apiserver.listing import Lister, Query, parse_version, read_query, whole_number
 from argosy.apiserver.registry import Registry
 from argosy.cluster import User
 from argosy.model.manifest import Manifest
@@ -141,7 +141,7 @@ class Resources:
             user,
             container=query.get("container", ""),
             follow=query.get("follow", "") in ("1", "true"),
-            tail=int(tail) if tail.isdigit() else None,
+            tail=whole_number(tail) if tail else None,
         )
         await request.start(200, "text/plain")
         async for line in lines:
@@ -150,7 +150,7 @@ class Resources:
 
     def _rendering(self, request: Request, target: Target) -> Rendering:
         form = form_for(request.header(b"accept"))
-        return Rendering(target.served, form, request.query, self._registry.clock())
+        return Rendering(target.served, form, request.query, self._registry.clock)
 
     # -- writing -------------------------------------------------------------------------------------------------
 
