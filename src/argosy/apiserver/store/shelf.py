@@ -38,11 +38,11 @@ class Shelf:
             index = bisect_left(self._paths, path)
             del self._paths[index], self._entries[index]
 
-    def span(self, namespace: str, start: str = "") -> tuple[int, int]:
-        """The index range of a namespace (all when empty), from `start` on, which is relative to the namespace."""
+    def span(self, namespace: str) -> tuple[int, int]:
+        """The index range of a namespace, all when empty."""
         if not namespace:
-            return (bisect_left(self._paths, start) if start else 0), len(self._paths)
-        low = bisect_left(self._paths, f"{namespace}/{start}")
+            return 0, len(self._paths)
+        low = bisect_left(self._paths, f"{namespace}/")
         return low, bisect_left(self._paths, namespace + AFTER_SLASH, low)
 
     def slice(self, low: int, high: int) -> list[Entry]:

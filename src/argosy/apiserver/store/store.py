@@ -93,16 +93,6 @@ class Store:
         low, high = self._shelves.get(bucket, EMPTY).span(namespace)
         return high - low
 
-    def list_from(self, bucket: str, namespace: str, start: str, limit: int) -> tuple[Sequence[Entry], int]:
-        """At most `limit` entries whose path is at least `start`, and how many follow them.
-
-        `start` is relative: a name when a namespace (or a cluster-scoped bucket) is listed, else `namespace/name`.
-        """
-        shelf = self._shelves.get(bucket, EMPTY)
-        low, high = shelf.span(namespace, start)
-        end = min(high, low + limit)
-        return shelf.slice(low, end), high - end
-
     async def list_at(self, bucket: str, namespace: str, revision: int) -> Sequence[Entry]:
         """The list as it was when `revision` was the newest. Raises Gone if revision < compacted."""
         if revision > self.revision:

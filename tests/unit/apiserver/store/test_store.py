@@ -114,22 +114,6 @@ def test_lists_are_ordered_by_the_bytes_of_namespace_slash_name(run: Callable[[S
     run(scenario)
 
 
-def test_pages_start_at_a_relative_path_and_say_how_many_follow(run: Callable[[Scenario], None]) -> None:
-    async def scenario(store: Store) -> None:
-        await fill(store, "a/1", "a/2", "a/3", "b/1")
-        await fill(store, "x", "y", "z", bucket="nodes")
-        page, rest = store.list_from(B, "a", "", 2)
-        assert (names(page), rest) == (["a/1", "a/2"], 1)
-        page, rest = store.list_from(B, "a", "2\0", 2)
-        assert (names(page), rest) == (["a/3"], 0)
-        page, rest = store.list_from(B, "", "a/2\0", 1)
-        assert (names(page), rest) == (["a/3"], 1)
-        page, rest = store.list_from("nodes", "", "x\0", 5)
-        assert (names(page), rest) == (["/y", "/z"], 0)
-
-    run(scenario)
-
-
 def test_a_snapshot_at_an_old_revision_shows_exactly_that_state(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         await fill(store, "a/1", "a/2", "b/1")  # 1 2 3
