@@ -1,0 +1,68 @@
+"""Data folders and kubeconfig files: whose is what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from argosy.app import kubeconfig
+from argosy.app.folder import DataFolder, Run, chosen_folder, write_text
+from argosy.model.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def document(name: str = "admin", context: str = "argosy-one") -> dict[str, Any]:
+    return kubeconfig.document(context, "https://127.0.0.1:1", b"CA", name, "token")
+
+
+def test_a_folder_has_one_owner_at_a_time(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    with folder.owned():
+        assert folder.is_owned()
+        with pytest.raises(UserError, match="in use"), DataFolder(tmp_path / "data").owned():
+            pass
+    assert not folder.is_owned()
+
+
+def test_what_ran_last_is_remembered_but_not_taken_for_running(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data")
+    with folder.owned():
+        folder.write_run(Run(12345, "https://127.0.0.1:7000", "k", str(folder.root), rbac=True))
+        assert folder.running() is not None and chosen_folder(None).root == folder.root
+    assert folder.running() is None and folder.last_port() == 7000 and folder.last_rbac()
+    assert chosen_folder(None).root != folder.root
+
+
+def test_contexts_of_others_stay_and_ours_can_be_taken_out_again(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    write_text(file, yaml.safe_dump(document(context="work")))
+    before = yaml.safe_load(file.read_text())
+    kubeconfig.add_to(file, document())
+    merged = yaml.safe_load(file.read_text())
+    assert [each["name"] for each in merged["contexts"]] == ["work", "argosy-one"]
+    assert merged["current-context"] == "work"
+    kubeconfig.remove_from(file, document())
+    assert yaml.safe_load(file.read_text()) == before
+
+
+def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("")
+    link.symlink_to(real)
+    write_text(link, "new")
+    assert link.is_symlink() and real.read_text() == "new" and real.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_manifest_is_not_taken_for_a_kubeconfig(tmp_path: Path) -> None:
+    file = tmp_path / "deployment.yaml"
+    file.write_text("apiVersion: apps/v1\nkind: Deployment\n")
+    with pytest.raises(UserError, match="no kubeconfig"):
+        kubeconfig.add_to(file, document())

@@ -1,0 +1,59 @@
+"""What people are told when a command fails, and the code that scripts read."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.cli import CANNOT, REFUSED, UNREACHABLE, failed, main
+from argosy.model.errors import (
+    ArgosyError,
+    ClusterError,
+    Conflict,
+    Forbidden,
+    ManifestError,
+    PolicyError,
+    TransientError,
+    UserError,
+)
+from argosy.model.names import ResourceKey
+
+KEY = ResourceKey("", "ConfigMap", "team", "a")
+
+ROWS = [
+    (UserError("is no folder; choose another", where="x"), CANNOT, "argosy: x: is no folder\nnext: choose another\n"),
+    (ManifestError("line 3: bad", where="f"), CANNOT, "argosy: f: line 3: bad\nnext: correct that, and run"),
+    (PolicyError("closed; wait"), REFUSED, "argosy: closed\nnext: wait\n"),
+    (TransientError("no answer; try later"), UNREACHABLE, "argosy: no answer\nnext: try later\n"),
+    (
+        ClusterError("typed (a/b; /v1, Kind=X): .foo", code=500, key=KEY),
+        CANNOT,
+        "argosy: ConfigMap/team/a: typed (a/b; /v1, Kind=X): .foo (500)\n"
+        "next: change what it names, and run the command again\n",
+    ),
+    (Forbidden("no", key=KEY), REFUSED, "argosy: ConfigMap/team/a: no (403)\nnext: ask for the permission"),
+    (Conflict("stale", key=KEY), CANNOT, "argosy: ConfigMap/team/a: stale (409)\nnext: read the object again"),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "told"), ROWS, ids=lambda value: type(value).__name__)
+def test_a_failure_says_what_and_what_next(
+    error: ArgosyError, code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failed(error) == code
+    assert capsys.readouterr().err.startswith(told)
+
+
+def test_a_mistyped_flag_leads_to_the_help_of_its_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["argosy", "sandbox", "start", "--prot", "5"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == CANNOT
+    assert capsys.readouterr().err.endswith("next: argosy sandbox start --help\n")
+
+
+def test_a_mistyped_command_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["sandbx"])
+    assert "did you mean 'sandbox'?" in capsys.readouterr().err
