@@ -53,8 +53,6 @@ class Admission:
 
     def faults(self, served: Served, manifest: Manifest, old: Manifest | None) -> Sequence[Fault]:
         match served.resource.group, served.resource.kind:
-            case "apiextensions.k8s.io", "CustomResourceDefinition":
-                return custom.check_definition(manifest, old)
             case "", "Service":
                 return self._services.faults(manifest)
         return ()

@@ -41,7 +41,7 @@ class Catalog:
         self._by_path: dict[tuple[str, str, str], Served] = dict(built_in())
         for custom in self.custom():
             resource = custom.resource
-            self._by_path[resource.group, resource.version, resource.plural] = custom
+            self._by_path.setdefault((resource.group, resource.version, resource.plural), custom)
         self._preferred: dict[GroupKind, Served] = {}
         self._versions: dict[GroupKind, list[str]] = {}
         self._group_versions: dict[str, list[str]] = {}
@@ -125,12 +125,14 @@ class Catalog:
     def conflict(self, crd: Manifest) -> tuple[str, str] | None:
         """What of a definition's names another one of its group has already, and the name; None if all are free."""
         group, names = crd["spec"]["group"], crd["spec"]["names"]
-        taken: set[str] = set()
+        others = [served.resource for (known, _, _), served in built_in().items() if known == group]
         for definition, versions in self._custom.items():
             if definition != crd["metadata"]["name"] and versions and versions[0].resource.group == group:
-                other = versions[0].resource
-                kind_list = other.list_kind or f"{other.kind}List"
-                taken |= {other.plural, other.singular, *other.short_names, other.kind, kind_list}
+                others.append(versions[0].resource)
+        taken: set[str] = set()
+        for other in others:
+            kind_list = other.list_kind or f"{other.kind}List"
+            taken |= {other.plural, other.singular, *other.short_names, other.kind, kind_list}
         asked = [("Plural", names["plural"]), ("Singular", names.get("singular", ""))]
         asked += [("ShortNames", each) for each in names.get("shortNames") or []]
         asked += [("Kind", names["kind"]), ("ListKind", names.get("listKind", ""))]
@@ -143,10 +145,10 @@ class Catalog:
         """Serves what a definition asks for, or serves it anew after a change; not under names that others have."""
         metadata = crd["metadata"]
         name, revision = metadata["name"], int(metadata["resourceVersion"])
-        if name not in self._custom and self.conflict(crd):
-            return
         if "deletionTimestamp" in metadata:
             self._terminating.add(name)
+        if self.conflict(crd):
+            return  # k8s: what was accepted before stays as it was
         before = {served.resource.version: served for served in self._custom.get(name, ())}
         kinds = custom_kinds(crd)
         stored = next(kind for kind in kinds if kind.storage)

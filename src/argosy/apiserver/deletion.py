@@ -145,7 +145,8 @@ class Deletion:
             if not options.dry_run:  # k8s: a Pod is answered as it was in its last moment
                 if dying != manifest:  # k8s: watchers see it marked before they see it gone
                     marked = encoder(served.store(dying))
-                    entry = await registry.store.put(served.bucket, entry.namespace, entry.name, marked)
+                    # both are staged at once: nobody can make another of this name between them
+                    entry = registry.store.put(served.bucket, entry.namespace, entry.name, marked).entry
                 await registry.remove(served, entry, dying)
             return Written(served, registry.unstored(served, entry.namespace, dying))
         warnings = (JOB_ORPHANS,) if options.propagation is None and served.resource.group_kind == JOB else ()

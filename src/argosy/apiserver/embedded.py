@@ -11,6 +11,7 @@ from argosy.apiserver.call import ADMIN, Call
 from argosy.apiserver.deletion import DeleteOptions
 from argosy.apiserver.listing import Matcher, Query, parse_version
 from argosy.apiserver.plane import Folder, Plane
+from argosy.apiserver.scale import read_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
 from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
@@ -137,8 +138,14 @@ class EmbeddedCluster:
     ) -> Manifest:
         served = self._served(key.group_kind)
         call = Call(self._user, MANAGER)
-        if subresource and served.resource.subresource(subresource) is None:
+        part = served.resource.subresource(subresource) if subresource else None
+        if subresource and (part is None or "patch" not in part.verbs):
             raise refusals.not_found(served.resource, key.name)
+        if subresource == "scale":
+            with _about(key):
+                where = (served, key.namespace, key.name)
+                scaled = await self.plane.actions.patch_scale(*where, patch, kind_of_patch, call)
+            return read_scale(served, scaled.manifest)
         with _about(key):
             written = await self._registry.patch(
                 served, key.namespace, key.name, patch, kind_of_patch, call, subresource=subresource

@@ -13,6 +13,7 @@ import orjson
 
 from argosy.apiserver import escalation, refusals
 from argosy.apiserver.access import SUPERUSERS, Attributes
+from argosy.apiserver.identity import USER_SECRET_TYPE
 from argosy.apiserver.store import Event, Store
 from argosy.cluster import User
 from argosy.model.manifest import Manifest
@@ -112,7 +113,12 @@ class Rbac:
 
     def check_escalation(self, user: User, resource: Resource, manifest: Manifest) -> None:
         """k8s: nobody hands out more than they have, unless allowed to `escalate` roles or to `bind` them."""
-        if resource.group != GROUP or SUPERUSERS in user.groups:
+        if SUPERUSERS in user.groups:
+            return
+        if resource.group_kind == ("", "Secret") and manifest.get("type") == USER_SECRET_TYPE:
+            why = f"only the administrator makes users: Secrets of type {USER_SECRET_TYPE} can be anybody"
+            raise refusals.forbidden(resource, manifest["metadata"]["name"], why)
+        if resource.group != GROUP:
             return
         namespace, name = manifest["metadata"].get("namespace", ""), manifest["metadata"]["name"]
         own = list(self._rules_for(user, namespace))

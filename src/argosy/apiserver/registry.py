@@ -16,7 +16,7 @@ from argosy.apiserver import metadata as meta
 from argosy.apiserver.access import Access, Attributes
 from argosy.apiserver.admission import Admission
 from argosy.apiserver.call import Call, Written
-from argosy.apiserver.catalog import Catalog
+from argosy.apiserver.catalog import DEFINITIONS, Catalog
 from argosy.apiserver.decoding import Undecodable, decoded, patched
 from argosy.apiserver.metadata import Clock, utc_now
 from argosy.apiserver.rules import Rules
@@ -333,6 +333,10 @@ class Registry:
 
     async def _check_rules(self, served: Served, new: Manifest, old: Manifest | None) -> bool:
         """Whether there were any: then others have had time to write."""
+        if served.bucket == DEFINITIONS and (old is None or old["spec"] != new["spec"]):
+            if faults := await self._rules.definition_faults(new, old):
+                raise refusals.invalid(served.resource, new["metadata"]["name"], faults)
+            return True
         if not isinstance(served, Custom) or not served.kind.has_rules:
             return False
         if faults := await self._rules.faults(served.kind, new, old):

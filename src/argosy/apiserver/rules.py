@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import logging
 
-from argosy.confine import Pool
+import orjson
+
+from argosy.confine import Limits, Pool
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.schema import fault
-from argosy.schema.custom import CustomKind
-from argosy.schema.fault import Fault
+from argosy.schema.custom import CustomKind, check_definition
+from argosy.schema.fault import Fault, FaultKind
 
 log = logging.getLogger(__name__)
 MODULE = "argosy.schema.cel.confined"
-EVALUATE = f"{MODULE}:evaluate"
+EVALUATE, CHECK_DEFINITION = f"{MODULE}:evaluate", f"{MODULE}:check_definition"
+PATIENT = Limits(wall=10.0, cpu=10.0)  # some definitions are megabytes of schema
 
 
 class Rules:
@@ -29,15 +32,29 @@ class Rules:
         calls = kind.rule_calls(new, old)
         if not calls:
             return []
-        if self._pool is None:
-            self._pool = Pool(workers=1, preload=[MODULE])
         try:
-            faults, unknown = kind.rule_faults(calls, await self._pool.run(EVALUATE, calls))
+            faults, unknown = kind.rule_faults(calls, await self._workers().run(EVALUATE, calls))
         except UserError as error:
             return [fault.forbidden("<nil>", f"the rules of this kind could not be evaluated: {error}")]
         for each in unknown:
             log.warning("%s: %s", kind.resource.group_resource, each)
         return faults
+
+    async def definition_faults(self, definition: Manifest, old: Manifest | None) -> list[Fault]:
+        """What is wrong with a definition; one that has rules is checked where they can be compiled safely."""
+        if b'"x-kubernetes-validations"' not in orjson.dumps(definition):
+            return check_definition(definition, old)
+        try:
+            payload = {"definition": definition, "old": old}
+            found = await self._workers().run(CHECK_DEFINITION, payload, limits=PATIENT)
+        except UserError as error:
+            return [fault.forbidden("spec", f"the rules of this definition could not be checked: {error}")]
+        return [Fault(field, FaultKind(kind), message) for field, kind, message in found]
+
+    def _workers(self) -> Pool:
+        if self._pool is None:
+            self._pool = Pool(workers=1, preload=[MODULE])
+        return self._pool
 
     async def close(self) -> None:
         if self._pool is not None:

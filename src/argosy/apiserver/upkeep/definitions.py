@@ -23,12 +23,10 @@ ACCEPTED: tuple[Row, ...] = (
 )
 
 
-def refused(what: str, name: str) -> tuple[Row, ...]:
-    """k8s: who comes second is not served until the first has gone."""
-    return (
-        ("NamesAccepted", "False", f"{what}Conflict", f'"{name}" is already in use'),
-        ("Established", "False", "NotAccepted", "not all names are accepted"),
-    )
+def refused(what: str, name: str, *, served: bool) -> tuple[Row, ...]:
+    """k8s: who comes second is not served until the first has gone; who is served already stays so."""
+    names: Row = ("NamesAccepted", "False", f"{what}Conflict", f'"{name}" is already in use')
+    return (names,) if served else (names, ("Established", "False", "NotAccepted", "not all names are accepted"))
 
 
 class Definitions(Keeper[str]):
@@ -72,13 +70,14 @@ class Definitions(Keeper[str]):
         catalog = self.registry.catalog
         if not catalog.serves(name):
             catalog.define(manifest)
-        taken = None if catalog.serves(name) else catalog.conflict(manifest)
-        conditions = self._conditions(status, refused(*taken) if taken else ACCEPTED)
+        taken = catalog.conflict(manifest)
+        rows = refused(*taken, served=catalog.serves(name)) if taken else ACCEPTED
+        conditions = self._conditions(status, rows)
         stored = list(status.get("storedVersions") or [])
         current = next(each["name"] for each in manifest["spec"]["versions"] if each["storage"])
         if current not in stored:
             stored.append(current)
-        accepted = {"plural": "", "kind": ""} if taken else manifest["spec"]["names"]
+        accepted = status.get("acceptedNames") if taken else manifest["spec"]["names"]
         wanted = {"conditions": conditions, "acceptedNames": accepted, "storedVersions": stored}
         if wanted != status:
             await self.rewrite(served, "", name, {**manifest, "status": wanted}, "status")
@@ -97,14 +96,14 @@ class Definitions(Keeper[str]):
         name, spec = manifest["metadata"]["name"], manifest["spec"]
         bucket = bucket_of(spec["group"], spec["names"]["plural"])
         self._dying[bucket] = name
-        kind = next((each for each in self.registry.catalog.stored() if each.bucket == bucket), None)
-        entries = list(self.registry.store.list(bucket))
-        for entry in entries if kind is not None else ():
+        stored = self.registry.catalog.stored()
+        kind = next((each for each in stored if each.bucket == bucket and each.resource.custom), None)
+        for entry in list(self.registry.store.list(bucket)) if kind is not None else ():
             metadata = orjson.loads(entry.body)["metadata"]
             if "deletionTimestamp" not in metadata:
                 assert kind is not None
                 await self.delete(kind, entry, metadata["uid"], Propagation.BACKGROUND)
-        if self.registry.store.list(bucket):
+        if kind is not None and self.registry.store.list(bucket):
             status = manifest.get("status") or {}
             row = ("Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
             wanted = {**status, "conditions": self._conditions(status, [row])}

@@ -33,6 +33,7 @@ class Garbage(Keeper[Item]):
         super().__init__(registry)
         self._dependents: dict[str, set[Item]] = {}  # by the owner's uid
         self._owners: dict[Item, frozenset[tuple[str, bool]]] = {}  # and whether they wait for this dependent
+        self._leaving: dict[str, Item] = {}  # owners that go after their dependents, by uid
         self._absent: dict[str, None] = {}  # uids of owners that were seen to go, the latest of them
         for served in registry.catalog.stored():
             for entry in registry.store.list(served.bucket):
@@ -62,10 +63,13 @@ class Garbage(Keeper[Item]):
                 self.add(item)
                 self._tell_waiting(references, item.namespace)
         if dying and (FOREGROUND.encode() in body or f'"{ORPHAN}"'.encode() in body):
+            self._leaving[orjson.loads(body)["metadata"]["uid"]] = item
             self.add(item)
 
     def _forget(self, item: Item) -> None:
         for uid, _ in self._owners.pop(item, ()):
+            if uid in self._leaving:  # an owner that waits for its dependents has one less
+                self.add(self._leaving[uid])
             if (kept := self._dependents.get(uid)) is not None:
                 kept.discard(item)
                 if not kept:
@@ -74,6 +78,7 @@ class Garbage(Keeper[Item]):
     def _left_behind(self, event: Event) -> None:
         """Those it owned must be looked at; so must an owner that waits for it to go."""
         metadata = orjson.loads(event.body)["metadata"]
+        self._leaving.pop(metadata["uid"], None)
         if dependents := self._dependents.get(metadata["uid"]):
             self._absent[metadata["uid"]] = None
             while len(self._absent) > MOST_ABSENT:

@@ -20,6 +20,7 @@ from argosy.model.manifest.scalars import (
     json_value,
     looks_typed,
 )
+from argosy.model.remember import LONGEST, remembered
 
 _WIDTH: Final = 80
 _SIMPLE_KEY: Final = 128
@@ -217,7 +218,7 @@ def _literal(text: str, indent: int) -> str:
     return f"|{hint}{chomp}{body}"
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _key(key: str) -> str | None:
     """A key on one line, or None if it needs the `? ` form."""
     if not isinstance(key, str):
@@ -232,7 +233,7 @@ def _key(key: str) -> str | None:
 def _ordered(mapping: dict[str, Any]) -> Iterable[str]:
     if len(mapping) < 2:
         return mapping
-    if len(mapping) > 64:
+    if len(mapping) > 64 or sum(map(len, mapping)) > LONGEST:
         return _natural(tuple(mapping))
     return _natural_known(tuple(mapping))
 

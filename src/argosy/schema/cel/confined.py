@@ -1,12 +1,22 @@
 """What a confined worker runs. Imported before the worker is locked in, when files can still be read.
 
-In, out: as `evaluate`. The rule that is run on import makes the library load everything that it loads late.
+In, out: JSON. The rule that is run on import makes the library load everything that it loads late.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from argosy.schema import custom
 from argosy.schema.cel import evaluate
 
-__all__ = ["evaluate"]
+__all__ = ["check_definition", "evaluate"]
+
+
+def check_definition(payload: Any) -> Any:
+    """The faults of a definition, whose rules are compiled for it."""
+    faults = custom.check_definition(payload["definition"], payload["old"])
+    return [[fault.field, str(fault.kind), fault.message] for fault in faults]
+
 
 evaluate([{"rule": "self.matches('a') || [self].exists(x, x.startsWith('b'))", "self": "a", "message": ""}])
