@@ -15,7 +15,7 @@ from argosy.apiserver.scale import read_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
 from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
-from argosy.model.errors import ClusterError, Gone
+from argosy.model.errors import ClusterError, Gone, ManifestError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey, split_api_version
 
@@ -120,14 +120,14 @@ class EmbeddedCluster:
             return (await self._registry.create(served, namespace, manifest, call)).manifest
 
     async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
-        served, key = self._of(manifest), key_of(manifest)
+        served, key = self._of(manifest), _named(manifest)
         call = Call(self._user, manager, dry_run, force=force)
         place = _place(served, key.namespace)
         with _about(key):
             return (await self._registry.apply(served, place, key.name, manifest, call)).manifest
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
-        served, key = self._of(manifest), key_of(manifest)
+        served, key = self._of(manifest), _named(manifest)
         call = Call(self._user, MANAGER, dry_run)
         place = _place(served, key.namespace)
         with _about(key):
@@ -204,11 +204,18 @@ def _place(served: Served, namespace: str) -> str:
     return namespace if served.resource.namespaced else ""
 
 
+def _named(manifest: Manifest) -> ResourceKey:
+    try:
+        return key_of(manifest)
+    except ManifestError as error:
+        raise refusals.bad_request(error.message) from error
+
+
 def _part_for(parent: Served, manifest: Manifest) -> str:
     """The subresource that takes this kind: an Eviction goes to pods/eviction."""
-    group, _ = split_api_version(manifest["apiVersion"])
+    group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
     for each in parent.resource.subresources:
-        if each.kind == manifest["kind"] and each.group in ("", group):
+        if each.kind == manifest.get("kind") and each.group in ("", group):
             return each.name
     raise refusals.no_such_resource()
 

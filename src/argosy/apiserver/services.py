@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from argosy.apiserver import refusals
 from argosy.apiserver.store import Store
 from argosy.model.manifest import Manifest
 from argosy.schema import defaults, fault
@@ -78,14 +79,19 @@ class Services:
     def _free_port(self, handed: set[int]) -> int:
         """One that neither another Service nor this one has."""
         owners = self._known()
-        number = next(each for each in _shuffled(NODE_PORTS) if each not in handed and each not in owners)
+        free = (each for each in _shuffled(NODE_PORTS) if each not in handed and each not in owners)
+        if (number := next(free, None)) is None:
+            raise refusals.internal("failed to allocate a nodePort: range is full")
         handed.add(number)
         return number
 
     def _free_address(self) -> str:
         owners, first = self._known(), int(NETWORK.network_address)
         hosts = _shuffled(range(first + RESERVED, first + NETWORK.num_addresses - 1))
-        return next(text for number in hosts if (text := str(ipaddress.IPv4Address(number))) not in owners)
+        free = (text for number in hosts if (text := str(ipaddress.IPv4Address(number))) not in owners)
+        if (address := next(free, None)) is None:
+            raise refusals.internal("failed to allocate a serviceIP: range is full")
+        return address
 
     def _known(self) -> dict[str | int, Key]:
         if self._owners is None:

@@ -26,7 +26,7 @@ class ResourceKey(NamedTuple):
         return GroupKind(self.group, self.kind)
 
     def __str__(self) -> str:
-        return "/".join(part for part in self if part)
+        return "/".join(str(part) for part in self if part)
 
 
 def split_api_version(api_version: str) -> tuple[str, str]:

@@ -119,3 +119,19 @@ async def test_an_owner_goes_when_its_last_blocking_dependent_has_other_owners(a
         return (await api.get(f"{CONFIGS}/owner")).code == 404
 
     await eventually(gone)
+
+
+@pytest.mark.parametrize("manifest", [{}, {"kind": "ConfigMap"}, {"apiVersion": "v1", "kind": "ConfigMap"}])
+async def test_a_manifest_that_does_not_say_what_it_is_is_refused_as_a_cluster_refuses(
+    api: Api, manifest: dict
+) -> None:
+    cluster = EmbeddedCluster(api.plane)
+    for attempt in (cluster.create(manifest), cluster.replace(manifest), cluster.apply(manifest, manager="m")):
+        with pytest.raises(ClusterError):
+            await attempt
+
+
+async def test_more_path_than_there_are_parts_is_not_found(api: Api) -> None:
+    await api.made(PODS, pod("p"))
+    assert (await api.get(f"{PODS}/p/status")).code == 200
+    assert (await api.get(f"{PODS}/p/status/x/y")).code == 404

@@ -88,8 +88,10 @@ class Plumbing:
             make = self._maker(lambda: discovery.aggregated(self._catalog, core=core, version=version))
         else:
             media = "application/json"
-            address = request.header(b"host")
-            make = self._maker(lambda: discovery.api_versions(address) if core else discovery.group_list(self._catalog))
+            if core:  # it names the host that was asked, so it is made for each
+                await self._document(request, discovery.api_versions(request.header(b"host")))
+                return
+            make = self._maker(lambda: discovery.group_list(self._catalog))
         body, tag = self._remember(("discovery", core, version), make)
         headers = [(b"etag", tag.encode()), (b"cache-control", b"public"), (b"vary", b"Accept")]
         if request.header(b"if-none-match") == tag:

@@ -114,6 +114,8 @@ class Resources:
         name = target.name or _single_name(query.fields)
         self._registry.authorize(user, "watch", target.served, target.namespace, name)
         media = rendering.stream_media
+        if query.initial_events and query.version:
+            await self._lister.wait_for(parse_version(query.version))
         lines = await watching.stream(self._registry.store, rendering, target.namespace, query)
         await request.start(200, media)
         await request.write(b"")
@@ -248,10 +250,11 @@ class Resources:
     async def _delete_collection(self, request: Request, target: Target, user: User) -> None:
         rendering = self._rendering(request, target)
         options = read_options(await self._delete_body(request), request.query)
-        self._registry.authorize(user, "deletecollection", target.served, target.namespace)
-        page = await self._lister.page(target.served, target.namespace, read_query(request.query))
-        call = Call(user, dry_run=options.dry_run)
-        deleted = await self._deletion.delete_all(target.served, page.entries, target.namespace, options, call)
+        query = read_query(request.query)
+        name = _single_name(query.fields)
+        self._registry.authorize(user, "deletecollection", target.served, target.namespace, name)
+        page = await self._lister.page(target.served, target.namespace, query)
+        deleted = await self._deletion.delete_all(target.served, page.entries, options)
         shown = page._replace(entries=deleted, revision=self._registry.store.revision)
         await request.respond(200, rendering.page(shown), media=rendering.media)
 
@@ -264,8 +267,8 @@ class Resources:
 
 
 def _is_slow(body: bytes, media: str) -> bool:
-    """YAML is read at a megabyte a second; others are served meanwhile."""
-    return len(body) > SLOW_FROM and "yaml" in media
+    """YAML is read at a megabyte a second, protobuf at three; others are served meanwhile."""
+    return len(body) > SLOW_FROM and ("yaml" in media or "protobuf" in media)
 
 
 async def _pump(request: Request, lines: Any) -> None:

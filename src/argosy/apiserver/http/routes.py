@@ -20,7 +20,6 @@ class Target(NamedTuple):
     name: str = ""
     subresource: str = ""
     watch: bool = False  # the old /watch/ form
-    rest: str = ""  # what follows a proxy
 
 
 class NoSuchPath(Exception):
@@ -52,4 +51,7 @@ def resolve(catalog: Catalog, path: str) -> Target:
     name = rest[1] if len(rest) > 1 else ""
     if name and served.resource.namespaced and not namespace:
         raise NoSuchPath if served.resource.custom else refusals.no_such_resource()
-    return Target(served, namespace, name, rest[2] if len(rest) > 2 else "", watch, "/".join(rest[3:]))
+    part = rest[2] if len(rest) > 2 else ""
+    if len(rest) > 3 and part != "proxy":
+        raise refusals.no_such_resource()
+    return Target(served, namespace, name, part, watch)

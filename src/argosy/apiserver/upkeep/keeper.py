@@ -56,7 +56,9 @@ class Keeper(Generic[Key]):
             self._failures.pop(key, None)
         except ArgosyError as error:
             gone = isinstance(error, ClusterError) and error.code == 404
-            if not gone:
+            if gone:
+                self._failures.pop(key, None)
+            else:
                 self._again(key, str(error))
         except Exception:  # a bug must not stop the upkeep of everything else
             log.exception("%s: %s", type(self).__name__, key)

@@ -49,6 +49,17 @@ Manifest = dict[str, Any]
 
 
 def key_of(manifest: Manifest) -> ResourceKey:
+    """Raises ManifestError where a manifest does not say what it is."""
+    try:
+        return _key_of(manifest)
+    except (KeyError, TypeError, AttributeError) as error:
+        from argosy.model.errors import ManifestError
+
+        message = "a manifest needs apiVersion, kind and metadata.name; add what is missing"
+        raise ManifestError(message) from error
+
+
+def _key_of(manifest: Manifest) -> ResourceKey:
     group, _ = split_api_version(manifest["apiVersion"])
     metadata = manifest["metadata"]
     return ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata["name"])
