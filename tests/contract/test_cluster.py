@@ -231,3 +231,12 @@ async def test_nobody_is_refused(cluster: Cluster, namespace: str) -> None:
     with pytest.raises(ClusterError) as caught:
         await cluster.acting_as(User("", ("system:masters",))).list(CONFIG_MAP, namespace=namespace)
     assert caught.value.code in (401, 403)
+
+
+async def test_scale_answers_a_scale_and_changes_replicas_only(cluster: Cluster, namespace: str) -> None:
+    made = await cluster.create(deployment(namespace, replicas=0))
+    sent = {"spec": {"replicas": 0, "template": {"spec": {"hostNetwork": True}}}}
+    scale = await cluster.patch(key_of(made), sent, subresource="scale")
+    assert (scale["kind"], scale["apiVersion"], scale["metadata"]["name"]) == ("Scale", "autoscaling/v1", "d")
+    found = await cluster.get(key_of(made))
+    assert found is not None and "hostNetwork" not in found["spec"]["template"]["spec"]

@@ -16,7 +16,7 @@ from typing import NoReturn
 from argosy import __version__
 from argosy.model.errors import ArgosyError, ClusterError, Forbidden, PolicyError, TransientError, UserError
 
-# Exit codes; docs/reference/cli.md says when
+# Exit codes; docs/reference/exit-codes.md says when
 DONE, NO, CANNOT, UNREACHABLE, TIMED_OUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 ADVICE = {

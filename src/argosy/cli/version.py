@@ -11,7 +11,7 @@ SANDBOX = {
     "API: verbs, patches, watches, validation, CRDs, RBAC": "real behaviour of Kubernetes 1.32, implemented here",
     "garbage collection, namespaces, CRDs, event expiry": "real behaviour",
     "Pods, Deployments, Jobs and other workloads": "stored and validated, not run: no scheduler, no kubelet",
-    "logs, exec, port-forward, top": "refused with a sentence that says why",
+    "logs, exec, port-forward": "refused with a sentence that says why",
     "Services": "get an address that leads nowhere",
     "admission webhooks, aggregated APIs": "stored, not called",
 }
