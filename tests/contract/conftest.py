@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +26,6 @@ from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
 from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.names import ResourceKey
-
-sys.path.insert(0, str(Path(__file__).parent))  # for contract_manifests
 
 TOKEN = "admin-of-a-test"
 FLAVOURS = ("embedded", "wire", "real")

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "realcluster")]
-
-from serving import sandbox  # noqa: E402
-from transcript import Outcome, Shell, play, scenarios  # noqa: E402
+from serving import sandbox
+from transcript import Outcome, Shell, play, scenarios
 
 Played = dict[str, list[Outcome]]
 

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
-
 from serving import TOKEN, configmap, served
 
 from argosy.apiserver.embedded import EmbeddedCluster

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,9 +17,6 @@ from urllib.parse import quote, urlencode
 
 import pytest
 import yaml
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
-
 from serving import Answer, Sandbox, ask, sandbox
 
 pytestmark = pytest.mark.prove

@@ -21,9 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
-
 from serving import ARGOSY, Endpoint, Sandbox, ask, environment, sandbox
 
 pytestmark = pytest.mark.prove

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +16,6 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
-
 from serving import TOKEN, Served, configmap, served
 
 from argosy.apiserver.embedded import EmbeddedCluster

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for serving
-sys.path.insert(0, str(Path(__file__).parent))  # for attacks
-
 from serving import KUBECTL, Sandbox, sandbox
 
 

@@ -74,8 +74,9 @@ class EmbeddedCluster:
         self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
     ) -> Listing:
         served = self._served(kind)
-        self._registry.authorize(self._user, "list", served, namespace)
-        page = await self.plane.lister.page(served, namespace, Query(labels=labels, fields=fields))
+        query = Query(labels=labels, fields=fields)
+        self._registry.authorize(self._user, "list", served, namespace, query.single_name)
+        page = await self.plane.lister.page(served, namespace, query)
         items = [_shown(served, entry, metadata_only) for entry in page.entries]
         return Listing(items, str(page.revision))
 

@@ -49,6 +49,13 @@ class Query:
     initial_events: bool | None = None
     timeout: int = 0
 
+    @property
+    def single_name(self) -> str:
+        """k8s: a list or watch of one name is asked for as that name, so that a rule for it suffices."""
+        terms = self.fields.split(",")
+        names = [term.partition("=")[2].lstrip("=") for term in terms if term.startswith("metadata.name=")]
+        return names[0] if len(names) == 1 else ""
+
 
 class Page(NamedTuple):
     entries: Sequence[Entry]

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for api_client
-
 from api_client import TOKEN, Api
 
 from argosy.apiserver.plane import Plane

@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from argosy.cluster import Cluster
-
-sys.path.insert(0, str(Path(__file__).parent))  # for faults
 
 
 @pytest.fixture

@@ -106,12 +106,12 @@ class Resources:
             fields = ",".join(part for part in (query.fields, named) if part)
             await self._watch(request, target, user, rendering, replace(query, watch=True, fields=fields))
             return
-        self._registry.authorize(user, "list", target.served, target.namespace, _single_name(query.fields))
+        self._registry.authorize(user, "list", target.served, target.namespace, query.single_name)
         page = await self._lister.page(target.served, target.namespace, query)
         await request.respond(200, rendering.page(page), media=rendering.media)
 
     async def _watch(self, request: Request, target: Target, user: User, rendering: Rendering, query: Query) -> None:
-        name = target.name or _single_name(query.fields)
+        name = target.name or query.single_name
         self._registry.authorize(user, "watch", target.served, target.namespace, name)
         media = rendering.stream_media
         if query.initial_events and query.version:
@@ -251,7 +251,7 @@ class Resources:
         rendering = self._rendering(request, target)
         options = read_options(await self._delete_body(request), request.query)
         query = read_query(request.query)
-        name = _single_name(query.fields)
+        name = query.single_name
         self._registry.authorize(user, "deletecollection", target.served, target.namespace, name)
         page = await self._lister.page(target.served, target.namespace, query)
         deleted = await self._deletion.delete_all(target.served, page.entries, options)
@@ -274,9 +274,3 @@ def _is_slow(body: bytes, media: str) -> bool:
 async def _pump(request: Request, lines: Any) -> None:
     async for line in lines:
         await request.write(line)
-
-
-def _single_name(fields: str) -> str:
-    """k8s: a list or watch of one name is asked for as that name, so that a rule for it suffices."""
-    names = [term.partition("=")[2].lstrip("=") for term in fields.split(",") if term.startswith("metadata.name=")]
-    return names[0] if len(names) == 1 else ""
