@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
+from checking import Manifest, created, made, ready, resource_of
 
-from argosy.model.names import split_api_version
 from argosy.schema import defaults, validation
 from argosy.schema.fault import Fault
-from argosy.schema.kinds import Resource
-
-CLUSTER_WIDE = {
-    "Namespace", "Node", "PersistentVolume", "StorageClass", "PriorityClass", "ClusterRole", "ClusterRoleBinding",
-    "ValidatingWebhookConfiguration",
-}  # fmt: skip
-Manifest = dict[str, Any]
-
-
-def resource_of(manifest: Manifest) -> Resource:
-    group, version = split_api_version(manifest["apiVersion"])
-    kind = manifest["kind"]
-    return Resource(group, version, kind, kind.lower() + "s", kind.lower(), kind not in CLUSTER_WIDE)
-
-
-def made(api_version: str, kind: str, metadata: Manifest | None = None, **fields: Any) -> Manifest:
-    about = {"name": "x", "uid": "u", **({} if kind in CLUSTER_WIDE else {"namespace": "p1"}), **(metadata or {})}
-    return {"apiVersion": api_version, "kind": kind, "metadata": about, **fields}
-
-
-def ready(manifest: Manifest) -> Manifest:
-    resource = resource_of(manifest)
-    return validation.prepare_create(resource, defaults.apply(resource.group_kind, resource.version, manifest))
-
-
-def created(manifest: Manifest) -> list[str]:
-    before = copy.deepcopy(manifest)
-    faults = validation.on_create(resource_of(manifest), ready(manifest))
-    assert manifest == before, "the input was changed"
-    return [str(fault) for fault in faults]
 
 
 def updated(old: Manifest, change: Manifest) -> list[Fault]:

@@ -1,0 +1,45 @@
+"""Manifests with and without their defaults, for the tests of defaults."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from argosy.model.names import GroupKind, split_api_version
+from argosy.schema import defaults
+
+
+def manifest(api_version: str, kind: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, **fields}
+
+
+def defaulted(given: dict[str, Any]) -> dict[str, Any]:
+    group, version = split_api_version(given["apiVersion"])
+    before = copy.deepcopy(given)
+    made = defaults.apply(GroupKind(group, given["kind"]), version, given)
+    assert given == before, "the input was changed"
+    assert defaults.apply(GroupKind(group, given["kind"]), version, made) == made, "a second pass changed something"
+    return made
+
+
+POD = {"containers": [{"name": "c", "image": "nginx"}]}
+POD_DEFAULTED = {
+    "containers": [
+        {
+            "name": "c",
+            "image": "nginx",
+            "resources": {},
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+            "imagePullPolicy": "Always",
+        }
+    ],
+    "restartPolicy": "Always",
+    "terminationGracePeriodSeconds": 30,
+    "dnsPolicy": "ClusterFirst",
+    "securityContext": {},
+    "schedulerName": "default-scheduler",
+}
+SELECTOR = {"matchLabels": {"a": "b"}}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": POD}
+TEMPLATE_DEFAULTED = {"metadata": {"creationTimestamp": None, "labels": {"a": "b"}}, "spec": POD_DEFAULTED}

@@ -1,0 +1,29 @@
+"""Rows as a server prints them, for the tests of columns."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from argosy.model.names import GroupKind, split_api_version
+from argosy.schema import columns
+
+NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
+Manifest = dict[str, Any]
+
+
+def ago(**parts: float) -> str:
+    return (NOW - timedelta(**parts)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def made(api_version: str, kind: str, metadata: Manifest | None = None, **fields: Any) -> Manifest:
+    about = {"name": "x", "creationTimestamp": ago(seconds=22), **(metadata or {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": about, **fields}
+
+
+def row(manifest: Manifest) -> dict[str, Any]:
+    group, version = split_api_version(manifest["apiVersion"])
+    found = columns.of(GroupKind(group, manifest["kind"]), version)
+    cells = found.cells(manifest, NOW)
+    assert len(cells) == len(found.definitions), "a row must be as wide as its header"
+    return {column["name"]: cell for column, cell in zip(found.definitions, cells)}
