@@ -332,9 +332,6 @@ def test_columns_print_what_their_paths_find() -> None:
 
 
 def test_without_columns_there_is_the_age() -> None:
-    columns = pytest.importorskip("argosy.schema.columns")
-    if not hasattr(columns, "human_duration"):
-        pytest.skip("argosy.schema.columns has no human_duration")
     value = gear()
     value["metadata"]["creationTimestamp"] = "2024-01-01T00:00:00Z"
     assert kind_of(GEAR).columns(value, datetime(2024, 1, 1, 0, 5, tzinfo=UTC)) == ["g", "5m"]
