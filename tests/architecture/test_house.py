@@ -49,6 +49,7 @@ OWNERS = {
     "cryptography": {"apiserver", "cluster.tls"},
     "http.client": {"cli", "cluster", "outbound"},
     "httptools": {"apiserver.http.protocol"},
+    "lupa": {"health.lua"},
     "multidict": {"cluster", "outbound"},
     "orjson": {""},
     "sqlite3": set(),
