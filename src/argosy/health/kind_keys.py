@@ -1,0 +1,83 @@
+"""How settings name a kind. In: a part of a key. Out: the pattern "group/Kind" (core: "Kind"), or why it is none.
+
+Never: looks at what a key's value is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+WILD: Final = re.compile(r"[*?\[{]")
+EVERYTHING: Final = "*/*"
+_GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
+_CORE: Final = ("core", "v1", "")
+_RULE: Final = "AGY406"
+
+
+class Named(NamedTuple):
+    """A pattern, or why a name matches nothing in Argo CD."""
+
+    pattern: str = ""
+    fault: str = ""
+
+
+def is_wild(pattern: str) -> bool:
+    return WILD.search(pattern) is not None
+
+
+def from_key(name: str, prefix: str = "") -> Named:
+    """What follows a prefix such as `resource.customizations.health.`: `<group>_<Kind>`, for a core kind `<Kind>`."""
+    # argo: the word "all" stands for every kind that has a group
+    if name == "all":
+        return Named(EVERYTHING)
+    if is_wild(name):
+        wild = "wildcards cannot stand in a key of a ConfigMap; use the map `resource.customizations` for them"
+        return Named(fault=f"{wild} ({_RULE})")
+    group, kind = _apart(name)
+    # argo: split at every underscore, and more than one makes it refuse all customizations
+    if name == joined(group, kind) and (not group or _GROUP.fullmatch(group)) and _KIND.fullmatch(kind):
+        return Named(f"{group}/{kind}" if group else kind)
+    return _wrong(name, joined(group, kind), prefix)
+
+
+def from_map(name: str) -> Named:
+    """A key of the map `resource.customizations`: `<group>/<Kind>`, core kinds `<Kind>`, with wildcards if need be."""
+    if is_wild(name):
+        return Named(name)
+    group, kind = _apart(name)
+    right = f"{group}/{kind}" if group else kind
+    if name == right and (not group or _GROUP.fullmatch(group)) and _KIND.fullmatch(kind):
+        return Named(name)
+    return _wrong(name, right)
+
+
+def joined(group: str, kind: str) -> str:
+    """The form that keys have."""
+    return f"{group}_{kind}" if group else kind
+
+
+def _apart(name: str) -> tuple[str, str]:
+    """The group and kind that were probably meant: the part that begins with a capital is the kind."""
+    parts = [part for part in re.split(r"[/_]", name) if part and not re.fullmatch(r"v\d+((alpha|beta)\d+)?", part)]
+    if len(parts) == 1 and "." in parts[0]:
+        words = parts[0].split(".")
+        if words[0][:1].isupper():
+            return ".".join(words[1:]), words[0]
+        if words[-1][:1].isupper():
+            return ".".join(words[:-1]), words[-1]
+    if len(parts) == 2 and parts[0][:1].isupper() and not parts[1][:1].isupper():
+        parts.reverse()
+    *before, kind = parts or [name]
+    group = before[0] if before else ""
+    return ("" if group in _CORE else group), kind
+
+
+def _wrong(name: str, right: str, prefix: str = "") -> Named:
+    fits = _KIND.fullmatch(re.split(r"[/_]", right)[-1]) is not None and right != name
+    what = f"{name!r} names no kind, so Argo CD never uses it" if name else "no kind is named"
+    advice = (
+        f"write {prefix}{right}" if fits else "write the group and the kind as in apiVersion and kind of the object"
+    )
+    return Named(fault=f"{what}; {advice} ({_RULE})")
