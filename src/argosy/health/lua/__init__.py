@@ -1,0 +1,40 @@
+"""Lua as Argo CD runs it.
+
+In: a script and a manifest. Out: what the script returned. Never: a stranger's script in this process: those go through
+`confined` and a pool of `argosy.confine`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.health.lua.engine import Answer, Engine, engine
+from argosy.health.lua.fault import LuaFault
+from argosy.health.lua.outcomes import answer_of, failed, health_of
+from argosy.model.flow import Assessment
+from argosy.model.manifest import Manifest
+
+__all__ = ["Answer", "Engine", "LuaFault", "answer_of", "failed", "health_of", "run_health", "run_value"]
+
+
+def run_health(
+    script: str, manifest: Manifest, *, facts: Mapping[str, Any] | None = None, open_libs: bool = True, rule: str = ""
+) -> Assessment:
+    """Judge a manifest by a script of ours, in this process."""
+    try:
+        return health_of(engine(open_libs=open_libs).run(script, manifest, facts=facts, trusted=True), rule=rule)
+    except LuaFault as fault:
+        return failed(str(fault), rule=rule)
+
+
+def run_value(
+    script: str,
+    manifest: Manifest,
+    *,
+    params: Mapping[str, str] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    open_libs: bool = False,
+) -> Any:
+    """What a script of ours returns, as JSON data; raises LuaFault. Lua's nil is None."""
+    return engine(open_libs=open_libs).run(script, manifest, params=params, facts=facts, trusted=True).value

@@ -1,0 +1,29 @@
+"""What a confined worker runs: scripts of strangers. Imported before the worker is locked in.
+
+In: {"script", "manifest", "params", "facts", "open"}. Out: {"type", "value"} or {"fault"}. Never: runs unconfined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.health.lua.engine import engine
+from argosy.health.lua.fault import LuaFault
+
+FUNCTION = "argosy.health.lua.confined:evaluate"
+
+
+def evaluate(payload: Any) -> Any:
+    """Run one script on one manifest."""
+    try:
+        answer = engine(open_libs=payload.get("open", False)).run(
+            payload["script"], payload["manifest"], params=payload.get("params"), facts=payload.get("facts")
+        )
+    except LuaFault as fault:
+        return {"fault": str(fault)}
+    return {"type": answer.type, "value": answer.value}
+
+
+# The states are made here, while their files can still be read; a worker is a fork of this process.
+for is_open in (False, True):
+    engine(open_libs=is_open).run("return {}", {})

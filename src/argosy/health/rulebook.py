@@ -1,0 +1,79 @@
+"""Which rule judges a kind: the user's checks first, then ours.
+
+In: customizations and a kind. Out: a Rule, or None where the kind has no health. Never: judges anything.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from argosy.health import builtin, fallback
+from argosy.health.bundled import Origin, Rule, bundled_rules, key_text, profile_rules
+from argosy.health.settings import Check, Customizations
+from argosy.model.names import GroupKind
+
+
+class Rulebook:
+    """The rules in force. Make another one when the settings change."""
+
+    def __init__(self, customizations: Customizations = Customizations()) -> None:  # noqa: B008
+        exact = [check for check in customizations.checks if not is_pattern(check.pattern)]
+        self._exact = {check.pattern: check for check in reversed(exact)}
+        self._patterns = [check for check in customizations.checks if is_pattern(check.pattern)]
+        self._profiles = customizations.profiles
+        self._falls_back = customizations.fallback
+        self._known: dict[GroupKind, Rule | None] = {}
+
+    def rule_for(self, group: str, kind: str) -> Rule | None:
+        """The rule for a kind, the first of: argocd-cm, the chosen profile, bundled, built in, fallback."""
+        of = GroupKind(group, kind)
+        if of not in self._known:
+            self._known[of] = self._checked(of) or self._ours(of)
+        return self._known[of]
+
+    def _checked(self, of: GroupKind) -> Rule | None:
+        text = key_text(*of)
+        check = self._exact.get(text)
+        if check is None:
+            check = next((row for row in self._patterns if glob(row.pattern).fullmatch(text)), None)
+        return _from_check(of, check) if check else None
+
+    def _ours(self, of: GroupKind) -> Rule | None:
+        chosen = self._profiles.get(key_text(*of), "")
+        if chosen and (rule := profile_rules(chosen).get(of)):
+            return rule
+        if rule := bundled_rules().get(of):
+            return rule
+        if of in builtin.CHECKS:
+            return Rule(*of, Origin.BUILT_IN)
+        return Rule(*of, Origin.FALLBACK) if self._falls_back and fallback.is_custom(of.group) else None
+
+
+def _from_check(of: GroupKind, check: Check) -> Rule:
+    return Rule(*of, Origin.ARGOCD_CM, script=check.script, open_libs=check.open_libs, where=check.where)
+
+
+def is_pattern(text: str) -> bool:
+    return any(character in text for character in "*?[{")
+
+
+@cache
+def glob(pattern: str) -> re.Pattern[str]:
+    """argo: `*` crosses the slash between group and kind, so `*.example.io/*` and `*` are both useful."""
+    parts = re.split(r"(\*+|\?|\[!?[^\]]+\]|\{[^}]*\})", pattern)
+    return re.compile("".join(_translated(part) for part in parts), re.DOTALL)
+
+
+def _translated(part: str) -> str:
+    if part.startswith("*"):
+        return ".*"
+    if part == "?":
+        return "."
+    if part.startswith("[") and part.endswith("]"):
+        negated = part.startswith("[!")
+        members = re.sub(r"([\\\[\]^])", r"\\\1", part[2 if negated else 1 : -1])
+        return f"[{'^' if negated else ''}{members}]"
+    if part.startswith("{") and part.endswith("}"):
+        return "(?:" + "|".join(re.escape(word) for word in part[1:-1].split(",")) + ")"
+    return re.escape(part)
