@@ -96,4 +96,5 @@ def _rule(folder: Path, of: GroupKind, profile: str) -> Rule:
     script, table = folder / "health.lua", folder / "health.yaml"
     text = script.read_text() if script.exists() else to_lua(of.kind, load(table.read_text()))
     where = str(folder.relative_to(RULES.parent))
-    return Rule(*of, Origin.BUNDLED, profile, text, open_libs=True, where=where)  # argo: bundled scripts get all libraries
+    # argo: bundled scripts have all libraries
+    return Rule(*of, Origin.BUNDLED, profile, text, open_libs=True, where=where)

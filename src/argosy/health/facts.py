@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.model.manifest import Manifest, annotation
 
-DEFAULT_CLASS: Final = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+DEFAULT_CLASS: Final = tuple(f"storageclass.{part}kubernetes.io/is-default-class" for part in ("", "beta."))
 
 
 def facts_from(manifests: Iterable[Manifest]) -> dict[str, Any]:
