@@ -12,7 +12,6 @@ from typing import Final
 
 from argosy.health.builtin.autoscaling import horizontal_pod_autoscaler
 from argosy.health.builtin.batch import job, workflow
-from argosy.health.builtin.deletion import pending_deletion
 from argosy.health.builtin.extensions import api_service
 from argosy.health.builtin.fields import WrongField
 from argosy.health.builtin.network import ingress, service
@@ -23,7 +22,7 @@ from argosy.model.flow import Assessment, Health
 from argosy.model.manifest import Manifest
 from argosy.model.names import split_api_version
 
-__all__ = ["CHECKS", "judge", "pending_deletion"]
+__all__ = ["CHECKS", "judge"]
 
 Judge = Callable[[Manifest], Assessment]
 _ANY: Final = ()
@@ -84,9 +83,7 @@ CHECKS: Final[Mapping[tuple[str, str], Judge]] = MappingProxyType(
 
 
 def judge(manifest: Manifest) -> Assessment | None:
-    """What Argo CD would say of it if no script knew its kind."""
-    if (leaving := pending_deletion(manifest)) is not None:
-        return leaving
+    """What Argo CD says of it where no script knows its kind, and nobody deletes it."""
     group, _ = split_api_version(str(manifest.get("apiVersion", "")))
     check = CHECKS.get((group, str(manifest.get("kind", ""))))
     return check(manifest) if check else None
