@@ -1,0 +1,3 @@
+local actions = {}
+actions["refresh"] = {}
+return actions
