@@ -10,6 +10,7 @@ from functools import cache
 
 from argosy.health import builtin, fallback
 from argosy.health.bundled import Origin, Rule, bundled_rules, key_text, profile_rules
+from argosy.health.kind_keys import is_wild
 from argosy.health.settings import Check, Customizations
 from argosy.model.names import GroupKind
 
@@ -18,9 +19,9 @@ class Rulebook:
     """The rules in force. Make another one when the settings change."""
 
     def __init__(self, customizations: Customizations = Customizations()) -> None:  # noqa: B008
-        exact = [check for check in customizations.checks if not is_pattern(check.pattern)]
+        exact = [check for check in customizations.checks if not is_wild(check.pattern)]
         self._exact = {check.pattern: check for check in reversed(exact)}
-        self._patterns = [check for check in customizations.checks if is_pattern(check.pattern)]
+        self._patterns = [check for check in customizations.checks if is_wild(check.pattern)]
         self._profiles = customizations.profiles
         self._falls_back = customizations.fallback
         self._known: dict[GroupKind, Rule | None] = {}
@@ -52,10 +53,6 @@ class Rulebook:
 
 def _from_check(of: GroupKind, check: Check) -> Rule:
     return Rule(*of, Origin.ARGOCD_CM, script=check.script, open_libs=check.open_libs, where=check.where)
-
-
-def is_pattern(text: str) -> bool:
-    return any(character in text for character in "*?[{")
 
 
 @cache

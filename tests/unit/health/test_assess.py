@@ -1,0 +1,216 @@
+"""Judging many manifests at once: who is asked, in which order, and what a broken check costs the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from argosy.confine import OverLimit
+from argosy.health.assess import EVALUATE, PATIENCE, Assessor
+from argosy.health.facts import facts_from
+from argosy.health.lua.confined import evaluate
+from argosy.health.rulebook import Rulebook
+from argosy.health.settings import from_config_maps
+from argosy.model.flow import Assessment, Health
+
+pytestmark = pytest.mark.anyio
+HANGS = "while true do end"
+
+
+class Bench:
+    """Runs batches here instead of in a worker, counts them, and says "too long" for the script that hangs."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
+        assert function == EVALUATE
+        self.batches.append(len(payloads))
+        return [OverLimit("wall", "slow") if row["script"] == HANGS else evaluate(row) for row in payloads]
+
+
+def thing(name: str, kind: str = "Thing", group: str = "example.io", **more: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": {"name": name}, **more}
+
+
+def check(kind: str, script: str, **more: str) -> dict[str, str]:
+    return {f"resource.customizations.health.{kind}": script, **more}
+
+
+Data = dict[str, str]
+
+
+def assessor(argocd_cm: Data | None = None, argosy_cm: Data | None = None) -> tuple[Assessor, Bench]:
+    bench = Bench()
+    return Assessor(Rulebook(from_config_maps(argocd_cm or {}, argosy_cm or {})), bench), bench
+
+
+SAYS_NAME = "return {status = 'Healthy', message = obj.metadata.name}"
+
+
+async def test_answers_come_in_the_order_of_the_manifests() -> None:
+    judge, bench = assessor(check("example.io_Thing", SAYS_NAME))
+    pod = thing("p", "Pod", "", status={"phase": "Succeeded"})
+    got = await judge.assess_all([thing("a"), pod, thing("b"), thing("c", "Other")])
+    assert [answer and answer.message for answer in got] == ["a", "", "b", None]
+    assert bench.batches == [2]
+
+
+async def test_a_users_check_comes_before_bundled_and_built_in_rules() -> None:
+    judge, _ = assessor(check("Pod", SAYS_NAME) | check("serving.kserve.io_InferenceService", SAYS_NAME))
+    isvc = thing("model", "InferenceService", "serving.kserve.io")
+    got = await judge.assess_all([thing("p", "Pod", ""), isvc])
+    assert [answer and (answer.message, answer.rule) for answer in got] == [
+        ("p", "argocd-cm resource.customizations.health.Pod"),
+        ("model", "argocd-cm resource.customizations.health.serving.kserve.io_InferenceService"),
+    ]
+
+
+async def test_pending_deletion_comes_before_any_check() -> None:
+    judge, bench = assessor(check("example.io_Thing", SAYS_NAME))
+    going = thing("a")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert await judge.assess_all([going]) == [Assessment(Health.PROGRESSING, "Pending deletion")]
+    assert bench.batches == []
+
+
+async def test_pending_deletion_is_told_of_kinds_without_health_too() -> None:
+    going = thing("a", "ConfigMap", "")
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert await assessor()[0].assess_all([going]) == [Assessment(Health.PROGRESSING, "Pending deletion")]
+
+
+async def test_a_hook_that_its_finalizer_holds_is_judged() -> None:
+    judge, _ = assessor(check("example.io_Thing", SAYS_NAME))
+    going = thing("a")
+    going["metadata"] |= {
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": ["argocd.argoproj.io/hook-finalizer"],
+    }
+    (got,) = await judge.assess_all([going])
+    assert got and got.health is Health.HEALTHY
+
+
+async def test_an_empty_answer_stops_the_built_in_check() -> None:
+    judge, _ = assessor(check("Pod", "return nil"))
+    (got,) = await judge.assess_all([thing("p", "Pod", "", status={"phase": "Failed"})])
+    assert got and got.health is None
+
+
+async def test_one_broken_check_leaves_the_others_alone() -> None:
+    cm = check("example.io_Thing", "return obj.status.phase.x") | check("example.io_Other", SAYS_NAME)
+    judge, _ = assessor(cm)
+    broken, fine = await judge.assess_all([thing("a"), thing("b", "Other")])
+    assert broken == Assessment(
+        Health.UNKNOWN,
+        "<string>:1: attempt to index field 'status' (a nil value)",
+        "argocd-cm resource.customizations.health.example.io_Thing",
+        "<string>:1: attempt to index field 'status' (a nil value)",
+    )
+    assert fine and fine.health is Health.HEALTHY
+
+
+async def test_a_check_that_hangs_costs_a_few_seconds_and_not_one_an_object() -> None:
+    judge, bench = assessor(check("example.io_Thing", HANGS))
+    got = await judge.assess_all([thing(str(number)) for number in range(100)])
+    assert bench.batches == [PATIENCE]
+    assert {answer.health for answer in got if answer} == {Health.UNKNOWN}
+    assert got[0] and got[0].fault.startswith("context deadline exceeded")
+    assert got[99] and got[99].fault.startswith(f"not run: on {PATIENCE} objects before it, context deadline exceeded")
+
+
+async def test_many_objects_of_one_check_go_in_a_few_batches() -> None:
+    judge, bench = assessor(check("example.io_Thing", SAYS_NAME))
+    got = await judge.assess_all([thing(str(number)) for number in range(1000)])
+    assert [answer and answer.message for answer in got] == [str(number) for number in range(1000)]
+    assert len(bench.batches) <= 6
+
+
+async def test_a_version_of_an_object_is_judged_once() -> None:
+    judge, bench = assessor(check("example.io_Thing", SAYS_NAME))
+    seen = thing("a")
+    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    newer = thing("b")
+    newer["metadata"] |= {"uid": "u", "resourceVersion": "2"}
+    for manifest in (seen, seen, newer):
+        (got,) = await judge.assess_all([manifest])
+        assert got and got.message == manifest["metadata"]["name"]
+    assert bench.batches == [1, 1]
+
+
+async def test_other_facts_are_another_question() -> None:
+    judge, bench = assessor(check("example.io_Thing", "return {status = 'Healthy', message = facts.x or 'none'}"))
+    seen = thing("a")
+    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    assert [(await judge.assess_all([seen], facts))[0] for facts in ({"x": "1"}, {"x": "2"}, {"x": "1"})] == [
+        Assessment(Health.HEALTHY, text, "argocd-cm resource.customizations.health.example.io_Thing")
+        for text in ("1", "2", "1")
+    ]
+    assert bench.batches == [1, 1]
+
+
+async def test_running_out_of_time_is_not_remembered() -> None:
+    judge, bench = assessor(check("example.io_Thing", HANGS))
+    seen = thing("a")
+    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    await judge.assess_all([seen])
+    await judge.assess_all([seen])
+    assert bench.batches == [1, 1]
+
+
+WILD = "resource.customizations"
+
+
+async def test_wildcards_of_the_old_map_match_and_exact_keys_come_first() -> None:
+    cm = {WILD: "'*.example.io/*':\n  health.lua: return {status = 'Healthy', message = 'wild'}\n"}
+    cm |= check("a.example.io_Thing", "return {status = 'Healthy', message = 'exact'}")
+    judge, _ = assessor(cm)
+    got = await judge.assess_all([thing("x", group="a.example.io"), thing("x", group="b.example.io"), thing("x")])
+    assert [answer and answer.message for answer in got] == ["exact", "wild", None]
+
+
+async def test_open_libraries_are_given_to_the_kind_that_asks_for_them() -> None:
+    script = "return {status = 'Healthy', message = string.upper('x')}"
+    cm = check("example.io_Thing", script) | check("example.io_Other", script)
+    judge, _ = assessor(cm | {"resource.customizations.useOpenLibs.example.io_Thing": "true"})
+    opened, closed = await judge.assess_all([thing("a"), thing("b", "Other")])
+    assert opened and opened.message == "X"
+    assert closed and "global 'string'" in closed.fault
+
+
+async def test_the_fallback_judges_custom_kinds_only_where_it_is_switched_on() -> None:
+    ready = thing("a", status={"conditions": [{"type": "Ready", "status": "True"}]})
+    config_map = thing("c", "ConfigMap", "")
+    assert await assessor()[0].assess_all([ready, config_map]) == [None, None]
+    on, none = await assessor(argosy_cm={"health.fallback": "true"})[0].assess_all([ready, config_map])
+    assert none is None
+    assert on and on.health is Health.HEALTHY
+    assert on.message.startswith("fallback: ")
+
+
+async def test_a_chosen_profile_replaces_the_default_and_needs_its_facts() -> None:
+    claim = thing("data", "PersistentVolumeClaim", "", spec={"storageClassName": "fast"}, status={"phase": "Pending"})
+    storage = {"kind": "StorageClass", "metadata": {"name": "fast"}, "volumeBindingMode": "Immediate"}
+    judge, _ = assessor(argosy_cm={"health.profile.PersistentVolumeClaim": "wait-for-consumer"})
+    default, _ = assessor()
+    words = [
+        (await default.assess_all([claim]))[0],
+        (await judge.assess_all([claim]))[0],
+        (await judge.assess_all([claim], facts_from([storage])))[0],
+    ]
+    assert [answer and answer.health for answer in words] == [Health.PROGRESSING, Health.HEALTHY, Health.PROGRESSING]
+
+
+def test_facts_tell_the_modes_of_storage_classes_and_the_default_one() -> None:
+    marked = {"storageclass.kubernetes.io/is-default-class": "true"}
+    classes = [
+        {"kind": "StorageClass", "metadata": {"name": "slow", "annotations": marked}},
+        {"kind": "StorageClass", "metadata": {"name": "fast"}, "volumeBindingMode": "WaitForFirstConsumer"},
+        {"kind": "ConfigMap", "metadata": {"name": "x"}},
+    ]
+    assert facts_from(classes) == {
+        "storageClasses": {"slow": "Immediate", "fast": "WaitForFirstConsumer"},
+        "defaultStorageClass": "slow",
+    }
