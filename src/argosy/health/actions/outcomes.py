@@ -1,0 +1,147 @@
+"""What the answers of discovery and action scripts mean.
+
+In: what a script returned, as JSON data. Out: Actions or Impacts; a UserError says what is wrong with the answer.
+Never: runs a script; mutates the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from argosy.model.errors import ManifestError, UserError
+from argosy.model.manifest import Manifest, key_of
+
+_OPERATIONS: Final = ("create", "patch")
+_LUA_TYPES: Final = {type(None): "nil", str: "string", bool: "boolean", int: "number", float: "number"}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that can be done to a manifest now; a disabled one is shown, but would make no sense."""
+
+    name: str
+    disabled: bool = False
+    icon: str = ""
+    display_name: str = ""
+    parameters: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """One thing that an action wants done: create this manifest, or make the source become it."""
+
+    operation: Literal["create", "patch"]
+    manifest: Manifest
+
+
+def actions_of(value: Any) -> list[Action]:
+    """The actions that a discovery script names, by name."""
+    # argo: an empty table is a list to its encoder. A script without a result is an error there; here it names nothing.
+    if value is None or value == []:
+        return []
+    _expect_table(value)
+    if not isinstance(value, dict):
+        raise UserError("discovery must return a table from action names to what each is like, not a list")
+    return sorted((_action(name, told) for name, told in value.items()), key=lambda action: action.name)
+
+
+def merged(first: list[Action], second: list[Action]) -> list[Action]:
+    """argo: of two actions of one name, that of the earlier script counts."""
+    return sorted({action.name: action for action in (*second, *first)}.values(), key=lambda action: action.name)
+
+
+def _action(name: str, told: Any) -> Action:
+    # argo: a list says no more than an empty table does
+    if isinstance(told, list):
+        return Action(name)
+    if not isinstance(told, dict):
+        raise UserError(f"discovery: {name} must be a table, not {told!r}")
+    # argo: Go takes fields by their names in any case; a name inside the table wins over its key
+    fields = {field.lower(): part for field, part in told.items()}
+    return Action(
+        _text(fields, "name", name) or name,
+        disabled=_flag(fields, name),
+        icon=_text(fields, "iconclass", name),
+        display_name=_text(fields, "displayname", name),
+        parameters=_parameters(fields.get("params"), name),
+    )
+
+
+def _text(fields: dict[str, Any], field: str, name: str) -> str:
+    found = fields.get(field, "")
+    if not isinstance(found, str):
+        raise UserError(f"discovery: {field} of {name} must be a text, not {found!r}")
+    return found
+
+
+def _flag(fields: dict[str, Any], name: str) -> bool:
+    found = fields.get("disabled", False)
+    if not isinstance(found, bool):
+        raise UserError(f"discovery: disabled of {name} must be true or false, not {found!r}")
+    return found
+
+
+def _parameters(told: Any, name: str) -> tuple[str, ...]:
+    # argo: of a parameter nothing but its name is kept
+    if told is None:
+        return ()
+    if isinstance(told, list) and all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in told):
+        return tuple(each["name"] for each in told)
+    raise UserError(f"discovery: params of {name} must be a list of tables that each have a name")
+
+
+def impacts_of(value: Any, source: Manifest) -> list[Impact]:
+    """What an action that was run on `source` wants done. One object alone is a patch of the source."""
+    _expect_table(value)
+    if isinstance(value, dict):
+        return [_impact("patch", value, source)]
+    return [_told_impact(number, told, source) for number, told in enumerate(value, start=1)]
+
+
+def _told_impact(number: int, told: Any, source: Manifest) -> Impact:
+    if not isinstance(told, dict):
+        raise UserError(f"item {number} of the result must be a table with operation and resource, not {told!r}")
+    fields = {field.lower(): part for field, part in told.items()}
+    operation = fields.get("operation")
+    if operation not in _OPERATIONS:
+        raise UserError(f"unsupported operation: {operation!r} in item {number} of the result; use create or patch")
+    return _impact(operation, fields.get("resource"), source)
+
+
+def _impact(operation: Literal["create", "patch"], manifest: Any, source: Manifest) -> Impact:
+    if not isinstance(manifest, dict):
+        raise UserError(f"the {operation} that the script returned has no resource; give it the object to {operation}")
+    try:
+        key, source_key = key_of(manifest), key_of(source)
+    except ManifestError as error:
+        raise UserError(f"the script returned what is no Kubernetes object: {error.message}") from error
+    if operation == "create":
+        return Impact(operation, manifest)
+    if key != source_key:
+        # argo: an action may create anything that it may, but patch only what it was run on
+        raise UserError(f"the script wants to patch {key}; an action can patch only what it was run on, {source_key}")
+    return Impact(operation, _restored(manifest, source))
+
+
+def _expect_table(value: Any) -> None:
+    if not isinstance(value, dict | list):
+        raise UserError(f"expect table output from Lua script, not {_LUA_TYPES.get(type(value), 'userdata')}")
+
+
+def _restored(new: Any, old: Any) -> Any:
+    """What Lua could not carry, taken from what went in: objects that are empty, and whole numbers beyond 2^53.
+
+    argo: there a script that takes the last entry out of a map gets the whole old map back; here the map is then empty.
+    """
+    if isinstance(new, dict) and isinstance(old, dict):
+        return {name: _restored(part, old.get(name)) for name, part in new.items()}
+    if isinstance(new, list) and isinstance(old, list):
+        before = [part for part in old if part is not None]  # argo: Lua never saw the nulls of a list
+        before += [None] * (len(new) - len(before))
+        return [_restored(part, same) for part, same in zip(new, before)]
+    if new == [] and isinstance(old, dict):
+        return {}
+    if type(old) is int and type(new) in (int, float) and new == float(old):
+        return old
+    return new

@@ -1,0 +1,3 @@
+local actions = {}
+actions["restart"] = {}
+return actions

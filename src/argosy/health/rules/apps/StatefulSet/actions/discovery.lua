@@ -1,0 +1,4 @@
+local actions = {}
+actions["restart"] = {}
+actions["scale"] = { params = { { name = "replicas" } } }
+return actions
