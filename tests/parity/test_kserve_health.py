@@ -1,0 +1,32 @@
+"""The InferenceService rule that is active where nobody chose says what Argo CD's bundled check says, word for word.
+
+The recorded cases live beside the checkout, not in it; without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from argosy.health.bundled import bundled_rules
+from argosy.health.lua import run_health
+from argosy.model.manifest import load
+from argosy.model.names import GroupKind
+
+RECORDED = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "health-kserve"
+pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded answers of Argo CD are not here")
+CASES = json.loads((RECORDED / "cases.json").read_text()) if RECORDED.is_dir() else []
+
+
+@pytest.mark.parametrize("open_libs", [True, False], ids=["open", "closed"])
+@pytest.mark.parametrize("case", CASES, ids=[case["input"] for case in CASES])
+def test_a_service_is_judged_as_argo_cd_judges_it(case: dict[str, str], open_libs: bool) -> None:
+    rule = bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")]
+    judged = run_health(rule.script, load((RECORDED / case["input"]).read_text()), open_libs=open_libs)
+    assert (judged.health, judged.message) == (case["status"], case["message"])
+
+
+def test_all_recorded_cases_are_here() -> None:
+    assert {case["input"] for case in CASES} == {file.name for file in RECORDED.glob("*.yaml")}

@@ -1,0 +1,131 @@
+"""Checks that people wrote into their documents, pasted as they stand into argocd-cm or the operator's resource.
+
+They run as users' checks do: confined, without libraries. The documents live beside the checkout, not in it; without
+them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from documented_health import (
+    CELLS,
+    CLAIM,
+    CLUSTER_SERVING_RUNTIME,
+    NOTEBOOK,
+    SERVICE_IGNORED,
+    SERVICE_STRICT,
+    SERVING_RUNTIME,
+    STOPPED,
+    TRAINED_MODEL,
+    Row,
+    cell,
+    claim,
+    notebook,
+)
+
+from argosy.confine import Pool
+from argosy.health.assess import Assessor
+from argosy.health.rulebook import Rulebook
+from argosy.health.settings import Check, Customizations, from_manifests
+from argosy.model.flow import Assessment, Health
+from argosy.model.manifest import load
+
+DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
+pytestmark = pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="the documents that hold the checks are not here")
+FENCE = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# The document shows the beginning of a check that another block gives in full, ended by an ellipsis.
+EXCERPT = re.compile(r"^ *\.\.\.$", re.MULTILINE)
+
+
+def blocks() -> Iterator[str]:
+    """The YAML blocks that hold a whole check, in the order of the documents."""
+    for document in sorted(DOCUMENTS.glob("*.txt")):
+        for block in FENCE.findall(document.read_text()):
+            if "hs = {}" in block and not EXCERPT.search(block):
+                yield block
+
+
+def installation(block: str) -> Customizations:
+    """What a block means where it is pasted: a fragment of the operator's resource, or of argocd-cm."""
+    found = load(block)
+    if isinstance(found, list):
+        found = {"spec": {"resourceHealthChecks": found}}
+    if "spec" in found:
+        found = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "gitops"}, **found}
+    elif "kind" not in found:
+        found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": found}
+    return from_manifests([found])
+
+
+INSTALLATIONS = [installation(block) for block in blocks()] if DOCUMENTS.is_dir() else []
+CHECKS = [check for each in INSTALLATIONS for check in each.checks]
+# What the documents' checks are for, in the order in which they stand there.
+TABLES: list[tuple[str, list[Row]]] = [
+    ("serving.kserve.io/InferenceService", SERVICE_STRICT),
+    ("serving.kserve.io/ServingRuntime", SERVING_RUNTIME),
+    ("serving.kserve.io/ClusterServingRuntime", CLUSTER_SERVING_RUNTIME),
+    ("serving.kserve.io/TrainedModel", TRAINED_MODEL),
+    ("PersistentVolumeClaim", CLAIM),
+    ("serving.kserve.io/InferenceService", SERVICE_IGNORED),
+    ("mlops.mlops.dev/NotebookValidationJob", NOTEBOOK),
+    ("mlops.mlops.dev/NotebookValidationJob", CELLS),
+]
+STRICT, CLAIMS, BY_CELL = 0, 4, 7
+
+
+def assess(check: Check, manifests: Sequence[dict[str, Any]]) -> list[Assessment | None]:
+    async def scene() -> list[Assessment | None]:
+        pool = Pool(workers=1)
+        try:
+            return await Assessor(Rulebook(Customizations(checks=(check,))), pool).assess_all(manifests)
+        finally:
+            await pool.close()
+
+    return asyncio.run(scene())
+
+
+def test_every_check_of_the_documents_is_known_here() -> None:
+    assert [check.pattern for check in CHECKS] == [pattern for pattern, _ in TABLES]
+    assert not any(check.open_libs for check in CHECKS)
+    whole = sum(document.read_text().count("hs = {}") for document in DOCUMENTS.glob("*.txt"))
+    assert whole == len(CHECKS) + 1, "one block is an excerpt"
+
+
+@pytest.mark.parametrize("place", range(len(TABLES)), ids=[f"{place}-{name}" for place, (name, _) in enumerate(TABLES)])
+def test_a_pasted_check_says_what_its_document_says(place: int) -> None:
+    _, table = TABLES[place]
+    judged = assess(CHECKS[place], [row.manifest for row in table])
+    expected = [(row.says, row.health, row.message) for row in table]
+    assert [(row.says, each.health, each.message) for row, each in zip(table, judged, strict=True)] == expected
+
+
+def test_a_check_without_a_guard_fails_for_the_object_without_status_and_for_no_other() -> None:
+    manifests = [claim({"phase": "Bound"}), claim(None), claim({"phase": "Pending"})]
+    bound, broken, pending = assess(CHECKS[CLAIMS], manifests)
+    assert (bound.health, pending.health) == (Health.HEALTHY, Health.HEALTHY)
+    assert broken.health is Health.UNKNOWN
+    assert broken.fault == broken.message
+    assert "<string>:2: attempt to index" in broken.fault and "status" in broken.fault
+    assert broken.rule == "argocd-cm ArgoCD/gitops spec.resourceHealthChecks[0]"
+
+
+def test_what_the_documents_checks_lose_is_what_our_profiles_add() -> None:
+    [stopped] = assess(CHECKS[STRICT], [STOPPED])
+    assert (stopped.health, stopped.message) == (Health.DEGRADED, "gone")
+    [lost] = assess(CHECKS[CLAIMS], [claim({"phase": "Lost"})])
+    assert (lost.health, lost.message) == (Health.PROGRESSING, "PVC status: Lost")
+    real = notebook({"phase": "Failed", "results": [cell(2, "Failure", errorMessage="KeyError: 'x'")]})
+    [failed] = assess(CHECKS[BY_CELL], [real])
+    assert (failed.health, failed.message) == (Health.DEGRADED, "Validation failed")
+
+
+def test_the_misplaced_ignore_differences_is_reported_and_its_neighbour_still_works() -> None:
+    faults = [fault for each in INSTALLATIONS for fault in each.faults]
+    assert len(faults) == 1
+    assert "ignoreDifferences" in faults[0] and "resourceIgnoreDifferences" in faults[0]
