@@ -11,7 +11,6 @@ from argosy.model import annotations as names
 from argosy.model.manifest import Manifest
 
 _KNOWN: Final = frozenset(("PreSync", "Sync", "PostSync", "SyncFail", "Skip"))
-_HELM_KNOWN: Final = frozenset(("pre-install", "pre-upgrade", "post-upgrade", "post-install"))
 
 
 def annotation_text(manifest: Manifest, name: str) -> str | None:
@@ -23,7 +22,7 @@ def annotation_text(manifest: Manifest, name: str) -> str | None:
 
 
 def is_hook(manifest: Manifest) -> bool:
-    """Hooks of types that nobody supports, such as Helm's `test`, are hooks too."""
+    """argo: hooks of types that nobody supports, such as Helm's `test`, are hooks too, though they never run."""
     if annotation_text(manifest, names.HOOK) is not None:
         return not is_skipped(manifest)
     helm = annotation_text(manifest, names.HELM_HOOK)
@@ -34,12 +33,6 @@ def is_hook(manifest: Manifest) -> bool:
 def is_skipped(manifest: Manifest) -> bool:
     """Whether Skip is the only hook type that it names. Such a manifest is never applied."""
     return _words(manifest, names.HOOK) & _KNOWN == {"Skip"}
-
-
-def is_ignorable(manifest: Manifest) -> bool:
-    """A hook none of whose types is supported: it is never run."""
-    types = _words(manifest, names.HOOK) & _KNOWN or _words(manifest, names.HELM_HOOK) & _HELM_KNOWN
-    return is_hook(manifest) and not types
 
 
 def _words(manifest: Manifest, name: str) -> frozenset[str]:

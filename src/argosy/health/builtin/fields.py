@@ -82,7 +82,13 @@ def items(manifest: Manifest, *path: str) -> list[dict[str, Any]]:
 
 
 def conditions(manifest: Manifest) -> list[Condition]:
-    return [condition_of(each) for each in items(manifest, "status", "conditions")]
+    found = []
+    for index, each in enumerate(items(manifest, "status", "conditions")):
+        try:
+            found.append(condition_of(each))
+        except WrongField as error:
+            raise WrongField(f"status.conditions[{index}].{error}") from error
+    return found
 
 
 def condition_of(found: dict[str, Any]) -> Condition:

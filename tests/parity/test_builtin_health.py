@@ -1,0 +1,48 @@
+"""Argo CD's own cases of its built-in checks: every one gets the health that Argo CD gives it.
+
+The cases live beside the checkout, not in it; without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.health import builtin
+from argosy.health.assess import judge
+from argosy.health.bundled import Origin, Rule
+from argosy.model.manifest import load_all
+from argosy.model.names import split_api_version
+
+CASES = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "health-builtin"
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Argo CD's cases are not here")
+
+
+def listed() -> list[dict[str, Any]]:
+    return json.loads((CASES / "cases.json").read_text()) if CASES.is_dir() else []
+
+
+def manifest_of(name: str) -> dict[str, Any]:
+    # argo: only the first document of a file is read.
+    return load_all((CASES / name).read_text())[0]
+
+
+def said_of(manifest: dict[str, Any]) -> str | None:
+    of = split_api_version(manifest["apiVersion"])[0], manifest["kind"]
+    rule = Rule(*of, Origin.BUILT_IN) if of in builtin.CHECKS else None
+    found = judge(manifest, rule, {})
+    return None if found is None else found.health
+
+
+@pytest.mark.parametrize("case", listed(), ids=lambda case: case["input"].removesuffix(".yaml"))
+def test_health_is_what_argo_cd_says(case: dict[str, Any]) -> None:
+    assert said_of(manifest_of(case["input"])) == case["status"]
+
+
+def test_there_are_fifty_cases_and_none_ends_in_a_fault() -> None:
+    cases = listed()
+    assert len(cases) == 50
+    assert not [case["input"] for case in cases if (found := builtin.judge(manifest_of(case["input"]))) and found.fault]
