@@ -1,0 +1,113 @@
+"""Run the cases of a suite. In: a suite and a pool of confined workers. Out: an outcome for each case, in order.
+
+Never: runs a script here; lets one case stop the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from argosy.health.suite import verdicts
+from argosy.health.suite.cases import ActionCase, Case, DiscoveryCase, Outcome, Suite
+from argosy.health.suite.files import shown
+from argosy.health.suite.kinds import kind_of
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest
+
+EVALUATE: Final = "argosy.health.lua.confined:evaluate"
+BATCH: Final = 64
+
+Progress = Callable[[int, int], None]
+Together = Callable[..., Awaitable[Any]]
+
+
+class Confined(Protocol):
+    """What of a pool is needed: a batch in, an answer or an error for each."""
+
+    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]: ...
+
+
+async def run(
+    suite: Suite, pool: Confined, *, progress: Progress | None = None, together: Together | None = None, lanes: int = 2
+) -> list[Outcome]:
+    """Every case's outcome. With `together` (asyncio.gather), `lanes` batches are under way at once.
+
+    Only what is under way is in memory: a tree may hold more than fits there.
+    """
+    outcomes: list[Outcome | None] = [None] * len(suite.cases)
+    batches = iter([range(first, min(first + BATCH, len(outcomes))) for first in range(0, len(outcomes), BATCH)])
+    done = 0
+
+    async def lane() -> None:
+        nonlocal done
+        for places in batches:
+            for place, outcome in zip(places, await _run_batch(suite, [suite.cases[each] for each in places], pool)):
+                outcomes[place] = outcome
+            done += len(places)
+            if progress is not None:
+                progress(done, len(outcomes))
+
+    if together is None:
+        await lane()
+    else:
+        await together(*(lane() for _ in range(max(1, lanes))))
+    return [outcome for outcome in outcomes if outcome is not None]
+
+
+async def _run_batch(suite: Suite, cases: Sequence[Case], pool: Confined) -> Iterator[Outcome]:
+    asked = [_asked(suite, case) for case in cases]
+    payloads = [payload for payload in asked if not isinstance(payload, Outcome)]
+    answers = iter(await pool.run_batch(EVALUATE, payloads) if payloads else ())
+    return iter(
+        [
+            given if isinstance(given, Outcome) else _judged(suite, case, given["manifest"], next(answers))
+            for case, given in zip(cases, asked)
+        ]
+    )
+
+
+def _asked(suite: Suite, case: Case) -> dict[str, Any] | Outcome:
+    """What to send for a case, or the outcome of one that cannot be run."""
+    if case.problem:
+        return verdicts.broken(case, case.problem)
+    try:
+        manifest = case.manifest if case.manifest is not None else _input(suite, case)
+        script = _script(suite, case, manifest)
+    except UserError as error:
+        return verdicts.broken(case, str(error))
+    is_action = isinstance(case, ActionCase)
+    # argo: its tests give health and discovery all libraries, and actions what its server gives them: almost none
+    return {
+        "script": script,
+        "manifest": manifest,
+        "params": dict(case.params) if isinstance(case, ActionCase) else {},
+        "facts": dict(case.facts),
+        "open": not is_action,
+    }
+
+
+def _input(suite: Suite, case: Case) -> Manifest:
+    document = suite.inputs.document(case.folder, case.input)
+    if not isinstance(document, dict):
+        raise UserError("holds no object; write one", where=shown(case.folder, case.input))
+    return document
+
+
+def _script(suite: Suite, case: Case, manifest: Manifest) -> str:
+    """argo: chosen by what the object says that it is, wherever its file lies."""
+    group, kind = kind_of(manifest)
+    if isinstance(case, ActionCase):
+        return suite.scripts.action(group, kind, case.action)
+    if isinstance(case, DiscoveryCase):
+        return suite.scripts.discovery(group, kind)
+    return suite.scripts.health(group, kind)
+
+
+def _judged(suite: Suite, case: Case, manifest: Manifest, answer: Any) -> Outcome:
+    try:
+        return verdicts.judged(case, manifest, answer, suite.inputs)
+    except UserError as error:
+        return verdicts.broken(case, str(error))
+    except RecursionError:
+        return verdicts.broken(case, "what the script returned is nested too deep to be compared; make it flatter")
