@@ -25,6 +25,7 @@ from documented_health import (
     cell,
     claim,
     notebook,
+    runtime,
     secret,
     service,
 )
@@ -92,6 +93,21 @@ def test_a_service_that_somebody_stopped_is_suspended_and_not_degraded() -> None
 def test_an_empty_message_counts_as_none() -> None:
     for status, message in (("False", "InferenceService is not ready"), ("Unknown", "InferenceService is progressing")):
         assert judged(SERVICE, "strict", service(Condition("Ready", status, "")))[1] == message
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        *("Progressing", "MinimumReplicasUnavailable", "GroupsProgressing", "AllGroupsReady", "HPAProgressing"),
+        *("ScaledObjectProgressing", "WaitingForGateway", "GatewaysNotReady", "HTTPRoutesNotReady"),
+        "InferencePoolNotReady",
+    ],
+)
+def test_a_language_model_that_still_starts_has_not_failed(reason: str) -> None:
+    manifest = runtime("LLMInferenceService", {"conditions": [{"type": "Ready", "status": "False", "reason": reason}]})
+    assert judged(serving("LLMInferenceService"), "", manifest) == (Health.PROGRESSING, reason)
+    manifest["status"]["conditions"][0]["reason"] = "RefsInvalid"
+    assert judged(serving("LLMInferenceService"), "", manifest) == (Health.DEGRADED, "RefsInvalid")
 
 
 # Claims and their StorageClasses
