@@ -47,7 +47,7 @@ class Engine:
         )
         self._runtime.execute("if jit then jit.off() end")
         text = resources.files(__package__).joinpath("environment.lua").read_text()
-        self._compile, self._run = self._runtime.execute(text, open_libs)
+        self._compile, self._run, self._tidy = self._runtime.execute(text, open_libs)
         self._compiled: dict[str, _Compiled] = {}
 
     def run(
@@ -75,7 +75,8 @@ class Engine:
         except UnicodeError:
             raise LuaFault("the script returned a text that is not UTF-8") from None
         except self._library.LuaError as problem:
-            raise LuaFault(str(problem)) from None
+            self._tidy()
+            raise LuaFault(str(problem) or "not enough memory") from None
         raise LuaFault(kind)
 
     def _answer(self, kind: str, values: list[Any]) -> Answer:

@@ -13,7 +13,7 @@ local real = {
   tostring = tostring, type = type, unpack = unpack or table.unpack, xpcall = xpcall,
 }
 local globals, string, math, table, coroutine, os, debug = _G, string, math, table, coroutine, os, debug
-local type, error, select, pcall, next = type, error, select, pcall, next
+local type, error, select, pcall, next, collect = type, error, select, pcall, next, collectgarbage
 local format, floor, setmetatable = string.format, math.floor, setmetatable
 
 -- The table of no script: whoever reaches the real globals by a way we do not know of finds nothing in them.
@@ -224,6 +224,13 @@ base(shared)
 if is_open then opened(shared) end
 local from_shared = { __index = shared }
 
+-- What a script left behind is collected in its own time, or it would be the next one that finds the memory full.
+local MOST_KIB = 16384
+local function tidy(...)
+  if collect("count") > MOST_KIB then collect() end
+  return ...
+end
+
 -- A script of a stranger gets libraries of its own. Ours share theirs, and may not change them.
 local function run(chunk, is_trusted, obj, facts, params)
   local environment
@@ -235,7 +242,7 @@ local function run(chunk, is_trusted, obj, facts, params)
     if is_open then opened(environment) end
   end
   environment.obj, environment.facts, environment.actionParams = obj, facts, params or {}
-  return last(pcall(bind(chunk, environment)))
+  return tidy(last(pcall(bind(chunk, environment))))
 end
 
-return compile, run
+return compile, run, tidy

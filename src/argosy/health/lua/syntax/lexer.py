@@ -1,0 +1,187 @@
+"""Cut a Lua script into tokens.
+
+In: its text. Out: `Tokens`, three lists of one length: kind, value and line. A word or sign of the language has itself
+for its kind. Never: takes more than time linear in the text; raises anything but LuaSyntaxError.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from argosy.model.errors import UserError
+
+MOST_TEXT = 256 * 1024
+
+NAME, STRING, NUMBER, END = "<name>", "<string>", "<number>", "<eof>"
+KEYWORDS = frozenset(
+    {
+        "and",
+        "break",
+        "do",
+        "else",
+        "elseif",
+        "end",
+        "false",
+        "for",
+        "function",
+        "goto",
+        "if",
+        "in",
+        "local",
+        "nil",
+        "not",
+        "or",
+        "repeat",
+        "return",
+        "then",
+        "true",
+        "until",
+        "while",
+    }
+)
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>[ \t\r\n\v\f]++)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*+)
+    | (?P<number>0[xX](?:[pP][+-]|[A-Za-z0-9_.])*+ | \.?[0-9](?:[eE][+-]|[A-Za-z0-9_.])*+)
+    | (?P<string>"(?:[^"\\\r\n]|\\(?:\r\n|z[ \t\r\n\v\f]*+|[\s\S]))*+"
+               | '(?:[^'\\\r\n]|\\(?:\r\n|z[ \t\r\n\v\f]*+|[\s\S]))*+')
+    | (?P<comment>--)
+    | (?P<long>\[=*+\[)
+    | (?P<sign>\.\.\.|\.\.|==|~=|<=|>=|::|[-+*/%^\#<>=(){}\[\];:,.])
+    """,
+    re.VERBOSE,
+)
+_LONG = re.compile(r"\[(=*+)\[")
+_NUMERAL = re.compile(
+    r"0[xX](?:[0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)(?:[pP][+-]?[0-9]++)?"
+    r"|(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+)
+_SUFFIX = re.compile(r"(?:[uU]?[lL]{2}|[iI])")  # LuaJIT's own kinds of number
+_ESCAPE = re.compile(
+    rb"\\(?:([0-9]{1,3})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,8})\}|z[ \t\r\n\v\f]*+|(\r\n|\n\r|[\s\S]))"
+)
+_PLAIN_ESCAPES = {
+    b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v",
+    b"\\": b"\\", b'"': b'"', b"'": b"'", b"\n": b"\n", b"\r": b"\n", b"\r\n": b"\n", b"\n\r": b"\n",
+}  # fmt: skip
+
+
+class LuaSyntaxError(UserError):
+    """The text is not Lua, or is over a limit. It reads as LuaJIT's own: `<string>:3: 'end' expected near '<eof>'`."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message, where=f"<string>:{line}")
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    kinds: list[str]
+    values: list[str]
+    lines: list[int]
+
+
+def tokenize(text: str) -> Tokens:
+    """The value of a string token is the string itself, of any other its text."""
+    if len(text) > MOST_TEXT or (not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > MOST_TEXT):
+        raise LuaSyntaxError(1, f"the script is longer than {MOST_TEXT // 1024} KiB; make it smaller")
+    tokens = Tokens([], [], [])
+    place, line = 0, 1
+    while place < len(text):
+        found = _TOKEN.match(text, place)
+        if found is None:
+            raise _unexpected(text, place, line)
+        kind, word = found.lastgroup, found.group()
+        end = found.end()
+        if kind == "word":
+            _add(tokens, word if word in KEYWORDS else NAME, word, line)
+        elif kind == "space":
+            line += word.count("\n")
+        elif kind == "sign":
+            _add(tokens, word, word, line)
+        elif kind == "string":
+            _add(tokens, STRING, _string(word, line), line)
+            line += word.count("\n")
+        elif kind == "number":
+            _add(tokens, NUMBER, _number(word, line), line)
+        elif kind == "comment":
+            end = _after_comment(text, end, line)
+            line += text.count("\n", place, end)
+        else:
+            end, inner = _long(text, place, line, "string")
+            _add(tokens, STRING, inner, line)
+            line += text.count("\n", place, end)
+        place = end
+    _add(tokens, END, END, line)
+    return tokens
+
+
+def _add(tokens: Tokens, kind: str, value: str, line: int) -> None:
+    tokens.kinds.append(kind)
+    tokens.values.append(value)
+    tokens.lines.append(line)
+
+
+def _after_comment(text: str, place: int, line: int) -> int:
+    if _LONG.match(text, place):
+        return _long(text, place, line, "comment")[0]
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end
+
+
+def _long(text: str, place: int, line: int, what: str) -> tuple[int, str]:
+    """The end and the inside of `[==[ … ]==]` that begins here; a first line break does not count."""
+    opened = _LONG.match(text, place)
+    assert opened is not None
+    begin = opened.end()
+    end = text.find(f"]{opened[1]}]", begin)
+    if end < 0:
+        raise LuaSyntaxError(line + text.count("\n", place), f"unfinished long {what} near '<eof>'")
+    inner = text[begin:end].replace("\r\n", "\n")
+    return end + len(opened[1]) + 2, inner.removeprefix("\n")
+
+
+def _string(word: str, line: int) -> str:
+    if "\\" not in word:
+        return word[1:-1]
+
+    def plain(found: re.Match[bytes]) -> bytes:
+        decimal, two_hex, point, other = found.groups()
+        if decimal and int(decimal) < 256:
+            return bytes([int(decimal)])
+        if two_hex:
+            return bytes([int(two_hex, 16)])
+        if point and int(point, 16) < 0x110000:
+            return chr(int(point, 16)).encode("utf-8", "surrogatepass")
+        if not (decimal or point or other):
+            return b""  # \z leaves out the space behind it
+        if other in _PLAIN_ESCAPES:
+            return _PLAIN_ESCAPES[other]
+        raise LuaSyntaxError(line, f"invalid escape sequence near '{_short(word)}'")
+
+    # A script may spell the bytes of a letter one by one, so escapes are bytes before they are text.
+    raw = word[1:-1].encode("utf-8", "surrogatepass")
+    return _ESCAPE.sub(plain, raw).decode("utf-8", "surrogateescape")
+
+
+def _number(word: str, line: int) -> str:
+    found = _NUMERAL.match(word)
+    if found is None or (found.end() < len(word) and not _SUFFIX.fullmatch(word, found.end())):
+        raise LuaSyntaxError(line, f"malformed number near '{_short(word)}'")
+    return word
+
+
+def _unexpected(text: str, place: int, line: int) -> LuaSyntaxError:
+    sign = text[place]
+    if sign in "'\"":
+        end = text.find("\n", place)
+        rest = text[place:] if end < 0 else text[place:end]
+        return LuaSyntaxError(line, f"unfinished string near '{_short(rest)}'")
+    return LuaSyntaxError(line, f"unexpected symbol near '{sign if sign.isprintable() else ascii(sign)[1:-1]}'")
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= 40 else f"{word[:37]}..."
