@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from argosy.confine import Pool
 from argosy.health.actions import (
@@ -18,6 +20,7 @@ from argosy.health.actions import (
     patch_of,
     split_status,
 )
+from argosy.health.lua import run_value
 from argosy.health.settings import ActionsCheck
 from argosy.model.errors import UserError
 
@@ -130,7 +133,7 @@ def test_actions_under_a_pattern_with_wildcards_are_not_used():
         ("return {'restart'}", "not a list"),
         ("return {restart = true}", "restart must be a table"),
         ("return {restart = {disabled = 'yes'}}", "disabled of restart must be true or false"),
-        ("return {restart = {iconClass = 3}}", "iconclass of restart must be a text"),
+        ("return {restart = {iconClass = 3}}", "iconClass of restart must be a text"),
         ("return {restart = {params = {'replicas'}}}", "params of restart must be a list of tables"),
         ("return {restart = {params = 3}}", "params of restart must be a list of tables"),
         ("return string.rep('x', 3)", "attempt to index"),
@@ -187,6 +190,16 @@ def test_a_list_creates_and_patches_in_its_order():
     assert patch_of(DEPLOYMENT, impacts[1]) == {"spec": {"paused": True}}
 
 
+def test_a_created_object_may_leave_its_name_to_the_cluster():
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "run-"}, "spec": {"selector": []}}
+    assert impacts_of([{"operation": "create", "resource": job}], DEPLOYMENT) == [Impact("create", job)]
+
+
+def test_an_object_without_a_name_can_be_judged_at_the_desk():
+    nameless = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}
+    assert impacts_of(nameless | {"spec": {"paused": True}}, nameless)[0].manifest["spec"] == {"paused": True}
+
+
 def test_an_empty_result_changes_nothing():
     assert run(DEPLOYMENT, "idle", check(idle="return {}")) == []
 
@@ -230,6 +243,7 @@ def test_an_unknown_action_is_refused_with_those_that_there_are():
         ("obj.metadata.name = 'other'\nreturn obj", "wants to patch apps/Deployment/prod/other"),
         ("obj.metadata.namespace = 'dev'\nreturn obj", "only what it was run on, apps/Deployment/prod/web"),
         ("obj.kind = 'StatefulSet'\nreturn {{operation = 'patch', resource = obj}}", "wants to patch apps/StatefulSet"),
+        ("obj.apiVersion = 'apps/v2'\nreturn obj", "changed apiVersion from apps/v1 to apps/v2"),
         ("while true do end", "ran longer than 1 second"),
     ],
 )
@@ -283,6 +297,31 @@ def test_nulls_and_numbers_beyond_lua_are_no_change():
     }
     same = ActionsCheck("example.com/Limit", "", {"same": "return obj"}, False, "here")
     assert patch_of(source, run(source, "same", same)[0]) == {}
+
+
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+)
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+PARTS = st.recursive(
+    LEAVES | NAMES,
+    lambda parts: st.lists(parts, max_size=4) | st.dictionaries(NAMES, parts, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(spec=PARTS)
+def test_a_script_that_gives_back_its_object_changes_nothing(spec):
+    source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec}
+    (impact,) = impacts_of(run_value("return obj", source), source)
+    assert patch_of(source, impact) == {}
+
+
+@given(spec=PARTS)
+def test_a_patch_holds_nothing_but_what_the_script_changed(spec):
+    source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"deep": spec}}
+    (impact,) = impacts_of(run_value("obj.spec.marked = true\nreturn obj", source), source)
+    assert patch_of(source, impact) == {"spec": {"marked": True}}
 
 
 def test_the_source_is_not_changed_by_its_own_action():

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from argosy.model.errors import ManifestError, UserError
-from argosy.model.manifest import Manifest, key_of
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey, split_api_version
 
 _OPERATIONS: Final = ("create", "patch")
 _LUA_TYPES: Final = {type(None): "nil", str: "string", bool: "boolean", int: "number", float: "number"}
@@ -62,14 +63,14 @@ def _action(name: str, told: Any) -> Action:
     return Action(
         _text(fields, "name", name) or name,
         disabled=_flag(fields, name),
-        icon=_text(fields, "iconclass", name),
-        display_name=_text(fields, "displayname", name),
+        icon=_text(fields, "iconClass", name),
+        display_name=_text(fields, "displayName", name),
         parameters=_parameters(fields.get("params"), name),
     )
 
 
 def _text(fields: dict[str, Any], field: str, name: str) -> str:
-    found = fields.get(field, "")
+    found = fields.get(field.lower(), "")
     if not isinstance(found, str):
         raise UserError(f"discovery: {field} of {name} must be a text, not {found!r}")
     return found
@@ -83,11 +84,13 @@ def _flag(fields: dict[str, Any], name: str) -> bool:
 
 
 def _parameters(told: Any, name: str) -> tuple[str, ...]:
-    # argo: of a parameter nothing but its name is kept
+    # argo: of a parameter nothing but its name is kept, even where that is empty
     if told is None:
         return ()
-    if isinstance(told, list) and all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in told):
-        return tuple(each["name"] for each in told)
+    if isinstance(told, list) and all(
+        isinstance(each, dict) and isinstance(each.get("name", ""), str) for each in told
+    ):
+        return tuple(each.get("name", "") for each in told)
     raise UserError(f"discovery: params of {name} must be a list of tables that each have a name")
 
 
@@ -112,16 +115,25 @@ def _told_impact(number: int, told: Any, source: Manifest) -> Impact:
 def _impact(operation: Literal["create", "patch"], manifest: Any, source: Manifest) -> Impact:
     if not isinstance(manifest, dict):
         raise UserError(f"the {operation} that the script returned has no resource; give it the object to {operation}")
-    try:
-        key, source_key = key_of(manifest), key_of(source)
-    except ManifestError as error:
-        raise UserError(f"the script returned what is no Kubernetes object: {error.message}") from error
+    if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("apiVersion"), str):
+        raise UserError("the script returned what is no Kubernetes object: it needs apiVersion and kind")
     if operation == "create":
         return Impact(operation, manifest)
+    key, source_key = _key(manifest), _key(source)
     if key != source_key:
-        # argo: an action may create anything that it may, but patch only what it was run on
+        # argo: an action may create whatever its user may, but patch only what it was run on
         raise UserError(f"the script wants to patch {key}; an action can patch only what it was run on, {source_key}")
+    if manifest["apiVersion"] != source["apiVersion"]:
+        was = source["apiVersion"]
+        raise UserError(f"the script changed apiVersion from {was} to {manifest['apiVersion']}; a patch must keep it")
     return Impact(operation, _restored(manifest, source))
+
+
+def _key(manifest: Manifest) -> ResourceKey:
+    """argo: a name that is missing is an empty one here, since only equality counts."""
+    metadata = manifest.get("metadata") or {}
+    group, _ = split_api_version(manifest["apiVersion"])
+    return ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata.get("name") or "")
 
 
 def _expect_table(value: Any) -> None:
