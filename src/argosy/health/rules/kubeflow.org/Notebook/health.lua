@@ -1,5 +1,5 @@
--- A Notebook mirrors the state of its container. People (and the culler) stop one with an annotation; OpenShift AI sets the
--- same annotation with this value for a moment, to hold a new one back until it has prepared everything.
+-- A Notebook mirrors the state of its container. People (and the culler) stop one with an annotation; OpenShift AI sets
+-- the same annotation with this value for a moment, to hold a new one back until it has prepared everything.
 
 local hs = {}
 local LOCK = "odh-notebook-controller-lock"

@@ -1,5 +1,5 @@
--- A Workload asks for room in a queue. It is well as soon as it is admitted: what it admits may run for ever (a model that
--- is served), and a job's own object tells how the job fares.
+-- A Workload asks for room in a queue. It is well as soon as it is admitted: what it admits may run for ever (a model
+-- that is served), and a job's own object tells how the job fares.
 
 local hs = {}
 

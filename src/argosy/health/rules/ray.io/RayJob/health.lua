@@ -1,5 +1,5 @@
--- jobDeploymentStatus tells how far KubeRay is, jobStatus what Ray says of the job. Complete alone does not mean well done:
--- the job may have been stopped, and older releases say Complete of a job that failed.
+-- jobDeploymentStatus tells how far KubeRay is, jobStatus what Ray says of the job. Complete alone does not mean well
+-- done: the job may have been stopped, and older releases say Complete of a job that failed.
 
 local hs = {}
 

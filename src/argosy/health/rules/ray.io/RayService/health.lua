@@ -1,6 +1,6 @@
--- Since KubeRay 1.3 the conditions Ready and UpgradeInProgress tell it; before, serviceStatus was the word. Both only count
--- endpoints: whether an application on them could be deployed stands in its own status, for the cluster that serves and
--- for the one that is to follow. observedGeneration is not asked: KubeRay does not keep it up to date.
+-- Since KubeRay 1.3 the conditions Ready and UpgradeInProgress tell it; before, serviceStatus was the word. Both only
+-- count endpoints: whether an application on them could be deployed stands in its own status, for the cluster that
+-- serves and for the one that is to follow. observedGeneration is not asked: KubeRay does not keep it up to date.
 
 local hs = {}
 
