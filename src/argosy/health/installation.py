@@ -45,7 +45,7 @@ def gather(manifests: Iterable[Manifest]) -> Installation:
     for manifest in manifests:
         name = _config_map_name(manifest)
         if name in maps:
-            _add(maps[name], _config_map(manifest, name, faults), faults)
+            _add(maps[name], _texts(manifest.get("data"), "", f"ConfigMap {name} data", faults), faults)
         elif _is_operator_resource(manifest):
             _add_operated(operated, manifest, faults)
     for key, entry in operated.items():
@@ -74,10 +74,6 @@ def _add(entries: dict[str, Entry], more: Iterable[tuple[str, Entry]], faults: l
         entries[key] = entry
 
 
-def _config_map(manifest: Manifest, name: str, faults: list[str]) -> Iterator[tuple[str, Entry]]:
-    yield from _texts(manifest.get("data"), name, f"ConfigMap {name} data", faults)
-
-
 def _texts(data: Any, prefix: str, where: str, faults: list[str]) -> Iterator[tuple[str, Entry]]:
     if data is None:
         return
@@ -86,14 +82,14 @@ def _texts(data: Any, prefix: str, where: str, faults: list[str]) -> Iterator[tu
         return
     for key, value in data.items():
         if isinstance(value, str):
-            yield key, Entry(value, f"{prefix} {key}")
+            yield key, Entry(value, f"{prefix}{key}")
         else:
             faults.append(f"{where}: the value of {key} is no text; put it in quotes, or a | after the colon")
 
 
 def _note_disagreement(key: str, entry: Entry, in_map: Entry | None, faults: list[str]) -> None:
     if in_map is not None and in_map.value.strip() != entry.value.strip() and key.startswith(MAP_KEY):
-        what = f"{in_map.where}: says otherwise than {entry.where}, and the operator writes argocd-cm anew from there"
+        what = f"argocd-cm {in_map.where}: says otherwise than {entry.where}, from which the operator writes it anew"
         faults.append(f"{what}; change the ArgoCD resource only (AGY405)")
 
 
@@ -117,7 +113,7 @@ def _add_operated(operated: dict[str, Entry], manifest: Manifest, faults: list[s
     _add(operated, _listed(spec, name, "resourceHealthChecks", "check", "health", faults), faults)
     _add(operated, _listed(spec, name, "resourceActions", "action", "actions", faults), faults)
     extra = f"{name} spec.extraConfig"
-    for key, entry in _texts(spec.get("extraConfig"), extra, extra, faults):
+    for key, entry in _texts(spec.get("extraConfig"), f"{extra} ", extra, faults):
         # argo: the operator copies these last, and they win
         _add(operated, [(key, entry)], faults)
 

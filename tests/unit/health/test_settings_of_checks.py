@@ -215,7 +215,7 @@ def test_config_maps_are_found_among_other_manifests() -> None:
         [other, config_map(**{HEALTH + "Pod": SCRIPT}), own, config_map("mine", **{HEALTH + "Node": "x"})]
     )
     assert (scripts(found), found.fallback, found.faults) == ({"Pod": SCRIPT}, True, ())
-    assert found.checks[0].where == f"argocd-cm {HEALTH}Pod"
+    assert found.checks[0].where == f"{HEALTH}Pod"
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
