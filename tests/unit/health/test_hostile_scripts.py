@@ -19,6 +19,7 @@ from argosy.health.lua import Engine, LuaFault
 from argosy.health.lua.confined import FUNCTION
 
 pytestmark = pytest.mark.anyio
+LIMITS = Limits()
 HANG = 20.0  # seconds; a worker is killed after one, but machines are shared
 SOUND = {"type": "table", "value": {"status": "Healthy", "message": "model"}}
 OBJECT: dict[str, Any] = {"metadata": {"name": "model"}}
@@ -48,7 +49,7 @@ def test_there_are_at_least_sixty() -> None:
     assert len(STUCK) + len(ESCAPES) + len(POLLUTERS) >= 60
 
 
-async def not_stopped(pool: Pool, scripts: dict[str, str], limits: Limits = Limits()) -> list[str]:
+async def not_stopped(pool: Pool, scripts: dict[str, str], limits: Limits = LIMITS) -> list[str]:
     """The scripts that ran over their time, or hurt the worker's next evaluation."""
 
     async def ends(name: str, script: str) -> str | None:
