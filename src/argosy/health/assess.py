@@ -15,6 +15,7 @@ from argosy.confine import OverLimit
 from argosy.health import builtin, fallback
 from argosy.health.bundled import Origin, Rule
 from argosy.health.lua import LuaFault, answer_of, failed, health_of, run_health
+from argosy.health.lua.reads import project
 from argosy.health.rulebook import Rulebook
 from argosy.model.annotations import HOOK_FINALIZER
 from argosy.model.flow import Assessment, Health
@@ -22,6 +23,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import split_api_version
 
 EVALUATE: Final = "argosy.health.lua.confined:evaluate"
+FIELDS_READ: Final = "argosy.health.lua.confined:fields_read"
 PENDING_DELETION: Final = Assessment(Health.PROGRESSING, "Pending deletion")
 PATIENCE: Final = 3  # objects on which a check may run over its limits before the rest is spared
 
@@ -43,6 +45,7 @@ class Assessor:
         self._confined = confined
         self._most = remembered
         self._said: OrderedDict[Memo, Assessment | None] = OrderedDict()
+        self._reads: dict[str, Any] = {}
 
     async def assess_all(self, manifests: Sequence[Manifest], facts: Facts | None = None) -> list[Assessment | None]:
         """One assessment for each manifest, in their order; None where the kind has no health."""
@@ -80,10 +83,12 @@ class Assessor:
     ) -> list[tuple[Assessment, bool]]:
         """Judge by one user's check. The first few go alone: a check that hangs must not cost a second an object."""
         judged: list[tuple[Assessment, bool]] = []
+        fields = await self._fields_read(rule.script)
         step = PATIENCE
         while len(judged) < len(manifests):
             part = manifests[len(judged) : len(judged) + step]
-            payloads = [_payload(rule, manifest, facts) for manifest in part]
+            seen = part if fields is None else [project(manifest, fields) for manifest in part]
+            payloads = [_payload(rule, manifest, facts) for manifest in seen]
             answers = await self._confined.run_batch(EVALUATE, payloads)
             judged += [(_outcome(answer, rule), not isinstance(answer, OverLimit)) for answer in answers]
             step *= 4
@@ -91,6 +96,13 @@ class Assessor:
                 spared = failed(f"not run: on {PATIENCE} objects before it, {judged[-1][0].fault}", rule=rule.name)
                 judged += [(spared, False)] * (len(manifests) - len(judged))
         return judged
+
+    async def _fields_read(self, script: str) -> Any:
+        """What of an object the script reads: the rest need not travel. A stranger's text is not even parsed here."""
+        if script not in self._reads:
+            (answer,) = await self._confined.run_batch(FIELDS_READ, [script])
+            self._reads[script] = answer if isinstance(answer, list) else None
+        return self._reads[script]
 
     def _remember(self, memo: Memo | None, answer: Assessment | None) -> None:
         if memo is None or not self._most:

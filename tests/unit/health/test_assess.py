@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.confine import OverLimit
-from argosy.health.assess import EVALUATE, PATIENCE, Assessor
+from argosy.health.assess import EVALUATE, FIELDS_READ, PATIENCE, Assessor
 from argosy.health.facts import facts_from
-from argosy.health.lua.confined import evaluate
+from argosy.health.lua.confined import evaluate, fields_read
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
 from argosy.model.flow import Assessment, Health
@@ -24,10 +24,14 @@ class Bench:
 
     def __init__(self) -> None:
         self.batches: list[int] = []
+        self.sent: list[Any] = []
 
     async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
+        if function == FIELDS_READ:
+            return [list(found) if (found := fields_read(script)) is not None else None for script in payloads]
         assert function == EVALUATE
         self.batches.append(len(payloads))
+        self.sent += payloads
         return [OverLimit("wall", "slow") if row["script"] == HANGS else evaluate(row) for row in payloads]
 
 
@@ -126,6 +130,13 @@ async def test_many_objects_of_one_check_go_in_a_few_batches() -> None:
     got = await judge.assess_all([thing(str(number)) for number in range(1000)])
     assert [answer and answer.message for answer in got] == [str(number) for number in range(1000)]
     assert len(bench.batches) <= 6
+
+
+async def test_only_the_fields_that_a_check_reads_travel() -> None:
+    judge, bench = assessor(check("example.io_Thing", SAYS_NAME))
+    (got,) = await judge.assess_all([thing("a", spec={"large": "x" * 1000})])
+    assert got and got.message == "a"
+    assert bench.sent[0]["manifest"] == {"metadata": {"name": "a"}}
 
 
 async def test_a_version_of_an_object_is_judged_once() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from argosy.health.lua.engine import engine
 from argosy.health.lua.fault import LuaFault
+from argosy.health.lua.reads import reads
 
 FUNCTION = "argosy.health.lua.confined:evaluate"
 
@@ -22,6 +23,11 @@ def evaluate(payload: Any) -> Any:
     except LuaFault as fault:
         return {"fault": str(fault)}
     return {"type": answer.type, "value": answer.value}
+
+
+def fields_read(script: Any) -> Any:
+    """Which fields of an object the script reads; None: it may read all of them."""
+    return reads(script)
 
 
 # The states are made here, while their files can still be read; a worker is a fork of this process.
