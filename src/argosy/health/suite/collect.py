@@ -15,7 +15,18 @@ from argosy.health.suite.cases import ActionCase, Case, DiscoveryCase, HealthCas
 from argosy.health.suite.files import MOST_SCRIPT_BYTES, Files, shown
 from argosy.health.suite.kinds import kind_of
 from argosy.health.suite.rows import Row, offered
-from argosy.health.suite.tree import ACTION_TEST, ACTIONS, DISCOVERY, HEALTH_TEST, Folder, Tree, above, walk
+from argosy.health.suite.tree import (
+    ACTION_TEST,
+    ACTIONS,
+    DISCOVERY,
+    HEALTH_TEST,
+    Folder,
+    Tree,
+    above,
+    key_text,
+    pattern_of,
+    walk,
+)
 from argosy.model.errors import LimitError, UserError
 from argosy.model.manifest import Manifest
 
@@ -140,14 +151,13 @@ def _levels_above(files: Files, cases: Iterable[Case]) -> int:
             continue
         seen.add(case.folder)
         if (kind := _kind_in(files, case)) is not None:
-            key = "/".join(part for part in kind if part)
+            key = key_text(*kind)
             for levels in range(min(_LEVELS, len(files.folder.parents)) + 1):
-                prefix = above(files.folder, levels)
-                if f"{prefix}/{case.folder}".strip("/").removesuffix(f"/{ACTIONS}") == key:
-                    votes[levels] += 1
+                path = f"{above(files.folder, levels)}/{case.folder}".strip("/").removesuffix(f"/{ACTIONS}")
+                votes[levels] += bool(pattern_of(path).fullmatch(key))
         if len(seen) >= _SAMPLE:
             break
-    return votes.most_common(1)[0][0] if votes else 0
+    return max(range(_LEVELS + 1), key=lambda levels: votes[levels])
 
 
 def _kind_in(files: Files, case: Case) -> tuple[str, str] | None:

@@ -5,6 +5,7 @@ In: a manifest. Out: a copy with these fields made equal. Never: leaves out a fi
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -97,10 +98,29 @@ def _failure_time(manifest: Manifest) -> Manifest:
     return _with(manifest, ("status", "conditions"), timed)  # type: ignore[no-any-return]
 
 
+def _encoded(manifest: Manifest) -> Manifest:
+    """argo: what a Secret says as text counts as if it were encoded, and nothing is an empty text."""
+    data, texts = manifest.get("data"), manifest.get("stringData")
+    merged: dict[str, Any] = dict(data) if isinstance(data, dict) else {}
+    for name, value in (texts if isinstance(texts, dict) else {}).items():
+        merged[name] = base64.b64encode(value.encode()).decode() if isinstance(value, str) else value
+    if not merged:
+        return manifest
+    kept = {name: part for name, part in manifest.items() if name != "stringData"}
+    return kept | {"data": {name: "" if value is None else value for name, value in merged.items()}}
+
+
+def _ruled(manifest: Manifest) -> Manifest:
+    return _without(manifest, "rules") if manifest.get("rules") == [] else manifest
+
+
 _restarted: Final = _put(_TEMPLATE, {_RESTARTED: ZERO})
 _forced: Final = _put(_ANNOTATIONS, {"force-sync": ZERO})
 _requested: Final = _put(_ANNOTATIONS, {"reconcile.fluxcd.io/requestedAt": ZERO})
 _STEPS: Final[Mapping[tuple[str, str], tuple[Step, ...]]] = {
+    ("", "Secret"): (_encoded,),
+    ("rbac.authorization.k8s.io", "ClusterRole"): (_ruled,),
+    ("rbac.authorization.k8s.io", "Role"): (_ruled,),
     ("batch", "Job"): (_failure_time,),
     ("apps", "DaemonSet"): (_restarted,),
     ("apps", "StatefulSet"): (_restarted,),

@@ -7,7 +7,7 @@ Never: asks for more than Argo CD's own tests do, but that nothing expected is m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from argosy.health.actions import Impact
 from argosy.health.suite.kinds import identity, kind_of, title
@@ -16,7 +16,11 @@ from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 
 # argo: names of these are made from the source's name and the time, so expected ones are known by their beginning
-_MADE_FROM = {"Job": ("CronJob",), "Workflow": ("CronWorkflow", "WorkflowTemplate")}
+_MADE_FROM: Final = {
+    "Backup": ("ScheduledBackup",),
+    "Job": ("CronJob",),
+    "Workflow": ("CronWorkflow", "WorkflowTemplate"),
+}
 
 
 def expected_manifests(document: Any, where: str) -> list[Manifest]:

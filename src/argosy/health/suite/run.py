@@ -5,9 +5,11 @@ Never: runs a script here; lets one case stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
+from argosy.confine import OverLimit
 from argosy.health.suite import verdicts
 from argosy.health.suite.cases import ActionCase, Case, DiscoveryCase, Outcome, Suite
 from argosy.health.suite.files import shown
@@ -16,7 +18,8 @@ from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 
 EVALUATE: Final = "argosy.health.lua.confined:evaluate"
-BATCH: Final = 64
+BATCH: Final = 32
+PATIENCE: Final = 3  # cases in which a script may run over its limits before the rest of its cases is spared
 
 Progress = Callable[[int, int], None]
 Together = Callable[..., Awaitable[Any]]
@@ -36,13 +39,15 @@ async def run(
     Only what is under way is in memory: a tree may hold more than fits there.
     """
     outcomes: list[Outcome | None] = [None] * len(suite.cases)
+    hung = Counter[str]()
     batches = iter([range(first, min(first + BATCH, len(outcomes))) for first in range(0, len(outcomes), BATCH)])
     done = 0
 
     async def lane() -> None:
         nonlocal done
         for places in batches:
-            for place, outcome in zip(places, await _run_batch(suite, [suite.cases[each] for each in places], pool)):
+            found = await _run_batch(suite, [suite.cases[each] for each in places], pool, hung)
+            for place, outcome in zip(places, found):
                 outcomes[place] = outcome
             done += len(places)
             if progress is not None:
@@ -55,19 +60,19 @@ async def run(
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-async def _run_batch(suite: Suite, cases: Sequence[Case], pool: Confined) -> Iterator[Outcome]:
-    asked = [_asked(suite, case) for case in cases]
+async def _run_batch(suite: Suite, cases: Sequence[Case], pool: Confined, hung: Counter[str]) -> list[Outcome]:
+    asked = [_asked(suite, case, hung) for case in cases]
     payloads = [payload for payload in asked if not isinstance(payload, Outcome)]
-    answers = iter(await pool.run_batch(EVALUATE, payloads) if payloads else ())
-    return iter(
-        [
-            given if isinstance(given, Outcome) else _judged(suite, case, given["manifest"], next(answers))
-            for case, given in zip(cases, asked)
-        ]
-    )
+    answers = await pool.run_batch(EVALUATE, payloads) if payloads else []
+    hung.update(payload["script"] for payload, answer in zip(payloads, answers) if isinstance(answer, OverLimit))
+    left = iter(answers)
+    return [
+        given if isinstance(given, Outcome) else _judged(suite, case, given["manifest"], next(left))
+        for case, given in zip(cases, asked)
+    ]
 
 
-def _asked(suite: Suite, case: Case) -> dict[str, Any] | Outcome:
+def _asked(suite: Suite, case: Case, hung: Counter[str]) -> dict[str, Any] | Outcome:
     """What to send for a case, or the outcome of one that cannot be run."""
     if case.problem:
         return verdicts.broken(case, case.problem)
@@ -76,6 +81,8 @@ def _asked(suite: Suite, case: Case) -> dict[str, Any] | Outcome:
         script = _script(suite, case, manifest)
     except UserError as error:
         return verdicts.broken(case, str(error))
+    if hung[script] >= PATIENCE:
+        return verdicts.broken(case, f"not run: the script went over its limits in {hung[script]} cases before")
     is_action = isinstance(case, ActionCase)
     # argo: its tests give health and discovery all libraries, and actions what its server gives them: almost none
     return {

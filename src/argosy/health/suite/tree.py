@@ -112,7 +112,7 @@ class Tree:
     def _wild(self) -> list[tuple[re.Pattern[str], Folder]]:
         """argo: folders with `_` in their path stand for kinds that have no folder; the first that fits is taken."""
         keys = sorted(key for key in self._folders if "_" in key)
-        return [(re.compile(re.sub("_+", "[^/]*", re.escape(key))), self._folders[key]) for key in keys]
+        return [(pattern_of(key), self._folders[key]) for key in keys]
 
     def _beside(self, key: str) -> Folder | None:
         """The folder of another kind, in the tree of which the named folder is a part."""
@@ -170,6 +170,11 @@ def _wild_beside(top: Path) -> dict[str, Folder]:
 
 def _is_safe(path: str) -> bool:
     return all(_SAFE.fullmatch(name) for name in path.split("/"))
+
+
+def pattern_of(path: str) -> re.Pattern[str]:
+    """The kinds that a folder is for: `_` in its path is any text without a slash."""
+    return re.compile(re.sub("_+", "[^/]*", re.escape(path)))
 
 
 def key_text(group: str, kind: str) -> str:
