@@ -74,6 +74,11 @@ def test_the_known_conditions_decide_in_their_order(status: dict[str, Any], heal
     assert said(status) == (health, message)
 
 
+@pytest.mark.parametrize("generation", [None, "2", True, 1.5, []])
+def test_a_generation_that_is_no_number_was_observed(generation: Any) -> None:
+    assert said({"observedGeneration": 0, "phase": "Running"}, generation) == (H, "phase is Running")
+
+
 FAILURES = [
     "InstallFailed",
     "ReconcileError",
