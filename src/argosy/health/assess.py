@@ -130,7 +130,8 @@ def is_pending_deletion(manifest: Manifest) -> bool:
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("deletionTimestamp"):
         return False
-    return HOOK_FINALIZER not in (metadata.get("finalizers") or ())
+    finalizers = metadata.get("finalizers")
+    return not isinstance(finalizers, list) or HOOK_FINALIZER not in finalizers
 
 
 def _payload(rule: Rule, manifest: Manifest, facts: Facts) -> dict[str, Any]:

@@ -97,6 +97,13 @@ async def test_a_hook_that_its_finalizer_holds_is_judged() -> None:
     assert got and got.health is Health.HEALTHY
 
 
+@pytest.mark.parametrize("wrong", [None, 5, True, "x", {}])
+async def test_finalizers_of_a_wrong_type_hold_nothing(wrong: Any) -> None:
+    going = thing("a")
+    going["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": wrong}
+    assert await assessor()[0].assess_all([going]) == [Assessment(Health.PROGRESSING, "Pending deletion")]
+
+
 async def test_an_empty_answer_stops_the_built_in_check() -> None:
     judge, _ = assessor(check("Pod", "return nil"))
     (got,) = await judge.assess_all([thing("p", "Pod", "", status={"phase": "Failed"})])
