@@ -31,6 +31,7 @@ from documented_health import (
 
 from argosy.confine import Pool
 from argosy.health.assess import Assessor
+from argosy.health.lint import lint
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Check, Customizations, from_manifests
 from argosy.model.flow import Assessment, Health
@@ -113,6 +114,12 @@ def test_a_check_without_a_guard_fails_for_the_object_without_status_and_for_no_
     assert broken.fault == broken.message
     assert "<string>:2: attempt to index" in broken.fault and "status" in broken.fault
     assert broken.rule == "argocd-cm ArgoCD/gitops spec.resourceHealthChecks[0]"
+
+
+def test_the_line_that_lacks_a_guard_is_named_before_it_fails() -> None:
+    errors = [finding for finding in lint(CHECKS[CLAIMS].script) if finding.severity == "error"]
+    assert [(finding.line, finding.rule) for finding in errors] == [(2, "AGY403")]
+    assert "obj.status" in errors[0].message
 
 
 def test_what_the_documents_checks_lose_is_what_our_profiles_add() -> None:

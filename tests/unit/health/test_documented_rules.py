@@ -32,6 +32,7 @@ from documented_health import (
 
 from argosy.health import builtin
 from argosy.health.bundled import PROFILES, RULES, bundled_rules, profile_rules, profiles_of
+from argosy.health.lint import lint
 from argosy.health.lua import run_health
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps, from_manifests
@@ -286,3 +287,10 @@ def test_a_rule_passes_the_cases_beside_it_with_and_without_libraries(file: Path
 def test_every_object_beside_a_rule_is_judged_by_a_case(file: Path) -> None:
     named = {case["inputPath"] for case in load(file.read_text())["tests"]}
     assert {f"testdata/{each.name}" for each in file.parent.glob("testdata/*.yaml")} == named
+
+
+@pytest.mark.parametrize("file", list(folders()))
+def test_a_rule_can_be_pasted_into_argocd_cm_without_a_finding(file: Path) -> None:
+    found = {finding.rule for finding in lint((file.parent / "health.lua").read_text(), open_libs=False)}
+    is_always_healthy = file.parent.name.endswith("ServingRuntime") or "lenient" in file.parts
+    assert found == ({"AGY402"} if is_always_healthy else set())
