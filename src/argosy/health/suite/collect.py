@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,16 +33,19 @@ from argosy.model.manifest import Manifest
 
 MOST_CASES: Final = 20_000
 BUNDLE: Final = "resource_customizations"  # argo: the folder of the rules in its repository
-_LEVELS: Final = 3  # `group/Kind/actions` may all stand above the folder that was named
-_SAMPLE: Final = 40
+_LEVELS: Final = 2  # `group/Kind` may both stand above what is in the folder that was named
+_SAMPLE: Final = 200
 
 
 def collect(folder: Path) -> Suite:
     """All cases of a folder; raises UserError where there is none."""
     if not folder.is_dir():
         raise UserError("is no folder; name a folder with rules in Argo CD's layout", where=str(folder))
+    folder = folder.resolve()
     if (folder / BUNDLE).is_dir():
         folder = folder / BUNDLE
+    elif folder.name == ACTIONS and (folder / ACTION_TEST).is_file():
+        folder = folder.parent  # a part of a rule, whose test data may lie with the rule's
     files = Files(folder)
     folders = list(walk(files.folder))
     found = [case for each in folders for case in _cases(files, each)]
@@ -145,24 +149,18 @@ def _action_cases(file: Row, folder: str) -> list[Case]:
 def _levels_above(files: Files, cases: Iterable[Case]) -> int:
     """How many folders above the named one belong to the tree: most objects lie in the folder of their own kind."""
     votes = Counter[int]()
-    seen: set[str] = set()
-    for case in cases:
-        if case.folder in seen or case.problem or not case.input:
-            continue
-        seen.add(case.folder)
+    for case in islice(cases, _SAMPLE):
         if (kind := _kind_in(files, case)) is not None:
             key = key_text(*kind)
             for levels in range(min(_LEVELS, len(files.folder.parents)) + 1):
                 path = f"{above(files.folder, levels)}/{case.folder}".strip("/").removesuffix(f"/{ACTIONS}")
                 votes[levels] += bool(pattern_of(path).fullmatch(key))
-        if len(seen) >= _SAMPLE:
-            break
     return max(range(_LEVELS + 1), key=lambda levels: votes[levels])
 
 
 def _kind_in(files: Files, case: Case) -> tuple[str, str] | None:
     try:
-        document: Any = files.document(case.folder, case.input)
+        document: Any = files.document(case.folder, case.input) if case.input else None
     except UserError:
         return None
     return kind_of(document) if isinstance(document, dict) else None

@@ -15,6 +15,7 @@ from argosy.health.suite.likeness import Differences, differences
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 
+OBJECT: Final = "(the object)"
 # argo: names of these are made from the source's name and the time, so expected ones are known by their beginning
 _MADE_FROM: Final = {
     "Backup": ("ScheduledBackup",),
@@ -43,11 +44,11 @@ def compare(expected: Sequence[Manifest], impacts: Sequence[Impact], source: Man
     for impact in impacts:
         desired = next((each for each in expected if _is_meant(each, impact.manifest, source)), None)
         if desired is None:
-            told.append((title(impact.manifest), {"": ("(nothing)", f"{impact.operation} of an object like this")}))
+            told.append((title(impact.manifest), {OBJECT: ("(nothing)", f"a {impact.operation} of it")}))
             continue
         left = [each for each in left if each is not desired]
         told.append((title(desired), differences(desired, _named_like(desired, impact))))
-    told += [(title(each), {"": ("an object like this", "(nothing)")}) for each in left]
+    told += [(title(each), {OBJECT: ("to be made", "(nothing)")}) for each in left]
     return told
 
 

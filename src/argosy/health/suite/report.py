@@ -5,19 +5,18 @@ Never: lets a script's text break the form.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
-
-import orjson
 
 from argosy.health.suite.cases import Outcome
 
 _LONGEST: Final = 400
 # XML 1.0 has no way to write these, not even as a reference.
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NO_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_NO_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -41,10 +40,10 @@ def line(outcome: Outcome) -> str:
 def told(value: Any) -> str:
     """A health as `Healthy "text"`, an error as itself, everything else as JSON."""
     if isinstance(value, dict) and value.keys() == {"status", "message"}:
-        return _cut(f"{value['status'] or 'no health'} {orjson.dumps(value['message']).decode()}")
+        return _cut(f"{value['status'] or 'no health'} {_json(value['message'])}")
     if isinstance(value, dict) and value.keys() == {"error"}:
         return _cut(f"error: {value['error']}")
-    return _cut(orjson.dumps(value, default=str).decode())
+    return _cut(_json(value))
 
 
 def junit(outcomes: Sequence[Outcome]) -> str:
@@ -74,6 +73,10 @@ def _case(outcome: Outcome) -> str:
     expected, got = told(outcome.expected), told(outcome.got)
     message = f'      <failure message="{_xml(f"expected {expected}, got {got}")}"/>'
     return f"{head}>\n{message}\n    </testcase>"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _xml(text: str) -> str:

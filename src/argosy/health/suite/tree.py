@@ -59,7 +59,11 @@ def walk(top: Path) -> Iterator[Folder]:
                 if depth >= MOST_DEPTH:
                     raise LimitError(f"folders are nested more than {MOST_DEPTH} deep; flatten them", where=path)
                 waiting.append((Path(entry.path), f"{path}/{entry.name}".lstrip("/"), depth + 1))
-        if files := frozenset(entry.name for entry in entries if entry.name in KNOWN and not entry.is_dir()):
+        if files := frozenset(
+            entry.name for entry in entries if entry.name in KNOWN and not entry.is_dir(follow_symlinks=False)
+        ):
+            if not path.isprintable():
+                raise UserError("the name of a folder is no plain text; rename it", where=ascii(path))
             yield Folder(path, files)
 
 
@@ -98,7 +102,9 @@ class Tree:
         if folder is None:
             folder = next((each for pattern, each in self._wild if pattern.fullmatch(key)), None)
             if folder is None:
-                raise UserError(f"no health script of this tree is for {key or 'an object without a kind'}: add one")
+                raise UserError(
+                    f"no health script of this tree is for {key if kind else 'an object without a kind'}: add one"
+                )
             key = next(known for known, each in self._folders.items() if each is folder)
         return self._script(key, HEALTH) if HEALTH in folder.files else self._table(key, kind)
 

@@ -1,0 +1,1 @@
+return {status = "Healthy", message = "any kind of the core group"}

@@ -1,0 +1,2 @@
+obj.spec.replicas = tonumber(actionParams.replicas)
+return obj

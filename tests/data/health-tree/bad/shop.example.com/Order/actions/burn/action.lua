@@ -1,0 +1,1 @@
+return {{operation = "delete", resource = obj}}

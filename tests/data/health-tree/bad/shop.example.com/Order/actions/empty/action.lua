@@ -1,0 +1,2 @@
+obj.spec.address = {}
+return {{operation = "patch", resource = obj}}

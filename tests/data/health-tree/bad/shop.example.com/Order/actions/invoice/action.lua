@@ -1,0 +1,1 @@
+return {{operation = "create", resource = {apiVersion = "v1", kind = "ConfigMap", metadata = {name = "books-invoice"}, data = {paid = 1}}}}

@@ -1,0 +1,2 @@
+obj.spec.carrier = string.upper("post")
+return obj

@@ -1,0 +1,2 @@
+obj.metadata.name = "another"
+return obj

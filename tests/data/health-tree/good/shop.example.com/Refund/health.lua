@@ -1,0 +1,1 @@
+return {status = "Degraded", message = "the rule of Refund judged a " .. obj.kind}
