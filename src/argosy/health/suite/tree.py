@@ -102,9 +102,7 @@ class Tree:
         if folder is None:
             folder = next((each for pattern, each in self._wild if pattern.fullmatch(key)), None)
             if folder is None:
-                raise UserError(
-                    f"no health script of this tree is for {key if kind else 'an object without a kind'}: add one"
-                )
+                raise UserError(_no_script(key) if kind else "no health script is for an object without a kind: add it")
             key = next(known for known, each in self._folders.items() if each is folder)
         return self._script(key, HEALTH) if HEALTH in folder.files else self._table(key, kind)
 
@@ -172,6 +170,10 @@ def _wild_beside(top: Path) -> dict[str, Folder]:
         key = file.parent.relative_to(top).as_posix()
         found[key] = Folder(key, frozenset((HEALTH,)))
     return found
+
+
+def _no_script(key: str) -> str:
+    return f"no health script of this tree is for {key}: its rule belongs into the folder {key}"
 
 
 def _is_safe(path: str) -> bool:
