@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import itertools
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from argosy import __version__
@@ -32,8 +34,10 @@ Try it:
   argosy sandbox start                 a Kubernetes API on this machine, nothing else needed
   kubectl --kubeconfig … get ns        the line that start prints, with the path filled in
   argosy sandbox status                is it running, and where
+  argosy health test model.yaml        how an object is judged, and by which rule
 
 Commands:
+  health     list, test, lint and compare health checks
   sandbox    start, stop and fill the embedded cluster
   version    this version, and what is simulated
 
@@ -67,6 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments or arguments in (["help"], ["--help"], ["-h"]):
         print(OVERVIEW, end="")
         return DONE
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character must not end a command
     try:
         return _run(arguments)
     except BrokenPipeError:
@@ -87,15 +94,20 @@ def command_line() -> Parser:
     parser = Parser(prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    from argosy.cli import sandbox, version
+    from argosy.cli import health, sandbox, version
 
-    for group in (sandbox, version):
+    for group in (health, sandbox, version):
         group.add_to(commands)
     return parser
 
 
 def _run(arguments: list[str]) -> int:
-    chosen = command_line().parse_args(arguments)
+    parser = command_line()
+    chosen, left = parser.parse_known_args(arguments)
+    if left and hasattr(chosen, "paths") and all(word == "-" or not word.startswith("-") for word in left):
+        chosen.paths += map(Path, left)  # argparse takes paths in one run only, but people put flags between them
+    elif left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
     answer: int = chosen.run(chosen)
     return answer
 

@@ -1,0 +1,160 @@
+"""What another rule would change. In: a kind and a rule for it. Out: both texts and where their answers differ.
+
+Never: decides which of the two is better; it only says what one knows and the other does not.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from argosy.app.health.catalog import find_rule, shown, with_profile, with_script
+from argosy.app.health.inputs import named, read_settings, read_text
+from argosy.app.health.kinds import find_kind, known_kinds
+from argosy.app.health.workbench import Verdict, Workbench, called
+from argosy.health.bundled import PROFILES, RULES, Origin, Rule, profiles_of
+from argosy.health.rulebook import Rulebook
+from argosy.health.settings import Customizations
+from argosy.health.suite import collect
+from argosy.model.errors import UserError
+from argosy.model.flow import Health
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """What to compare the default rule with: one of the three."""
+
+    profile: str = ""
+    settings: tuple[Path, ...] = ()
+    script: Path | None = None
+    open_libs: bool = False
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One object of which the two rules say different things."""
+
+    name: str
+    one: Verdict
+    other: Verdict
+
+    @property
+    def changes_health(self) -> bool:
+        return self.one.health != self.other.health
+
+    def as_data(self) -> dict[str, Any]:
+        both = (("one", self.one), ("other", self.other))
+        return {"name": self.name, **{side: {"status": of.health, "message": of.message} for side, of in both}}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rule that is in force by default, and the other one."""
+
+    kind: GroupKind
+    one: str
+    other: str
+    lines: tuple[str, ...]
+    disagreements: tuple[Disagreement, ...]
+    objects: int
+    hint: str
+    settings: Customizations
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.lines or self.disagreements)
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "group": self.kind.group,
+            "resource": self.kind.kind,
+            "one": self.one,
+            "other": self.other,
+            "diff": list(self.lines),
+            "objects": self.objects,
+            "disagreements": [each.as_data() for each in self.disagreements],
+            "hint": self.hint,
+        }
+
+
+def compare(bench: Workbench, word: str, alternative: Alternative) -> Comparison:
+    """The default rule of a kind and another."""
+    if sum(map(bool, (alternative.profile, alternative.settings, alternative.script))) != 1:
+        raise UserError("say what to compare with; add one of --profile P, -f FILE and --script FILE")
+    given = read_settings(alternative.settings)
+    of = find_kind(word, known_kinds(given))
+    changed = _changed(of, given, alternative)
+    one, other = Rulebook().rule_for(*of), Rulebook(changed).rule_for(*of)
+    samples = _samples(of)
+    differing = tuple(filter(None, (_disagreement(bench, sample, changed) for sample in samples)))
+    lines = tuple(_difference(one, other))
+    return Comparison(of, _name(one), _name(other), lines, differing, len(samples), _hint(one, other, differing), given)
+
+
+def _disagreement(bench: Workbench, sample: _Sample, changed: Customizations) -> Disagreement | None:
+    one, other = (bench.judge(each, [sample.manifest], sample.facts)[0] for each in (Customizations(), changed))
+    same = (one.health, one.message) == (other.health, other.message)
+    return None if same else Disagreement(sample.name, one, other)
+
+
+def _changed(of: GroupKind, given: Customizations, alternative: Alternative) -> Customizations:
+    if alternative.script:
+        text = read_text(alternative.script)
+        return with_script(text, {of}, open_libs=alternative.open_libs, where=named(alternative.script))
+    if alternative.profile:
+        find_rule(str(of) if of.group else f"core/{of.kind}", given, alternative.profile)
+        return with_profile(given, alternative.profile)
+    return given
+
+
+class _Sample(NamedTuple):
+    name: str
+    manifest: Manifest
+    facts: Mapping[str, Any]
+
+
+def _samples(of: GroupKind) -> list[_Sample]:
+    """What our own rules for this kind are tested on, each once."""
+    trees = {"": RULES} | {f"{profile}/": PROFILES / profile for profile in profiles_of(of)}
+    found: dict[str, _Sample] = {}
+    for prefix, tree in trees.items():
+        folder = tree.joinpath(*filter(None, of))
+        for sample in _tested(folder, prefix) if (folder / "health_test.yaml").exists() else ():
+            if sample.manifest.get("kind") == of.kind:
+                found.setdefault(repr((sample.manifest, sample.facts)), sample)
+    return list(found.values())
+
+
+def _tested(folder: Path, prefix: str) -> Iterator[_Sample]:
+    suite = collect(folder)
+    for case in suite.cases:
+        if case.suite == "health" and case.input:
+            name = prefix + case.name.replace("testdata/", "").replace(".yaml", "")
+            yield _Sample(name, suite.inputs.document(case.folder, case.input), case.facts)
+
+
+def _name(rule: Rule | None) -> str:
+    return called(rule.name) if rule else "no rule"
+
+
+def _difference(one: Rule | None, other: Rule | None) -> list[str]:
+    before, after = (shown(rule).splitlines() if rule else [] for rule in (one, other))
+    return list(difflib.unified_diff(before, after, _name(one), _name(other), lineterm=""))
+
+
+def _hint(one: Rule | None, other: Rule | None, differing: Sequence[Disagreement]) -> str:
+    """An override that knows less than what it hides."""
+    if one is None or other is None or one.origin is not Origin.BUNDLED or other.origin is not Origin.ARGOCD_CM:
+        return ""
+    lost = [each for each in differing if each.one.health == Health.SUSPENDED and each.other.health != Health.SUSPENDED]
+    if not lost:
+        return ""
+    return (
+        f"AGY404: this check hides a bundled rule that knows more: {lost[0].name} is Suspended there, "
+        f"and {lost[0].other.health or 'nothing'} here; remove the check, or teach it to see that"
+    )
