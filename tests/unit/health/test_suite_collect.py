@@ -10,6 +10,7 @@ from suite_running import RULE, TREES, outcomes_of, row, rule_of, write
 from argosy.health.suite import collect, line
 from argosy.health.suite.collect import MOST_CASES
 from argosy.health.suite.files import MOST_BYTES, MOST_SCRIPT_BYTES
+from argosy.health.suite.tree import is_for
 from argosy.model.errors import LimitError, UserError
 
 KIND = "kind: Thing\napiVersion: toys.example.com/v1\n"
@@ -185,6 +186,21 @@ def test_a_kind_that_is_a_path_has_no_script(tmp_path, kind):
     for part in (tree, tree / "toys.example.com" / "Doll"):
         (outcome,) = outcomes_of(part)
         assert not outcome.ok and "no health script" in line(outcome)
+
+
+def test_a_kind_and_a_folder_made_to_be_matched_for_ever_are_not(tmp_path):
+    tree = write(tmp_path, rule_of("toys.example.com", "Doll", folder=f"toys.example.com/{'_a' * 60}_b"))
+    data = next(tree.rglob("one.yaml"))
+    data.write_text(f"apiVersion: toys.example.com/v1\nkind: {'a' * 100_000}\n")
+    (outcome,) = outcomes_of(tree)
+    assert not outcome.ok and len(line(outcome)) < 1_000
+
+
+def test_only_an_underscore_is_a_wildcard():
+    assert is_for("_.example.com/_", "a.b.example.com/Doll") and is_for("toys/D_ll", "toys/Doll")
+    assert not is_for("_/_", "Doll") and not is_for("_", "toys/Doll") and not is_for("toys/_", "toys/a/Doll")
+    assert not is_for("toys/D?l_", "toys/Doll") and not is_for("toys/[D]_", "toys/Doll") and is_for("a*_", "a*b")
+    assert not is_for("toys/*_", "toys/Doll")
 
 
 def test_the_limit_of_cases_leaves_room_for_argo_cds_own_tree():

@@ -24,8 +24,8 @@ from argosy.health.suite.tree import (
     Folder,
     Tree,
     above,
+    is_for,
     key_text,
-    pattern_of,
     walk,
 )
 from argosy.model.errors import LimitError, UserError
@@ -154,7 +154,7 @@ def _levels_above(files: Files, cases: Iterable[Case]) -> int:
             key = key_text(*kind)
             for levels in range(min(_LEVELS, len(files.folder.parents)) + 1):
                 path = f"{above(files.folder, levels)}/{case.folder}".strip("/").removesuffix(f"/{ACTIONS}")
-                votes[levels] += bool(pattern_of(path).fullmatch(key))
+                votes[levels] += is_for(path, key)
     return max(range(_LEVELS + 1), key=lambda levels: votes[levels])
 
 

@@ -5,10 +5,12 @@ In: a folder. Out: what its folders hold; scripts. Never: follows a link to a fo
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -24,6 +26,7 @@ KNOWN: Final = frozenset((HEALTH, TABLE, HEALTH_TEST, DISCOVERY, ACTION_TEST))
 
 MOST_ENTRIES: Final = 200_000
 MOST_DEPTH: Final = 12
+_LONGEST_KEY: Final = 200
 _SAFE: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._]*", re.ASCII)
 
 
@@ -100,10 +103,10 @@ class Tree:
         key = key_text(group, kind)
         folder = self._folders.get(key) or self._beside(key)
         if folder is None:
-            folder = next((each for pattern, each in self._wild if pattern.fullmatch(key)), None)
-            if folder is None:
+            wild = next((each for each in self._wild if is_for(each, key)), None)
+            if wild is None:
                 raise UserError(_no_script(key) if kind else "no health script is for an object without a kind: add it")
-            key = next(known for known, each in self._folders.items() if each is folder)
+            key, folder = wild, self._folders[wild]
         return self._script(key, HEALTH) if HEALTH in folder.files else self._table(key, kind)
 
     def discovery(self, group: str, kind: str) -> str:
@@ -113,10 +116,9 @@ class Tree:
         return self._of_actions(key_text(group, kind), f"{name}/{ACTION}")
 
     @cached_property
-    def _wild(self) -> list[tuple[re.Pattern[str], Folder]]:
+    def _wild(self) -> list[str]:
         """argo: folders with `_` in their path stand for kinds that have no folder; the first that fits is taken."""
-        keys = sorted(key for key in self._folders if "_" in key)
-        return [(pattern_of(key), self._folders[key]) for key in keys]
+        return sorted(key for key in self._folders if "_" in key)
 
     def _beside(self, key: str) -> Folder | None:
         """The folder of another kind, in the tree of which the named folder is a part."""
@@ -173,6 +175,7 @@ def _wild_beside(top: Path) -> dict[str, Folder]:
 
 
 def _no_script(key: str) -> str:
+    key = key if len(key) <= _LONGEST_KEY else f"{key[:_LONGEST_KEY]} …"
     return f"no health script of this tree is for {key}: its rule belongs into the folder {key}"
 
 
@@ -180,9 +183,13 @@ def _is_safe(path: str) -> bool:
     return all(_SAFE.fullmatch(name) for name in path.split("/"))
 
 
-def pattern_of(path: str) -> re.Pattern[str]:
-    """The kinds that a folder is for: `_` in its path is any text without a slash."""
-    return re.compile(re.sub("_+", "[^/]*", re.escape(path)))
+def is_for(path: str, key: str) -> bool:
+    """Is a folder for this kind? `_` in its path stands for any text without a slash."""
+    names, parts = path.split("/"), key.split("/")
+    return len(names) == len(parts) and all(
+        part == name or ("_" in name and fnmatchcase(part, glob.escape(name).replace("_", "*")))
+        for name, part in zip(names, parts)
+    )
 
 
 def key_text(group: str, kind: str) -> str:
