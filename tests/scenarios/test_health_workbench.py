@@ -10,6 +10,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "health-checks.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SECONDS = 20.0
+TOGETHER: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 
 MODEL = "apiVersion: ml.example.com/v1\nkind: Model\nmetadata: {name: churn}\nstatus: {phase: %s}\n"
 CHECK = """\
@@ -215,6 +217,31 @@ def test_every_profile_that_comes_with_argosy_passes_its_tests(files: Path) -> N
         assert health(files, "test", folder)[0] == 0, folder.name
 
 
+@pytest.fixture
+def slow(files: Path) -> Path:
+    tree = rule_folder(files)
+    (tree / "ml.example.com/Model/health.lua").write_text("while true do end")
+    return tree
+
+
+def test_a_run_that_takes_long_says_how_far_it_is(files: Path, slow: Path) -> None:
+    code, out, err = health(files, "test", slow)
+    assert code == 1
+    assert err.startswith("0 of 2 cases …\n")
+    assert out.endswith("2 cases: 0 passed, 2 failed\n")
+
+
+def test_a_run_that_is_interrupted_says_so_and_leaves_no_traceback(files: Path, slow: Path) -> None:
+    command = [str(ARGOSY), "health", "test", str(slow)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(files)) as process:
+        assert process.stderr is not None
+        assert "0 of 2" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "interrupted" in rest and "Traceback" not in rest
+
+
 # -- lint ----------------------------------------------------------------------------------------------------------
 
 
@@ -355,16 +382,8 @@ def test_the_guide_goes_as_shown(files: Path) -> None:
     printed: list[str] = []
     for command in (line for line in shown if line.startswith("$ ")):
         printed.append(command)
-        done = subprocess.run(
-            [str(ARGOSY), *command.split()[2:]],
-            cwd=files,
-            env=environment(files),
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=SECONDS,
-        )
+        words = [str(ARGOSY), *command.split()[2:]]
+        done = subprocess.run(words, cwd=files, env=environment(files), check=False, timeout=SECONDS, **TOGETHER)
         printed += done.stdout.splitlines()
     assert [line.split() for line in printed] == [line.split() for line in shown]
     assert health(files, "lint", files / "argocd-cm.yaml")[0] == 0

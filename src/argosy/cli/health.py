@@ -186,6 +186,11 @@ def warn(settings: Customizations) -> None:
         print(f"warning: {plain(fault)}", file=sys.stderr)
 
 
+def talk(text: str) -> None:
+    """How far a run is, for who wonders."""
+    print(f"{text} …", file=sys.stderr, flush=True)
+
+
 def print_data(data: dict[str, Any], form: str, *, named: bool = True) -> None:
     """One object, as JSON or YAML."""
     whole = {"apiVersion": "cli.argosy.dev/v1", **data} if named else data

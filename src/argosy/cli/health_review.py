@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from argosy.cli.health import print_data, print_lines, warn
+from argosy.cli.health import print_data, print_lines, talk, warn
 from argosy.cli.screen import Screen, counted, plain, table
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def diff(chosen: argparse.Namespace) -> int:
     from argosy.app.health.workbench import Workbench
 
     alternative = Alternative(chosen.profile or "", tuple(chosen.filename), chosen.script, chosen.open_libs)
-    with Workbench() as bench:
+    with Workbench(talk) as bench:
         found = compare(bench, chosen.kind, alternative)
     warn(found.settings)
     if chosen.output in ("json", "yaml"):

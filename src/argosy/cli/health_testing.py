@@ -6,11 +6,11 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from argosy.cli.health import print_data, print_lines, warn
+from argosy.cli.health import print_data, print_lines, talk, warn
 from argosy.cli.screen import Screen, counted, plain, table
 from argosy.model.errors import ArgosyError, UserError
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from argosy.health.suite import Outcome
 
 POLL_SECONDS: Final = 0.2
-PROGRESS_SECONDS: Final = 1.0
 
 
 def test(chosen: argparse.Namespace) -> int:
@@ -36,7 +35,7 @@ def test(chosen: argparse.Namespace) -> int:
         chosen.facts,
         chosen.expect or "",
     )
-    with Workbench() as bench:
+    with Workbench(talk) as bench:
         if chosen.watch:
             return _watch(bench, request, chosen.output)
         return _once(bench, request, chosen.output)
@@ -45,7 +44,7 @@ def test(chosen: argparse.Namespace) -> int:
 def _once(bench: Workbench, request: Request, output: str) -> int:
     from argosy.app.health.testing import run_tests
 
-    report = run_tests(bench, request, _progress())
+    report = run_tests(bench, request)
     warn(report.settings)
     for note in report.notes:
         print(f"note: {plain(note)}", file=sys.stderr)
@@ -55,19 +54,6 @@ def _once(bench: Workbench, request: Request, output: str) -> int:
     if failed:
         _explain(report, failed, request)
     return 1 if failed else 0
-
-
-def _progress() -> Callable[[int, int], None]:
-    """Tells on stderr how far a run is, once it takes long enough for somebody to wonder."""
-    told = time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        nonlocal told
-        if done < total and time.monotonic() - told >= PROGRESS_SECONDS:
-            told = time.monotonic()
-            print(f"{done} of {total} cases", file=sys.stderr, flush=True)
-
-    return tell
 
 
 def _show(report: Report, output: str) -> None:

@@ -241,6 +241,19 @@ def test_a_file_that_is_no_object_is_told_so(
     assert told in err
 
 
+def test_an_object_that_has_only_the_beginning_of_a_name_is_judged(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "claim.yaml").write_text((CLAIM % "Bound").replace("name: data", "generateName: data-"))
+    assert "PersistentVolumeClaim/data-" in run(capsys, "test", tmp_path / "claim.yaml")[1]
+
+
+def test_a_flag_for_objects_without_an_object_is_a_mistake(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = config_map(tmp_path, {KEY + "Pod": "return {}"})
+    for flag in (["--expect", "Healthy"], ["--profile", "strict"], ["--open-libs"]):
+        assert run(capsys, "test", file, *flag)[0] == 2
+
+
 def test_a_flag_may_stand_between_paths(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.yaml").write_text(CLAIM % "Bound")

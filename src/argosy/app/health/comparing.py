@@ -6,6 +6,8 @@ Never: decides which of the two is better; it only says what one knows and the o
 from __future__ import annotations
 
 import difflib
+import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,15 +93,24 @@ def compare(bench: Workbench, word: str, alternative: Alternative) -> Comparison
     changed = _changed(of, given, alternative)
     one, other = Rulebook().rule_for(*of), Rulebook(changed).rule_for(*of)
     samples = _samples(of)
-    differing = tuple(filter(None, (_disagreement(bench, sample, changed) for sample in samples)))
+    differing = tuple(_disagreements(bench, samples, changed))
     lines = tuple(_difference(one, other))
     return Comparison(of, _name(one), _name(other), lines, differing, len(samples), _hint(one, other, differing), given)
 
 
-def _disagreement(bench: Workbench, sample: _Sample, changed: Customizations) -> Disagreement | None:
-    one, other = (bench.judge(each, [sample.manifest], sample.facts)[0] for each in (Customizations(), changed))
-    same = (one.health, one.message) == (other.health, other.message)
-    return None if same else Disagreement(sample.name, one, other)
+def _disagreements(bench: Workbench, samples: Sequence[_Sample], changed: Customizations) -> Iterator[Disagreement]:
+    """Samples with the same facts are judged at once: a check that hangs is then given up soon."""
+    for _, group in itertools.groupby(sorted(samples, key=_facts_of), key=_facts_of):
+        alike = list(group)
+        manifests, facts = [sample.manifest for sample in alike], alike[0].facts
+        before, after = (bench.judge(each, manifests, facts) for each in (Customizations(), changed))
+        for sample, one, other in zip(alike, before, after, strict=True):
+            if (one.health, one.message) != (other.health, other.message):
+                yield Disagreement(sample.name, one, other)
+
+
+def _facts_of(sample: _Sample) -> str:
+    return json.dumps(sample.facts, sort_keys=True)
 
 
 def _changed(of: GroupKind, given: Customizations, alternative: Alternative) -> Customizations:
@@ -151,7 +162,8 @@ def _hint(one: Rule | None, other: Rule | None, differing: Sequence[Disagreement
     """An override that knows less than what it hides."""
     if one is None or other is None or one.origin is not Origin.BUNDLED or other.origin is not Origin.ARGOCD_CM:
         return ""
-    lost = [each for each in differing if each.one.health == Health.SUSPENDED and each.other.health != Health.SUSPENDED]
+    lost = [each for each in differing if each.one.health == Health.SUSPENDED and not each.other.fault]
+    lost = [each for each in lost if each.other.health != Health.SUSPENDED]
     if not lost:
         return ""
     return (

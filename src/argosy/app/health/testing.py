@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,6 @@ from argosy.health.suite import HealthCase, Outcome, collect
 from argosy.model.errors import UserError
 from argosy.model.flow import Health
 from argosy.model.names import GroupKind
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -79,13 +76,15 @@ def _got(of: Verdict | Trial) -> dict[str, str]:
     return {"error": of.fault} if of.fault else {"status": of.health, "message": of.message}
 
 
-def run_tests(bench: Workbench, request: Request, progress: Progress) -> Report:
+def run_tests(bench: Workbench, request: Request) -> Report:
     """Everything that was named, by the rules that were chosen."""
     _check(request)
     inputs = read_inputs(request.paths, request.settings)
+    if not inputs.objects and (request.profile or request.expect):
+        raise UserError("--profile and --expect are for objects, and none is named; name a file with some")
     settings = _settings(request, inputs)
     suites = [collect(tree) for tree in inputs.trees]
-    outcomes = [outcome for suite in suites for outcome in bench.run_suite(suite, progress)]
+    outcomes = [outcome for suite in suites for outcome in bench.run_suite(suite)]
     facts = {**inputs.facts(), **read_facts(request.facts)}
     verdicts = bench.judge(settings, [each.manifest for each in inputs.objects], facts)
     alone = () if inputs.objects or inputs.trees else settings.checks
@@ -99,6 +98,8 @@ def _check(request: Request) -> None:
         raise UserError(f"--expect {request.expect} is no health; choose one of {', '.join(Health)}")
     if request.script and request.profile:
         raise UserError("--script and --profile both say how to judge; leave one out")
+    if request.open_libs and not request.script:
+        raise UserError("--open-libs is for the script of --script; settings have useOpenLibs for their checks")
     if request.script == STDIN and STDIN in request.paths:
         raise UserError("standard input cannot be the script and an object; write one of them to a file")
 

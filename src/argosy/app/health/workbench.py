@@ -6,10 +6,10 @@ In: objects, trees and settings. Out: verdicts and outcomes. Never: runs a stran
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from argosy.confine import Pool
 from argosy.health.assess import EVALUATE, Assessor
@@ -23,6 +23,8 @@ from argosy.health.suite import Outcome, Suite, run
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
+
+TELL_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,15 @@ class Trial:
     fault: str
 
 
-class Workbench:
-    """Open while it is needed; the same workers serve all runs."""
+Tell = Callable[[str], None]
+Answer = TypeVar("Answer")
 
-    def __init__(self) -> None:
+
+class Workbench:
+    """Open while it is needed; the same workers serve all runs. `tell` hears what takes longer than a second."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
         self._runner = asyncio.Runner()
         self.pool = Pool(preload=("argosy.health.lua.confined",))
 
@@ -88,24 +95,50 @@ class Workbench:
         finally:
             self._runner.close()
 
-    def run_suite(self, suite: Suite, progress: Callable[[int, int], None]) -> list[Outcome]:
-        return list(self._runner.run(run(suite, self.pool, progress=progress, together=asyncio.gather)))
+    def run_suite(self, suite: Suite) -> list[Outcome]:
+        done = 0
+
+        def note(now: int, _total: int) -> None:
+            nonlocal done
+            done = now
+
+        running = run(suite, self.pool, progress=note, together=asyncio.gather)
+        return self._wait(running, lambda: f"{done} of {len(suite.cases)} cases")
+
+    def _wait(self, work: Coroutine[Any, Any, Answer], about: Callable[[], str]) -> Answer:
+        async def ticking() -> Answer:
+            running = asyncio.ensure_future(work)
+            try:
+                while not (await asyncio.wait({running}, timeout=TELL_SECONDS))[0]:
+                    self._tell(about())
+                return running.result()
+            finally:
+                running.cancel()  # after Ctrl-C
+                await asyncio.gather(running, return_exceptions=True)
+
+        return self._runner.run(ticking())
 
     def judge(
         self, customizations: Customizations, manifests: Sequence[Manifest], facts: Mapping[str, Any]
     ) -> list[Verdict]:
         # Nothing is remembered: files on a desk share uids and versions, and are edited.
         assessor = Assessor(Rulebook(customizations), self.pool, remembered=0)
-        found = self._runner.run(assessor.assess_all(manifests, facts))
-        return [Verdict(key_of(manifest), each) for manifest, each in zip(manifests, found, strict=True)]
+        found = self._wait(assessor.assess_all(manifests, facts), lambda: f"judging {len(manifests)} objects")
+        return [Verdict(_key(manifest), each) for manifest, each in zip(manifests, found, strict=True)]
 
     def try_checks(self, checks: Sequence[Check]) -> list[Trial]:
         """Run each check once on an object that has only a kind and a name: it must not fail on that."""
         payloads = [
             {"script": check.script, "manifest": _empty(check.pattern), "open": check.open_libs} for check in checks
         ]
-        answers = self._runner.run(self.pool.run_batch(EVALUATE, payloads))
+        answers = self._wait(self.pool.run_batch(EVALUATE, payloads), lambda: f"trying {len(checks)} checks")
         return [_trial(check, answer) for check, answer in zip(checks, answers, strict=True)]
+
+
+def _key(manifest: Manifest) -> ResourceKey:
+    """Objects on a desk may have no name yet, only the beginning of one."""
+    metadata = manifest["metadata"]
+    return key_of({**manifest, "metadata": {**metadata, "name": metadata.get("name") or metadata.get("generateName")}})
 
 
 def _empty(pattern: str) -> Manifest:
