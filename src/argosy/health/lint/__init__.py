@@ -1,0 +1,69 @@
+"""Find what is wrong with a script before it judges anything.
+
+In: a script's text, and where it will run. Out: findings with lines. Never: runs the script; says more than it can
+show: what it does not know, it does not report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from argosy.health.lint.answers import check_answers, check_end, returns_nowhere
+from argosy.health.lint.branches import check_branches, check_loops
+from argosy.health.lint.finding import Finding, Purpose, Severity
+from argosy.health.lint.flow import Flow
+from argosy.health.lint.ground import GaveUp
+from argosy.health.lint.libraries import check_libraries
+from argosy.health.lint.nils import check_nils
+from argosy.health.lua.syntax import LuaSyntaxError, parse
+from argosy.health.lua.syntax.scopes import Scopes, resolve, walk
+from argosy.health.lua.syntax.tree import Block, Function
+
+_TRIES = (32, 6, 1)  # how many ways are kept apart at one point of a script
+
+__all__ = ["Finding", "Purpose", "Severity", "lint"]
+
+
+def lint(script: str, *, open_libs: bool = False, purpose: Purpose = "health") -> list[Finding]:
+    """What is wrong with the script, by line; each thing once."""
+    try:
+        tree = parse(script)
+    except LuaSyntaxError as problem:
+        return [
+            Finding(problem.line, "AGY401", f"does not parse: {problem.message}", "correct the syntax at this line")
+        ]
+    scopes = resolve(tree)
+    found = list(check_libraries(tree, scopes, open_libs=open_libs))
+    if returns_nowhere(tree):
+        found.append(Finding(tree.last_line, "AGY401", "never returns anything", "end the script with a return"))
+    for most_states in _TRIES:
+        try:
+            found += _follow(tree, scopes, purpose, most_states)
+            break
+        except (GaveUp, RecursionError):
+            continue  # too winding: once more, less exactly; in the end nothing is known
+    return sorted(set(found))
+
+
+def _follow(tree: Block, scopes: Scopes, purpose: Purpose, most_states: int) -> list[Finding]:
+    flow = Flow(tree, scopes, most_states)
+    flow.run()
+    return [*_check_script(flow, purpose), *_check_functions(Flow(tree, scopes, most_states))]
+
+
+def _check_script(flow: Flow, purpose: Purpose) -> Iterator[Finding]:
+    tree = flow.script
+    if not returns_nowhere(tree):
+        yield from check_end(flow, purpose)
+    yield from check_answers(flow, purpose)
+    yield from check_nils(flow.nil_uses, purpose)
+    yield from check_branches(flow, tree)
+    yield from check_loops(flow, tree)
+
+
+def _check_functions(alone: Flow) -> Iterator[Finding]:
+    for node in walk(alone.script):
+        if isinstance(node, Function):
+            alone.run_alone(node)
+            yield from check_branches(alone, node.body)
+            yield from check_loops(alone, node.body)

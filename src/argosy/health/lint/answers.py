@@ -1,0 +1,165 @@
+"""AGY401: what a script answers; AGY402: whether its answer can change.
+
+In: the ways through a script. Out: findings. Never: guesses: an answer that the text does not tell counts as any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+
+from argosy.health.lint.finding import Finding, Purpose, Severity
+from argosy.health.lint.flow import Flow
+from argosy.health.lint.state import Result, State
+from argosy.health.lint.values import NIL, TABLE, UNKNOWN, Value, exactly
+from argosy.health.lua.syntax.scopes import walk
+from argosy.health.lua.syntax.tree import Assign, Binary, Block, Field, Function, Index, Node, Return, String
+from argosy.model.flow import Health
+
+WORDS = tuple(str(word) for word in Health)
+_RULE = "AGY401"
+_RETURN_A_TABLE = 'return a table such as {status = "Progressing", message = "…"}'
+
+
+@dataclass(slots=True)
+class _At:
+    """What the answers of one `return` can be."""
+
+    statuses: list[Value] = field(default_factory=list)
+    kinds: list[Value] = field(default_factory=list)
+    has_merged: bool = False
+
+
+def returns_nowhere(script: Block) -> bool:
+    """Is there no `return` at all outside the functions in it?"""
+    inside: set[Node] = set()
+    for node in walk(script):
+        if isinstance(node, Function) and node not in inside:
+            inside.update(walk(node))
+    return not any(isinstance(node, Return) and node not in inside for node in walk(script))
+
+
+def check_end(flow: Flow, purpose: Purpose) -> Iterator[Finding]:
+    """Can it end without an answer?"""
+    if any(not state.is_merged for state in flow.fell_off):
+        yield Finding(
+            flow.script.last_line,
+            _RULE,
+            "the script can come to its end without returning anything",
+            "return a table on every way; end the script with `return hs`"
+            if purpose == "health"
+            else "end with a return",
+        )
+
+
+def check_answers(flow: Flow, purpose: Purpose) -> Iterator[Finding]:
+    places: dict[Return, _At] = {}
+    for node, state, results, is_open in flow.answers:
+        at = places.setdefault(node, _At())
+        last = results[-1] if results and not is_open else Result(UNKNOWN if is_open else exactly(NIL))
+        at.kinds.append(last.value)
+        at.statuses.append(_status(state, last))
+        at.has_merged |= state.is_merged
+    for node, at in places.items():
+        yield from _check_kind(node, at, purpose)
+        if purpose == "health":
+            yield from _check_status(node, at, flow.script)
+    if purpose == "health":
+        yield from _check_variety(flow, places)
+
+
+def _status(state: State, answer: Result) -> Value:
+    if not answer.value.may_be(TABLE):
+        return exactly(NIL)
+    if answer.place is not None:
+        return state.look((*answer.place, "status"))
+    if answer.fields is not None and ("status" in answer.fields or answer.has_all_fields):
+        return answer.fields["status"].value if "status" in answer.fields else exactly(NIL)
+    return UNKNOWN
+
+
+def _check_kind(node: Return, at: _At, purpose: Purpose) -> Iterator[Finding]:
+    if any(kind.is_open for kind in at.kinds):
+        return
+    atoms = frozenset().union(*(kind.atoms for kind in at.kinds))
+    wrong = sorted(kind for kind, _ in atoms if kind not in ("table", "nil"))
+    advice = _RETURN_A_TABLE if purpose == "health" else "return a table"
+    if wrong:
+        yield Finding(node.line, _RULE, f"returns a {wrong[0]}, not a table", advice)
+    elif atoms == {NIL}:
+        yield Finding(
+            node.line, _RULE, "returns nil, which is no answer", advice, "warning" if purpose == "health" else "error"
+        )
+
+
+def _check_status(node: Return, at: _At, script: Block) -> Iterator[Finding]:
+    tables = [status for status, kind in zip(at.statuses, at.kinds) if kind.may_be(TABLE)]
+    missing = [status for status in tables if status.must_be(NIL)]
+    if missing and (len(missing) == len(tables) or not at.has_merged):
+        is_always = len(missing) == len(tables)
+        severity: Severity = "error" if is_always else "warning"
+        yield Finding(
+            node.line,
+            _RULE,
+            "returns a table without a status" if is_always else "can return a table without a status",
+            "an answer without a status counts as none; set a status before this line on every way",
+            severity,
+        )
+    for kind, word in sorted({atom for status in tables if not status.is_open for atom in status.atoms}, key=str):
+        if kind == "string" and word not in WORDS:
+            yield _unknown_word(str(word), node, script)
+        elif kind not in ("string", "nil"):
+            yield Finding(
+                node.line, _RULE, f"returns a status that is a {kind}, not a text", f"one of {', '.join(WORDS)}"
+            )
+
+
+def _unknown_word(word: str, node: Return, script: Block) -> Finding:
+    lines = list(_lines_of(word, script))
+    near = get_close_matches(word.capitalize(), WORDS, 1, 0.6)
+    hint = f'write "{near[0]}"' if near else f"use one of {', '.join(WORDS)}"
+    return Finding(lines[0] if lines else node.line, _RULE, f'"{word}" is not a health status', hint)
+
+
+def _lines_of(word: str, script: Block) -> Iterator[int]:
+    """Where it is given as a status; else where it stands and is not compared with."""
+    compared: set[Node] = set()
+    others: list[Node] = []
+    for node in walk(script):
+        match node:
+            case Field(key=String(value="status"), value=String(value=value, line=line)) if value == word:
+                yield line
+            case Assign(targets=(Index(key=String(value="status")),), values=(String(value=value, line=line),)) if (
+                value == word
+            ):
+                yield line
+            case Binary():
+                compared.update((node.left, node.right))
+            case String(value=value) if value == word:
+                others.append(node)
+    yield from (node.line for node in others if node not in compared)
+
+
+def _check_variety(flow: Flow, places: dict[Return, _At]) -> Iterator[Finding]:
+    """AGY402: only where every answer is known."""
+    statuses = [status for at in places.values() for status in at.statuses]
+    if not statuses or any(status.is_open for status in statuses):
+        return
+    words = {str(word) for status in statuses for kind, word in status.atoms if kind == "string"}
+    line = min(node.line for node in places)
+    if "Healthy" not in words and words <= set(WORDS) and words:
+        yield Finding(
+            line,
+            "AGY402",
+            f"can never be Healthy: every answer is {' or '.join(sorted(words))}",
+            "a sync waits for Healthy for ever; answer Healthy where the object is ready",
+        )
+    elif words == {"Healthy"} and not flow.fell_off and not any(status.may_be(NIL) for status in statuses):
+        yield Finding(
+            line,
+            "AGY402",
+            "is always Healthy, whatever the object says",
+            "a sync never waits for it and a failure never shows; look at status, or leave the check out",
+            "warning",
+        )

@@ -1,0 +1,71 @@
+"""AGY408: what no way through a script comes to.
+
+In: the ways through a script and its functions. Out: findings. Never: speaks of what a part of the script that was not
+walked could do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from argosy.health.lint.finding import Finding
+from argosy.health.lint.flow import Flow
+from argosy.health.lua.syntax.scopes import children
+from argosy.health.lua.syntax.tree import Block, Function, If, Label, Node, Return, While
+
+_RULE = "AGY408"
+_ADVICE = "take it out, or correct the condition that leads here"
+
+
+def check_branches(flow: Flow, root: Node) -> Iterator[Finding]:
+    """Below this node, and outside the functions in it."""
+    if isinstance(root, If):
+        yield from _check_if(flow, root)
+    elif isinstance(root, Block):
+        yield from _check_block(flow, root)
+    for child in children(root):
+        if not isinstance(child, Function):
+            yield from check_branches(flow, child)
+
+
+def _check_if(flow: Flow, node: If) -> Iterator[Finding]:
+    if node not in flow.reached:
+        return
+    for place, clause in enumerate(node.clauses):
+        if clause not in flow.reached:
+            yield Finding(clause.line, _RULE, "this branch is never taken: one before it always is", _ADVICE, "warning")
+            return
+        if clause not in flow.entered and clause.body.statements:
+            why = "its condition cannot hold here" if not place else "its condition cannot hold after those before it"
+            yield Finding(clause.line, _RULE, f"this branch is never taken: {why}", _ADVICE, "warning")
+    if node.otherwise is not None and node.otherwise not in flow.reached and node.otherwise.statements:
+        line = node.otherwise.statements[0].line
+        yield Finding(line, _RULE, "this else is never taken: a condition before it always holds", _ADVICE, "warning")
+
+
+def _check_block(flow: Flow, block: Block) -> Iterator[Finding]:
+    """The first statement behind which nobody comes, if someone comes to the block."""
+    if not block.statements or block.statements[0] not in flow.reached:
+        return
+    for statement in block.statements:
+        if statement in flow.reached or isinstance(statement, Label):
+            continue
+        if not isinstance(statement, Return):  # a last return behind branches that all return is only careful
+            yield Finding(
+                statement.line, _RULE, "nothing comes here: what is before it always leaves", _ADVICE, "warning"
+            )
+        return
+
+
+def check_loops(flow: Flow, root: Node) -> Iterator[Finding]:
+    """Loops that are come to and never entered."""
+    for child in children(root):
+        if isinstance(child, Function):
+            continue
+        if isinstance(child, While) and child in flow.reached:
+            first = child.body.statements[:1]
+            if first and first[0] not in flow.reached:
+                yield Finding(
+                    child.line, _RULE, "this loop is never entered: its condition cannot hold", _ADVICE, "warning"
+                )
+        yield from check_loops(flow, child)
