@@ -30,19 +30,19 @@ def lint(script: str, *, open_libs: bool = False, purpose: Purpose = "health") -
         tree = parse(script)
     except LuaSyntaxError as problem:
         return [
-            Finding(problem.line, "AGY401", f"does not parse: {problem.message}", "correct the syntax at this line")
+            Finding("AGY401", problem.line, f"does not parse: {problem.message}", "correct the syntax at this line")
         ]
     scopes = resolve(tree)
     found = list(check_libraries(tree, scopes, open_libs=open_libs))
     if returns_nowhere(tree):
-        found.append(Finding(tree.last_line, "AGY401", "never returns anything", "end the script with a return"))
+        found.append(Finding("AGY401", tree.last_line, "never returns anything", "end the script with a return"))
     for most_states in _TRIES:
         try:
             found += _follow(tree, scopes, purpose, most_states)
             break
         except (GaveUp, RecursionError):
             continue  # too winding: once more, less exactly; in the end nothing is known
-    return sorted(set(found))
+    return sorted(set(found), key=lambda one: (one.line, one.rule, one.message))
 
 
 def _follow(tree: Block, scopes: Scopes, purpose: Purpose, most_states: int) -> list[Finding]:

@@ -44,8 +44,8 @@ def check_end(flow: Flow, purpose: Purpose) -> Iterator[Finding]:
     """Can it end without an answer?"""
     if any(not state.is_merged for state in flow.fell_off):
         yield Finding(
-            flow.script.last_line,
             _RULE,
+            flow.script.last_line,
             "the script can come to its end without returning anything",
             "return a table on every way; end the script with `return hs`"
             if purpose == "health"
@@ -86,10 +86,10 @@ def _check_kind(node: Return, at: _At, purpose: Purpose) -> Iterator[Finding]:
     wrong = sorted(kind for kind, _ in atoms if kind not in ("table", "nil"))
     advice = _RETURN_A_TABLE if purpose == "health" else "return a table"
     if wrong:
-        yield Finding(node.line, _RULE, f"returns a {wrong[0]}, not a table", advice)
+        yield Finding(_RULE, node.line, f"returns a {wrong[0]}, not a table", advice)
     elif atoms == {NIL}:
         yield Finding(
-            node.line, _RULE, "returns nil, which is no answer", advice, "warning" if purpose == "health" else "error"
+            _RULE, node.line, "returns nil, which is no answer", advice, "warning" if purpose == "health" else "error"
         )
 
 
@@ -100,8 +100,8 @@ def _check_status(node: Return, at: _At, script: Block) -> Iterator[Finding]:
         is_always = len(missing) == len(tables)
         severity: Severity = "error" if is_always else "warning"
         yield Finding(
-            node.line,
             _RULE,
+            node.line,
             "returns a table without a status" if is_always else "can return a table without a status",
             "an answer without a status counts as none; set a status before this line on every way",
             severity,
@@ -111,7 +111,7 @@ def _check_status(node: Return, at: _At, script: Block) -> Iterator[Finding]:
             yield _unknown_word(str(word), node, script)
         elif kind not in ("string", "nil"):
             yield Finding(
-                node.line, _RULE, f"returns a status that is a {kind}, not a text", f"one of {', '.join(WORDS)}"
+                _RULE, node.line, f"returns a status that is a {kind}, not a text", f"one of {', '.join(WORDS)}"
             )
 
 
@@ -119,7 +119,7 @@ def _unknown_word(word: str, node: Return, script: Block) -> Finding:
     lines = list(_lines_of(word, script))
     near = get_close_matches(word.capitalize(), WORDS, 1, 0.6)
     hint = f'write "{near[0]}"' if near else f"use one of {', '.join(WORDS)}"
-    return Finding(lines[0] if lines else node.line, _RULE, f'"{word}" is not a health status', hint)
+    return Finding(_RULE, lines[0] if lines else node.line, f'"{word}" is not a health status', hint)
 
 
 def _lines_of(word: str, script: Block) -> Iterator[int]:
@@ -150,15 +150,15 @@ def _check_variety(flow: Flow, places: dict[Return, _At]) -> Iterator[Finding]:
     line = min(node.line for node in places)
     if "Healthy" not in words and words <= set(WORDS) and words:
         yield Finding(
-            line,
             "AGY402",
+            line,
             f"can never be Healthy: every answer is {' or '.join(sorted(words))}",
             "a sync waits for Healthy for ever; answer Healthy where the object is ready",
         )
     elif words == {"Healthy"} and not flow.fell_off and not any(status.may_be(NIL) for status in statuses):
         yield Finding(
-            line,
             "AGY402",
+            line,
             "is always Healthy, whatever the object says",
             "a sync never waits for it and a failure never shows; look at status, or leave the check out",
             "warning",

@@ -33,14 +33,14 @@ def _check_if(flow: Flow, node: If) -> Iterator[Finding]:
         return
     for place, clause in enumerate(node.clauses):
         if clause not in flow.reached:
-            yield Finding(clause.line, _RULE, "this branch is never taken: one before it always is", _ADVICE, "warning")
+            yield Finding(_RULE, clause.line, "this branch is never taken: one before it always is", _ADVICE, "warning")
             return
         if clause not in flow.entered and clause.body.statements:
             why = "its condition cannot hold here" if not place else "its condition cannot hold after those before it"
-            yield Finding(clause.line, _RULE, f"this branch is never taken: {why}", _ADVICE, "warning")
+            yield Finding(_RULE, clause.line, f"this branch is never taken: {why}", _ADVICE, "warning")
     if node.otherwise is not None and node.otherwise not in flow.reached and node.otherwise.statements:
         line = node.otherwise.statements[0].line
-        yield Finding(line, _RULE, "this else is never taken: a condition before it always holds", _ADVICE, "warning")
+        yield Finding(_RULE, line, "this else is never taken: a condition before it always holds", _ADVICE, "warning")
 
 
 def _check_block(flow: Flow, block: Block) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def _check_block(flow: Flow, block: Block) -> Iterator[Finding]:
             continue
         if not isinstance(statement, Return):  # a last return behind branches that all return is only careful
             yield Finding(
-                statement.line, _RULE, "nothing comes here: what is before it always leaves", _ADVICE, "warning"
+                _RULE, statement.line, "nothing comes here: what is before it always leaves", _ADVICE, "warning"
             )
         return
 
@@ -66,6 +66,6 @@ def check_loops(flow: Flow, root: Node) -> Iterator[Finding]:
             first = child.body.statements[:1]
             if first and first[0] not in flow.reached:
                 yield Finding(
-                    child.line, _RULE, "this loop is never entered: its condition cannot hold", _ADVICE, "warning"
+                    _RULE, child.line, "this loop is never entered: its condition cannot hold", _ADVICE, "warning"
                 )
         yield from check_loops(flow, child)

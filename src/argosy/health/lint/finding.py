@@ -12,12 +12,12 @@ Purpose = Literal["health", "action", "discovery"]
 Severity = Literal["error", "warning"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """`advice` says what to do; an error makes the script fail or answer wrongly, a warning may."""
 
+    rule: str  # AGY401, …
     line: int
-    rule: str
     message: str
     advice: str
     severity: Severity = "error"

@@ -71,24 +71,24 @@ class _Libraries:
         name = self._library_of(base)
         if name in _NOWHERE:
             yield Finding(
-                line, _RULE, f"there is no library {name}", "Argo CD's Lua is 5.1 without LuaJIT's own libraries"
+                _RULE, line, f"there is no library {name}", "Argo CD's Lua is 5.1 without LuaJIT's own libraries"
             )
         elif name == "os" and not self._open_libs:
-            yield Finding(line, _RULE, "there is no global os", 'begin the script with: local os = require("os")')
+            yield Finding(_RULE, line, "there is no global os", 'begin the script with: local os = require("os")')
         elif name in _OPEN and not self._open_libs:
-            yield Finding(line, _RULE, f"there is no library {name} here", _WHERE)
+            yield Finding(_RULE, line, f"there is no library {name} here", _WHERE)
         elif name in ("io", "debug") and self._open_libs:
-            yield Finding(line, _RULE, f"{name} is not permitted here", "a check can only look at obj", "warning")
+            yield Finding(_RULE, line, f"{name} is not permitted here", "a check can only look at obj", "warning")
 
     def member(self, line: int, base: Name, key: str) -> Iterator[Finding]:
         yield from self.library(line, base)
         name = self._library_of(base)
         if name == "os" and self._open_libs and key in _REFUSED_OS:
-            yield Finding(line, _RULE, f"os.{key} is not permitted here", "a check can only look at obj", "warning")
+            yield Finding(_RULE, line, f"os.{key} is not permitted here", "a check can only look at obj", "warning")
         elif name == "table" and key in _NO_TABLE_FUNCTION:
-            yield Finding(line, _RULE, f"Lua 5.1 has no table.{key}", f"write {_NO_TABLE_FUNCTION[key]}")
+            yield Finding(_RULE, line, f"Lua 5.1 has no table.{key}", f"write {_NO_TABLE_FUNCTION[key]}")
         elif self._is_safe_os(self._scopes.variables[base]) and key not in _SAFE_OS:
-            yield Finding(line, _RULE, f'require("os") has no {key}', "it has only time and date")
+            yield Finding(_RULE, line, f'require("os") has no {key}', "it has only time and date")
 
     def _is_safe_os(self, variable: Variable) -> bool:
         return len(variable.values) == 1 and _required(variable.values[0]) == "os"
@@ -98,15 +98,15 @@ class _Libraries:
         known = _OPEN | {"table", "package", "os"} if self._open_libs else {"table", "package", "os"}
         if module is not None and module not in known:
             yield Finding(
-                node.line, _RULE, f'there is no module "{module}" here', 'only require("os") works everywhere'
+                _RULE, node.line, f'there is no module "{module}" here', 'only require("os") works everywhere'
             )
 
     def method(self, node: Method) -> Iterator[Finding]:
         if self._open_libs or not self._is_text(node.base):
             return
         yield Finding(
-            node.line,
             _RULE,
+            node.line,
             f"a text has no method {node.name} here: there is no library string",
             f"{_WHERE}; compare whole texts instead",
         )

@@ -30,7 +30,7 @@ def check_nils(uses: Iterable[NilUse], purpose: Purpose) -> Iterator[Finding]:
         severity = _severity(use)
         if severity is not None:
             chain = _spelled(use.names)
-            yield Finding(use.line, _RULE, f"{chain} {_FAILS[use.how]}", _advice(use, chain), severity)
+            yield Finding(_RULE, use.line, f"{chain} {_FAILS[use.how]}", _advice(use, chain), severity)
 
 
 def _spelled(names: tuple[str, ...]) -> str:

@@ -43,14 +43,17 @@ KEYWORDS = frozenset(
 
 _TOKEN = re.compile(
     r"""
-      (?P<space>[ \t\r\n\v\f]++)
-    | (?P<word>[A-Za-z_][A-Za-z0-9_]*+)
+    [ \t]*+ (?:
+      (?P<word>[A-Za-z_][A-Za-z0-9_]*+)
     | (?P<number>0[xX](?:[pP][+-]|[A-Za-z0-9_.])*+ | \.?[0-9](?:[eE][+-]|[A-Za-z0-9_.])*+)
     | (?P<string>"(?:[^"\\\r\n]|\\(?:\r\n|z[ \t\r\n\v\f]*+|[\s\S]))*+"
                | '(?:[^'\\\r\n]|\\(?:\r\n|z[ \t\r\n\v\f]*+|[\s\S]))*+')
+    | (?P<space>[\r\n\v\f][ \t\r\n\v\f]*+)
     | (?P<comment>--)
     | (?P<long>\[=*+\[)
     | (?P<sign>\.\.\.|\.\.|==|~=|<=|>=|::|[-+*/%^\#<>=(){}\[\];:,.])
+    | (?P<end>\Z)
+    )
     """,
     re.VERBOSE,
 )
@@ -88,41 +91,41 @@ def tokenize(text: str) -> Tokens:
     """The value of a string token is the string itself, of any other its text."""
     if len(text) > MOST_TEXT or (not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > MOST_TEXT):
         raise LuaSyntaxError(1, f"the script is longer than {MOST_TEXT // 1024} KiB; make it smaller")
-    tokens = Tokens([], [], [])
-    place, line = 0, 1
-    while place < len(text):
+    kinds: list[str] = []
+    values: list[str] = []
+    lines: list[int] = []
+    place, line, size = 0, 1, len(text)
+    while place < size:
         found = _TOKEN.match(text, place)
         if found is None:
             raise _unexpected(text, place, line)
-        kind, word = found.lastgroup, found.group()
-        end = found.end()
-        if kind == "word":
-            _add(tokens, word if word in KEYWORDS else NAME, word, line)
-        elif kind == "space":
-            line += word.count("\n")
-        elif kind == "sign":
-            _add(tokens, word, word, line)
-        elif kind == "string":
-            _add(tokens, STRING, _string(word, line), line)
-            line += word.count("\n")
-        elif kind == "number":
-            _add(tokens, NUMBER, _number(word, line), line)
-        elif kind == "comment":
-            end = _after_comment(text, end, line)
+        group = found.lastgroup or ""
+        word, end = found[group], found.end()
+        next_line = line
+        if group == "word":
+            kind = word if word in KEYWORDS else NAME
+        elif group == "sign":
+            kind = word
+        elif group == "number":
+            kind, word = NUMBER, _number(word, line)
+        elif group == "string":
+            next_line += word.count("\n")
+            kind, word = STRING, _string(word, line)
+        elif group == "long":
+            begin = found.start(group)
+            end, word = _long(text, begin, line, "string")
+            next_line += text.count("\n", begin, end)
+            kind = STRING
+        else:  # space, a comment or the end: no token
+            end = _after_comment(text, end, line) if group == "comment" else end
             line += text.count("\n", place, end)
-        else:
-            end, inner = _long(text, place, line, "string")
-            _add(tokens, STRING, inner, line)
-            line += text.count("\n", place, end)
-        place = end
-    _add(tokens, END, END, line)
-    return tokens
-
-
-def _add(tokens: Tokens, kind: str, value: str, line: int) -> None:
-    tokens.kinds.append(kind)
-    tokens.values.append(value)
-    tokens.lines.append(line)
+            place = end
+            continue
+        kinds.append(kind)
+        values.append(word)
+        lines.append(line)
+        place, line = end, next_line
+    return Tokens([*kinds, END], [*values, END], [*lines, line])
 
 
 def _after_comment(text: str, place: int, line: int) -> int:
@@ -175,6 +178,8 @@ def _number(word: str, line: int) -> str:
 
 
 def _unexpected(text: str, place: int, line: int) -> LuaSyntaxError:
+    while text[place] in " \t":
+        place += 1
     sign = text[place]
     if sign in "'\"":
         end = text.find("\n", place)
