@@ -157,3 +157,9 @@ def test_a_check_that_can_never_be_healthy_is_an_error() -> None:
 @pytest.mark.parametrize("status", ["obj.health", "f(obj)", "words[obj.phase]", "obj.a or 'Progressing'"])
 def test_a_status_that_the_text_does_not_tell_may_be_healthy(status: str) -> None:
     assert lint(f"return {{status = {status}}}") == []
+
+
+def test_where_many_ways_are_joined_an_unknown_status_stays_unknown() -> None:
+    tests = "".join(f"if obj.a{number} then hs.message = obj.b{number} end\n" for number in range(9))
+    assert lint(f"local hs = {{}}\nhs.status = words[obj.phase]\n{tests}return hs") == []
+    assert told(f"local hs = {{}}\n{tests}return hs", "AGY401") == [(11, "error")]
