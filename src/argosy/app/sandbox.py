@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.app import kubeconfig
+from argosy.app.addons import load_addons, running
 from argosy.app.folder import DataFolder, Run, write_text
 from argosy.model.manifest import dump
 
@@ -29,6 +30,7 @@ class SandboxOptions:
     kubeconfig: Path | None = None
     ephemeral: bool = False
     rbac: bool | None = None  # None: as last time
+    addons: str = ""  # names, with a variant after "="; separated by commas
 
 
 def run(options: SandboxOptions, ready: Ready) -> None:
@@ -67,10 +69,12 @@ def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
 
 async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> None:
     from argosy.apiserver.call import ADMIN
+    from argosy.apiserver.embedded import EmbeddedCluster
     from argosy.apiserver.plane import Folder, Plane
     from argosy.apiserver.server import serve
     from argosy.apiserver.tls import certificates
 
+    addons = load_addons(options.addons)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -82,6 +86,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> N
     async with (
         Plane.open(place, rbac=rbac, admin_token=token, in_memory=options.ephemeral) as plane,
         serve(plane, found, port=port, any_port=options.port is None) as api,
+        running(addons, EmbeddedCluster(plane), on_failure=stop.set),
     ):
         document = kubeconfig.document(
             kubeconfig.context_of(folder), api, found.authority.read_bytes(), ADMIN.name, token

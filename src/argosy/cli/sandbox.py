@@ -25,7 +25,8 @@ See also: argosy version, docs/guides/sandbox.md
 
 
 SHOWN = {
-    "start": ["argosy sandbox start", "argosy sandbox start --ephemeral --port 0", "argosy sandbox start --rbac"],
+    "start": ["argosy sandbox start", "argosy sandbox start --ephemeral --port 0", "argosy sandbox start --rbac",
+              "argosy sandbox start --addons argocd_operator"],
     "stop": ["argosy sandbox stop", "argosy sandbox stop --data-dir ./cluster"],
     "status": ["argosy sandbox status", "argosy sandbox status -o json"],
     "reset": ["argosy sandbox reset", "argosy sandbox reset -y --data-dir ./cluster"],
@@ -81,6 +82,9 @@ def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write or add the kubeconfig")
     parser.add_argument("--ephemeral", action="store_true", help="keep everything in memory, forget it at the end")
     parser.add_argument(
+        "--addons", default="", metavar="NAME[=VARIANT],…", help="controllers to run in it, such as argocd_operator"
+    )
+    parser.add_argument(
         "--rbac",
         action=argparse.BooleanOptionalAction,
         help="enforce RBAC objects, or let every user do all (default: as last time, at first --no-rbac)",
@@ -101,7 +105,9 @@ def start(chosen: argparse.Namespace) -> int:
 
     if chosen.port is not None and not 0 <= chosen.port <= 65535:
         raise UserError(f"--port {chosen.port} is no port; choose 1 to 65535, or 0 for any free one")
-    options = SandboxOptions(chosen.data_dir, chosen.port, chosen.kubeconfig, chosen.ephemeral, chosen.rbac)
+    options = SandboxOptions(
+        chosen.data_dir, chosen.port, chosen.kubeconfig, chosen.ephemeral, chosen.rbac, chosen.addons
+    )
     run(options, _announce)
     kept = "nothing is kept" if chosen.ephemeral else "your data is kept"
     print(f"sandbox stopped; {kept}", file=sys.stderr)

@@ -3,6 +3,7 @@
 In: controllers, a cluster. Out: `reconcile(key)`. Never: knows any kind by name, but for the Lease of a leader.
 """
 
+from argosy.runtime.addon import AddOn, Maker
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock
 from argosy.runtime.controller import Context, Controller, Requeue, Watch, itself, owner
@@ -13,12 +14,14 @@ from argosy.runtime.workers import run
 
 __all__ = [
     "SYSTEM_CLOCK",
+    "AddOn",
     "Backoff",
     "Cache",
     "Clock",
     "Context",
     "Controller",
     "Informer",
+    "Maker",
     "Requeue",
     "Terms",
     "Watch",

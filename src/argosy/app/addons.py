@@ -1,0 +1,91 @@
+"""Add-ons: found by their entry points, prepared, and run until the end.
+
+In: names as people type them, a cluster. Out: running controllers. Never: knows what an add-on does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+from collections.abc import AsyncIterator, Callable, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from argosy.cluster import Cluster
+from argosy.model.errors import ArgosyError, ClusterError, UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.runtime import AddOn, run
+
+GROUP: Final = "argosy.addons"
+MANAGER: Final = "argosy-addons"
+SERVED_SECONDS: Final = 10.0
+
+
+def load_addons(chosen: str) -> list[AddOn]:
+    """The add-ons of a list such as `notebooks,argocd_operator=plain`."""
+    known = {point.name: point for point in entry_points(group=GROUP)}
+    wanted = [part.strip().partition("=") for part in chosen.split(",") if part.strip()]
+    names = [name for name, _, _ in wanted]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"{twice} is named twice; name each add-on once", where="--addons")
+    return [_made(known, name, variant) for name, _, variant in wanted]
+
+
+def _made(known: dict[str, EntryPoint], name: str, variant: str) -> AddOn:
+    point = known.get(name)
+    if point is None:
+        near = difflib.get_close_matches(name, known, n=1)
+        names = ", ".join(sorted(known)) or "none is installed"
+        hint = f"did you mean {near[0]}?" if near else f"choose among: {names}"
+        raise UserError(f"there is no add-on {name}; {hint}", where="--addons")
+    try:
+        made = point.load()(variant)
+    except ImportError as error:
+        raise UserError(f"add-on {name} cannot be loaded ({error}); install it again", where="--addons") from error
+    if not isinstance(made, AddOn):
+        raise UserError(f"{point.value} makes no AddOn; ask its author", where=f"add-on {name}")
+    return made
+
+
+@contextlib.asynccontextmanager
+async def running(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callable[[], None]) -> AsyncIterator[None]:
+    """Their kinds and first objects are there when this begins; their controllers run until it ends."""
+    if not addons:
+        yield
+        return
+    for addon in addons:
+        await _prepare(addon, cluster)
+    work = asyncio.create_task(run([each for addon in addons for each in addon.controllers], cluster), name="add-ons")
+    work.add_done_callback(lambda _: on_failure())  # they never end by themselves
+    try:
+        yield
+    finally:
+        if not work.done():
+            work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+
+
+async def _prepare(addon: AddOn, cluster: Cluster) -> None:
+    try:
+        for definition in addon.definitions:
+            await cluster.apply(definition, manager=MANAGER, force=True)
+        for manifest in addon.first:
+            await _make(manifest, cluster)
+    except ClusterError as error:
+        raise ArgosyError(f"add-on {addon.name}: {error}") from error
+
+
+async def _make(manifest: Manifest, cluster: Cluster) -> None:
+    """Create it unless it is there. A kind that was defined just now may need a moment until it is served."""
+    async with asyncio.timeout(SERVED_SECONDS):
+        while True:
+            try:
+                if await cluster.get(key_of(manifest)) is None:
+                    await cluster.create(manifest)
+                return
+            except ClusterError as error:
+                if error.code != 404:
+                    raise
+            await asyncio.sleep(0.02)

@@ -1,0 +1,58 @@
+"""Which cluster a command talks to, and how to open it.
+
+In: flags and the environment. Out: a connection and its name for people. Never: writes anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argosy.app.folder import chosen_folder
+from argosy.app.loading import administrator
+from argosy.cluster.kubeconfig import load_kubeconfig
+
+if TYPE_CHECKING:
+    from argosy.cluster.connection import Connection
+    from argosy.cluster.kube import KubeCluster
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    context: str = ""
+    kubeconfig: Path | None = None
+    data_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    connection: Connection
+    where: str  # for people: "the sandbox (https://127.0.0.1:40123)"
+
+
+def find_target(options: TargetOptions) -> Target:
+    """Flags first, then ARGOSY_CONTEXT, then a sandbox that runs, then KUBECONFIG or ~/.kube/config."""
+    context = options.context or os.environ.get("ARGOSY_CONTEXT", "")
+    if not context and options.kubeconfig is None:
+        folder = chosen_folder(options.data_dir)
+        if run := folder.running():
+            return Target(administrator(folder, run), f"the sandbox ({run.api})")
+    connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, context or None)
+    return Target(connection, f"context {connection.name} ({connection.server})")
+
+
+@asynccontextmanager
+async def open_target(options: TargetOptions) -> AsyncIterator[tuple[KubeCluster, Target]]:
+    """The cluster of this command, open until the end."""
+    from argosy.cluster.kube import connect
+
+    target = find_target(options)
+    cluster = await connect(target.connection)
+    try:
+        yield cluster, target
+    finally:
+        await cluster.close()

@@ -1,0 +1,22 @@
+"""The flags that choose a cluster, the same for every command that talks to one.
+
+In: a parser, or parsed flags. Out: the flags, or TargetOptions. Never: opens anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from argosy.app.target import TargetOptions
+
+
+def add_target_flags(parser: argparse.ArgumentParser) -> None:
+    usual = "ARGOSY_CONTEXT, else a running sandbox, else the current context"
+    parser.add_argument("--context", default="", metavar="NAME", help=f"context of the kubeconfig (default: {usual})")
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="kubeconfig to use")
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of the sandbox to use")
+
+
+def target_options(chosen: argparse.Namespace) -> TargetOptions:
+    return TargetOptions(chosen.context, chosen.kubeconfig, chosen.data_dir)

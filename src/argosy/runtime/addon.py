@@ -1,0 +1,28 @@
+"""What an add-on is: an optional set of controllers, with the kinds that they bring.
+
+In: a name and perhaps a variant. Out: an AddOn. Never: knows who loads it. Built-in add-ons enter by the same door as a
+stranger's: the entry points `argosy.addons`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from argosy.model.manifest import Manifest
+from argosy.runtime.controller import Controller
+
+
+@dataclass(frozen=True)
+class AddOn:
+    """A name, the controllers that run, and what must be there before they start."""
+
+    name: str
+    about: str = ""  # one sentence for people: what it plays, and that it plays
+    controllers: Sequence[Controller] = ()
+    definitions: Sequence[Manifest] = ()  # of custom kinds; brought up to date at every start
+    first: Sequence[Manifest] = ()  # made where they do not exist yet, in this order
+    embedded_only: bool = False
+
+
+Maker = Callable[[str], AddOn]  # given the variant's name, "" for the usual one; raises UserError for an unknown one
