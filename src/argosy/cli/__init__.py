@@ -37,6 +37,7 @@ Try it:
   argosy health test model.yaml        how an object is judged, and by which rule
 
 Commands:
+  generate   print manifests that hold up a sync until an image or a notebook is there
   health     list, test, lint and compare health checks
   sandbox    start, stop and fill the embedded cluster
   version    this version, and what is simulated
@@ -94,9 +95,9 @@ def command_line() -> Parser:
     parser = Parser(prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    from argosy.cli import health, sandbox, version
+    from argosy.cli import generate, health, sandbox, version
 
-    for group in (health, sandbox, version):
+    for group in (generate, health, sandbox, version):
         group.add_to(commands)
     return parser
 

@@ -1,0 +1,129 @@
+"""`argosy generate …` as it is typed: what it prints is what a cluster takes and what a Job runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from serving import ARGOSY, KUBECTL, Sandbox
+
+IMAGE = ["generate", "wait-for-image", "--name", "trainer", "--image-tag", "trainer:latest", "-n", "default"]
+NOTEBOOK = ["generate", "wait-for-notebook", "--name", "model-training", "-n", "default"]
+GROUP = "mlops.mlops.dev"
+
+
+def typed(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ARGOSY, *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+def documents(*words: str) -> list[Any]:
+    done = typed(*words)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def test_yaml_and_json_say_the_same() -> None:
+    for words in ([*IMAGE, "--with-rbac"], NOTEBOOK):
+        made = json.loads(typed(*words, "-o", "json").stdout)
+        assert (made["kind"], made["items"]) == ("List", documents(*words))
+
+
+def test_negative_waves_can_be_typed() -> None:
+    job = documents(*IMAGE, "--sync-wave", "-7")[-1]
+    assert job["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] == "-7"
+
+
+def test_somebody_who_brings_an_own_account_is_told_what_it_must_be_allowed() -> None:
+    done = typed(*IMAGE, "--service-account", "builder")
+    assert "builder" in done.stderr
+    assert "imagestreamtags" in done.stderr
+    assert typed(*IMAGE, "--with-rbac").stderr == ""
+
+
+def test_a_notebook_that_does_not_come_first_is_refused_with_what_to_do() -> None:
+    done = typed(*NOTEBOOK, "--block-wave", "2", "--notebook-wave", "3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "next: put the notebook into an earlier wave" in done.stderr
+
+
+def test_a_cluster_takes_what_is_generated(shared: Sandbox, needs_kubectl: None) -> None:
+    for words in ([*IMAGE, "--with-rbac", "--auto-start"], NOTEBOOK):
+        kubectl = [KUBECTL, "--kubeconfig", shared.kubeconfig, "apply", "-f", "-"]
+        done = subprocess.run(kubectl, input=typed(*words).stdout, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.splitlines()[-1].endswith(" created")
+
+
+def run_script(words: list[str], sandbox: Sandbox, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The script of the Job, with the real kubectl in the place of the image's client."""
+    for name in ("kubectl", "oc"):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(KUBECTL)
+    container = documents(*words)[-1]["spec"]["template"]["spec"]["containers"][0]
+    env = {each["name"]: each["value"] for each in container["env"]}
+    env |= {"PATH": f"{folder}:{os.environ['PATH']}", "KUBECONFIG": str(sandbox.kubeconfig), "HOME": str(folder)}
+    command = [*container["command"], *container["args"]]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def define(sandbox: Sandbox, group: str, kind: str, version: str = "v1") -> str:
+    """A kind without a schema; the path of its collection in namespace default."""
+    plural = kind.lower() + "s"
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    versions = [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": free}}]
+    names = {"kind": kind, "plural": plural, "singular": kind.lower()}
+    spec = {"group": group, "names": names, "scope": "Namespaced", "versions": versions}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": spec,
+    }
+    command = [str(KUBECTL), "--kubeconfig", str(sandbox.kubeconfig)]
+    subprocess.run([*command, "apply", "-f", "-"], input=json.dumps(definition), text=True, check=True)
+    waited = ["wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s"]
+    subprocess.run([*command, *waited], check=True)
+    return f"/apis/{group}/{version}/namespaces/default/{plural}"
+
+
+@pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 1)])
+def test_the_script_reads_a_notebook_as_it_is_in_a_cluster(
+    shared: Sandbox, tmp_path: Path, needs_kubectl: None, phase: str, code: int
+) -> None:
+    place = define(shared, GROUP, "NotebookValidationJob", "v1alpha1")
+    manifest = {
+        "apiVersion": f"{GROUP}/v1alpha1",
+        "kind": "NotebookValidationJob",
+        "metadata": {"name": f"ends-{phase.lower()}"},
+        "status": {"phase": phase},
+    }
+    assert shared.request("POST", place, manifest).code == 201
+    words = ["generate", "wait-for-notebook", "--name", f"ends-{phase.lower()}", "-n", "default"]
+    done = run_script(words, shared, tmp_path)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert done.stdout.splitlines()[0] == "Waiting for notebook validation to complete..."
+
+
+def test_the_script_reads_builds_as_they_are_in_a_cluster(shared: Sandbox, tmp_path: Path, needs_kubectl: None) -> None:
+    define(shared, "image.openshift.io", "ImageStreamTag")
+    place = define(shared, "build.openshift.io", "Build")
+    without = run_script([*IMAGE, "--timeout", "1", "--interval", "1"], shared, tmp_path)
+    assert without.returncode == 1
+    assert "no build of trainer yet" in without.stdout
+    for number, phase in ((1, "Complete"), (2, "Failed")):
+        manifest = {
+            "apiVersion": "build.openshift.io/v1",
+            "kind": "Build",
+            "metadata": {"name": f"trainer-{number}", "labels": {"buildconfig": "trainer"}},
+            "status": {"phase": phase, "message": "out of memory"},
+        }
+        assert shared.request("POST", place, manifest).code == 201
+    failed = run_script(IMAGE, shared, tmp_path)
+    assert failed.returncode == 1
+    assert "trainer-2" in failed.stderr
+    assert "out of memory" in failed.stderr
