@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from argosy.health.lint import Finding, lint
+from argosy.health.lua import run_health
+from argosy.model.flow import Health
 
 HEAD = "local hs = {}\n"
 
@@ -71,6 +73,10 @@ def test_a_script_that_returns_on_every_way_is_not_blamed(script: str) -> None:
         ("return {}", "returns a table without a status"),
         ("return {message = 'x'}", "returns a table without a status"),
         ("local hs = {} hs.message = 'x' return hs", "returns a table without a status"),
+        ("return {state = 'Healthy'}", "returns a table without a status"),
+        ("return {status = obj.a, message = 5}", "returns a message that is a number, not a text"),
+        ("return {status = obj.a, message = obj.b == 'x'}", "returns a message that is a boolean, not a text"),
+        ("hs = {status = obj.a} hs.message = {} return hs", "returns a message that is a table, not a text"),
         ("return {status = true}", "returns a status that is a boolean, not a text"),
         ("return {status = 'Healty'}", '"Healty" is not a health status'),
         ("local function f() return 'x' end return f()", "returns a string, not a table"),
@@ -90,6 +96,46 @@ def test_a_near_miss_of_a_status_is_corrected(word: str, advice: str) -> None:
         f"local hs = {{}}\nif obj.a then\n  hs.status = '{word}'\nelse\n  hs.status = 'Healthy'\nend\nreturn hs"
     )
     assert found.line == 3 and advice in found.advice
+
+
+@pytest.mark.parametrize(
+    ("answer", "advice"),
+    [
+        ("{}", "an empty answer counts as none"),
+        ("{message = 'x'}", "makes its object Unknown; set a status"),
+        ("{state = 'Healthy'}", "makes its object Unknown; call it status, not state"),
+    ],
+)
+def test_what_an_answer_without_a_status_comes_to_is_what_the_run_makes_of_it(answer: str, advice: str) -> None:
+    assert advice in one(f"return {answer}").advice
+    assessed = run_health(f"return {answer}", {}, open_libs=False)
+    assert assessed.health is (None if answer == "{}" else Health.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "local words = {\n  Ready = 'Healty',\n}\nlocal hs = {}\nhs.status = words[obj.phase]\nreturn hs",
+        "local words = {\n  Ready = 'Healty',\n}\nreturn {status = words[obj.phase] or 'Progressing'}",
+        "local words = {\n  Ready = 'Healty',\n}\nlocal word = words[obj.phase]\nreturn {status = word}",
+    ],
+)
+def test_a_near_miss_in_a_table_of_words_is_corrected(script: str) -> None:
+    found = one(script)
+    assert (found.line, found.advice) == (2, 'write "Healthy"')
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "local words = {Ready = 'Healthy', x = 'Ready'} return {status = words[obj.phase]}",
+        "local words = {Ready = 'Healty'} return {status = obj.a, message = words[obj.phase]}",
+        "local words = {a = 'Suspend', b = 'Healthy'} local w = words[obj.a] if w == 'Suspend' then w = 'Suspended' end"
+        " return {status = w}",
+    ],
+)
+def test_other_words_in_a_table_are_the_scripts_own(script: str) -> None:
+    assert lint(script) == []
 
 
 def test_a_wrong_word_is_found_in_a_local_and_in_what_a_function_gives() -> None:
@@ -116,7 +162,7 @@ def test_a_way_that_sets_no_status_is_a_warning(script: str) -> None:
         "hs = {} if obj.a then hs.status = 'Healthy' end hs.status = hs.status or 'Degraded' return hs",
         "hs={} if obj.a~= nil then hs.status = 'Healthy' end if obj.a == nil then hs.status = 'Unknown' end return hs",
         "hs = {} local function f(s) hs.status = s end if obj.a then f('Healthy') else f('Degraded') end return hs",
-        "hs = {} fill(hs) return hs",
+        "local fill = obj.fill hs = {} fill(hs) return hs",
         "hs = {} local t = hs t.status = obj.a return hs",
         "hs = {} hs['status'] = obj.a return hs",
         "hs = {} local k = obj.k hs[k] = 'Healthy' return hs",
@@ -125,9 +171,11 @@ def test_a_way_that_sets_no_status_is_a_warning(script: str) -> None:
         "local function f(x) if x then return {status = 'Healthy'} end return {status = 'Missing'} end return f(obj.a)",
         "local function f(x) if x then return 'Healthy' end return 'Degraded' end return {status = f(obj.a)}",
         "return {status = obj.a and 'Healthy' or 'Progressing'}",
+        "return {Status = obj.a and 'Healthy' or 'Progressing'}",
+        "local m = 5 if obj.a then m = 'm' else m = tostring(m) end return {status = obj.b, message = m}",
         "local hs = {} pcall(function() hs.status = 'Healthy' end) return hs",
         "return obj",
-        "return unknown(obj)",
+        "local unknown = obj.f return unknown(obj)",
     ],
 )
 def test_a_status_that_is_set_somehow_is_not_blamed(script: str) -> None:
@@ -154,12 +202,12 @@ def test_a_check_that_can_never_be_healthy_is_an_error() -> None:
     assert found.message == "can never be Healthy: every answer is Degraded or Progressing"
 
 
-@pytest.mark.parametrize("status", ["obj.health", "f(obj)", "words[obj.phase]", "obj.a or 'Progressing'"])
+@pytest.mark.parametrize("status", ["obj.health", "next(obj)", "obj[obj.phase]", "obj.a or 'Progressing'"])
 def test_a_status_that_the_text_does_not_tell_may_be_healthy(status: str) -> None:
     assert lint(f"return {{status = {status}}}") == []
 
 
 def test_where_many_ways_are_joined_an_unknown_status_stays_unknown() -> None:
     tests = "".join(f"if obj.a{number} then hs.message = obj.b{number} end\n" for number in range(9))
-    assert lint(f"local hs = {{}}\nhs.status = words[obj.phase]\n{tests}return hs") == []
+    assert lint(f"local hs = {{}}\nhs.status = obj[obj.phase]\n{tests}return hs") == []
     assert told(f"local hs = {{}}\n{tests}return hs", "AGY401") == [(11, "error")]

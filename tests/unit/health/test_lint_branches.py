@@ -39,7 +39,6 @@ def told(script: str) -> list[int]:
         ("if obj.n < 3 then\n if obj.n >= 3 then\n  x = 1\n end\nend", 2),
         ("hs = {}\nhs.status = 'Healthy'\nif hs.status == 'Degraded' then\n x = 1\nend", 3),
         ("error('x')\nx = 1", 2),
-        ("while true do\n x = 1\nend\ny = 1", 4),
     ],
 )
 def test_what_nobody_comes_to_is_found(script: str, line: int) -> None:
@@ -76,6 +75,45 @@ def test_what_nobody_comes_to_is_found(script: str, line: int) -> None:
 )
 def test_what_somebody_may_come_to_is_not_blamed(script: str) -> None:
     assert told(script) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "while true do\n x = 1\nend\ny = 1",
+        "while 1 do end",
+        "repeat x = obj.a until false",
+        "while true do for i = 1, 2 do break end end",
+        "while true do x = function() return 1 end end",
+        "while true do x = tostring(obj.a) end",
+        "local function f() while true do x = 1 end end f()",
+    ],
+)
+def test_a_loop_that_nothing_leaves_never_ends(script: str) -> None:
+    (found,) = [one for one in lint(script + ANSWER) if "never ends" in one.message]
+    assert (found.rule, found.line, found.severity) == ("AGY408", 1, "error")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "while true do if obj.a then break end end",
+        "while true do do return {status = obj.a} end end",
+        "while true do error('x') end",
+        "local function f() assert(obj.a) end while true do f() end",
+        "for i = 1, 2 do while true do goto on end ::on:: end",
+        "while obj.a do x = 1 end",
+        "repeat x = 1 until true",
+        "while false do end",
+        "repeat x = 1 until x == 1",
+    ],
+)
+def test_a_loop_that_something_may_leave_is_not_blamed(script: str) -> None:
+    assert not [one for one in lint(script + ANSWER) if "never ends" in one.message]
+
+
+def test_what_is_behind_an_endless_loop_is_told_too() -> None:
+    assert told("while true do\n x = 1\nend\ny = 1") == [1, 4]
 
 
 def test_a_careful_last_return_is_not_blamed() -> None:

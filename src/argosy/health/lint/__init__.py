@@ -12,14 +12,16 @@ from argosy.health.lint.answers import check_answers, check_end, returns_nowhere
 from argosy.health.lint.branches import check_branches, check_loops
 from argosy.health.lint.finding import Finding, Purpose, Severity
 from argosy.health.lint.flow import Flow
-from argosy.health.lint.ground import GaveUp
+from argosy.health.lint.ground import GaveUp, Limits
 from argosy.health.lint.libraries import check_libraries
+from argosy.health.lint.names import check_beginning, check_names, missing_names, near_keyword
 from argosy.health.lint.nils import check_nils
+from argosy.health.lint.words import check_words
 from argosy.health.lua.syntax import LuaSyntaxError, parse
-from argosy.health.lua.syntax.scopes import Scopes, resolve, walk
+from argosy.health.lua.syntax.scopes import Scopes, Variable, resolve, walk
 from argosy.health.lua.syntax.tree import Block, Function
 
-_TRIES = (32, 6, 1)  # how many ways are kept apart at one point of a script
+_TRIES = (Limits(32, 32, 2_500), Limits(32, 4, 25_000), Limits(6, 2, 25_000), Limits(1, 1, 25_000))
 
 __all__ = ["Finding", "Purpose", "Severity", "lint"]
 
@@ -29,26 +31,35 @@ def lint(script: str, *, open_libs: bool = False, purpose: Purpose = "health") -
     try:
         tree = parse(script)
     except LuaSyntaxError as problem:
-        return [
-            Finding("AGY401", problem.line, f"does not parse: {problem.message}", "correct the syntax at this line")
-        ]
+        return [_unread(script, problem)]
     scopes = resolve(tree)
-    found = list(check_libraries(tree, scopes, open_libs=open_libs))
+    missing = missing_names(tree, scopes)
+    found = [*check_beginning(script), *check_libraries(tree, scopes, open_libs=open_libs)]
+    found += check_names(tree, scopes, missing)
+    if purpose == "health":
+        found += check_words(tree, scopes)
     if returns_nowhere(tree):
         found.append(Finding("AGY401", tree.last_line, "never returns anything", "end the script with a return"))
-    for most_states in _TRIES:
+    for limits in _TRIES:
         try:
-            found += _follow(tree, scopes, purpose, most_states)
+            found += _follow(tree, scopes, purpose, limits, missing)
             break
         except (GaveUp, RecursionError):
             continue  # too winding: once more, less exactly; in the end nothing is known
     return sorted(set(found), key=lambda one: (one.line, one.rule, one.message))
 
 
-def _follow(tree: Block, scopes: Scopes, purpose: Purpose, most_states: int) -> list[Finding]:
-    flow = Flow(tree, scopes, most_states)
+def _unread(script: str, problem: LuaSyntaxError) -> Finding:
+    lines = script.split("\n")
+    line = lines[problem.line - 1] if problem.line <= len(lines) else ""
+    advice = near_keyword(line) or "correct the syntax at this line"
+    return Finding("AGY401", problem.line, f"does not parse: {problem.message}", advice)
+
+
+def _follow(tree: Block, scopes: Scopes, purpose: Purpose, limits: Limits, missing: set[Variable]) -> list[Finding]:
+    flow = Flow(tree, scopes, limits, missing)
     flow.run()
-    return [*_check_script(flow, purpose), *_check_functions(Flow(tree, scopes, most_states))]
+    return [*_check_script(flow, purpose), *_check_functions(Flow(tree, scopes, limits, missing))]
 
 
 def _check_script(flow: Flow, purpose: Purpose) -> Iterator[Finding]:

@@ -11,10 +11,11 @@ from difflib import get_close_matches
 
 from argosy.health.lint.finding import Finding, Purpose, Severity
 from argosy.health.lint.flow import Flow
+from argosy.health.lint.names import inside_functions
 from argosy.health.lint.state import Result, State
-from argosy.health.lint.values import NIL, TABLE, UNKNOWN, Value, exactly
+from argosy.health.lint.values import NIL, TABLE, UNKNOWN, Atom, Value, exactly
 from argosy.health.lua.syntax.scopes import walk
-from argosy.health.lua.syntax.tree import Assign, Binary, Block, Field, Function, Index, Node, Return, String
+from argosy.health.lua.syntax.tree import Assign, Binary, Block, Field, Index, Node, Return, String
 from argosy.model.flow import Health
 
 WORDS = tuple(str(word) for word in Health)
@@ -27,16 +28,15 @@ class _At:
     """What the answers of one `return` can be."""
 
     statuses: list[Value] = field(default_factory=list)
+    messages: list[Value] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)  # fields of answers that have no status
     kinds: list[Value] = field(default_factory=list)
     has_merged: bool = False
 
 
 def returns_nowhere(script: Block) -> bool:
     """Is there no `return` at all outside the functions in it?"""
-    inside: set[Node] = set()
-    for node in walk(script):
-        if isinstance(node, Function) and node not in inside:
-            inside.update(walk(node))
+    inside = inside_functions(script)
     return not any(isinstance(node, Return) and node not in inside for node in walk(script))
 
 
@@ -59,7 +59,10 @@ def check_answers(flow: Flow, purpose: Purpose) -> Iterator[Finding]:
         at = places.setdefault(node, _At())
         last = results[-1] if results and not is_open else Result(UNKNOWN if is_open else exactly(NIL))
         at.kinds.append(last.value)
-        at.statuses.append(_status(state, last))
+        at.statuses.append(_part(state, last, "status"))
+        at.messages.append(_part(state, last, "message"))
+        if at.statuses[-1].must_be(NIL):
+            at.others.update(_parts(state, last))
         at.has_merged |= state.is_merged
     for node, at in places.items():
         yield from _check_kind(node, at, purpose)
@@ -69,14 +72,27 @@ def check_answers(flow: Flow, purpose: Purpose) -> Iterator[Finding]:
         yield from _check_variety(flow, places)
 
 
-def _status(state: State, answer: Result) -> Value:
+def _part(state: State, answer: Result, name: str) -> Value:
+    """A field of an answer; argo: in any case, but as it is written if it is there so."""
     if not answer.value.may_be(TABLE):
         return exactly(NIL)
+    parts = _parts(state, answer)
+    if name not in parts:
+        name = next((other for other in parts if other.lower() == name), name)
+    if name in parts:
+        return parts[name]
     if answer.place is not None:
-        return state.look((*answer.place, "status"))
-    if answer.fields is not None and ("status" in answer.fields or answer.has_all_fields):
-        return answer.fields["status"].value if "status" in answer.fields else exactly(NIL)
-    return UNKNOWN
+        return state.look((*answer.place, name))
+    return exactly(NIL) if answer.has_all_fields else UNKNOWN
+
+
+def _parts(state: State, answer: Result) -> dict[str, Value]:
+    """The fields that are known not to be nil, or not known to be."""
+    if answer.place is not None:
+        known = {place[-1]: value for place, value in state.values.items() if place[:-1] == answer.place}
+    else:
+        known = {name: part.value for name, part in (answer.fields or {}).items()}
+    return {name: value for name, value in known.items() if not value.must_be(NIL)}
 
 
 def _check_kind(node: Return, at: _At, purpose: Purpose) -> Iterator[Finding]:
@@ -103,16 +119,36 @@ def _check_status(node: Return, at: _At, script: Block) -> Iterator[Finding]:
             _RULE,
             node.line,
             "returns a table without a status" if is_always else "can return a table without a status",
-            "an answer without a status counts as none; set a status before this line on every way",
+            _without_status(at.others),
             severity,
         )
-    for kind, word in sorted({atom for status in tables if not status.is_open for atom in status.atoms}, key=str):
+    for kind, word in _atoms(tables):
         if kind == "string" and word not in WORDS:
             yield _unknown_word(str(word), node, script)
         elif kind not in ("string", "nil"):
             yield Finding(
                 _RULE, node.line, f"returns a status that is a {kind}, not a text", f"one of {', '.join(WORDS)}"
             )
+    for kind in sorted({kind for kind, _ in _atoms(at.messages)} - {"string", "nil"}):
+        if not at.has_merged or all(_is_wrong(message) for message in at.messages):
+            advice = "its object is Unknown; give a text, such as tostring(…) makes"
+            yield Finding(_RULE, node.line, f"returns a message that is a {kind}, not a text", advice)
+
+
+def _is_wrong(message: Value) -> bool:
+    return not message.is_open and all(kind not in ("string", "nil") for kind, _ in message.atoms)
+
+
+def _atoms(values: list[Value]) -> list[Atom]:
+    return sorted({atom for value in values if not value.is_open for atom in value.atoms}, key=str)
+
+
+def _without_status(others: set[str]) -> str:
+    if not others:
+        return "an empty answer counts as none; set a status before this line on every way"
+    near = get_close_matches("status", sorted(others), 1, 0.6)
+    hint = f"call it status, not {near[0]}" if near else "set a status before this line on every way"
+    return f"an answer without a status makes its object Unknown; {hint}"
 
 
 def _unknown_word(word: str, node: Return, script: Block) -> Finding:

@@ -11,9 +11,25 @@ from collections.abc import Iterator
 from argosy.health.lint.finding import Finding
 from argosy.health.lint.flow import Flow
 from argosy.health.lua.syntax.scopes import children
-from argosy.health.lua.syntax.tree import Block, Function, If, Label, Node, Return, While
+from argosy.health.lua.syntax.tree import (
+    Block,
+    Break,
+    Constant,
+    For,
+    ForIn,
+    Function,
+    Goto,
+    If,
+    Label,
+    Node,
+    Repeat,
+    Return,
+    String,
+    While,
+)
 
 _RULE = "AGY408"
+_RAISING = frozenset({"error", "assert", "coroutine"})
 _ADVICE = "take it out, or correct the condition that leads here"
 
 
@@ -68,4 +84,31 @@ def check_loops(flow: Flow, root: Node) -> Iterator[Finding]:
                 yield Finding(
                     _RULE, child.line, "this loop is never entered: its condition cannot hold", _ADVICE, "warning"
                 )
+        if isinstance(child, While | Repeat) and child in flow.reached and _never_ends(child, flow):
+            yield Finding(
+                _RULE, child.line, "this loop never ends: nothing in it leaves it", "leave it with break or return"
+            )
         yield from check_loops(flow, child)
+
+
+def _never_ends(loop: While | Repeat, flow: Flow) -> bool:
+    """By its construction: its condition is a constant, and neither a jump nor an error leaves it."""
+    if not isinstance(loop.condition, Constant | String):
+        return False
+    holds = isinstance(loop.condition, String) or loop.condition.is_number or loop.condition.value is True
+    if holds != isinstance(loop, While) or not _RAISING.isdisjoint(flow.scopes.globals):
+        return False
+    return not any(_leaves(node) for node in _inside(loop.body))
+
+
+def _leaves(node: Node) -> bool:
+    return isinstance(node, Return | Goto | Break)
+
+
+def _inside(root: Node, *, is_in_loop: bool = False) -> Iterator[Node]:
+    """What is run in the loop; a break of a loop in it leaves only that one."""
+    for child in children(root):
+        if isinstance(child, Function) or (is_in_loop and isinstance(child, Break)):
+            continue
+        yield child
+        yield from _inside(child, is_in_loop=is_in_loop or isinstance(child, While | Repeat | For | ForIn))

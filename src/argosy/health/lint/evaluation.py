@@ -73,6 +73,8 @@ class Evaluation(Ground):
         variable = self.scopes.variables[node]
         if variable in self.loose:
             return ANYTHING
+        if variable in self.missing:
+            return Result(exactly(NIL))
         if variable.is_global and not variable.values:
             return Result(UNKNOWN, (variable,)) if node.name == "obj" else ANYTHING
         place = state.place_of(variable)
@@ -259,7 +261,8 @@ class Evaluation(Ground):
         found: Many = [(done, [], False) for done in fallen]
         for _, done, answers, is_open in frame.returned:
             found.append((done, [self._taken_along(done, answer) for answer in answers], is_open))
-        return [(done.forgetting_all(self.inner[function]), answers, is_open) for done, answers, is_open in found]
+        after = [(done.forgetting_all(self.inner[function]), answers, is_open) for done, answers, is_open in found]
+        return _unlike(after)
 
     def _taken_along(self, state: State, result: Result) -> Result:
         """A result that outlives the function whose local it lies in."""
@@ -329,6 +332,15 @@ def _number_of(state: State, given: Result) -> Many:
         if narrowed is not None:
             found.append((narrowed, [result], False))
     return found
+
+
+def _unlike(ways: Many) -> Many:
+    """The same ways, each once."""
+    seen = {}
+    for way in ways:
+        state, results, is_open = way
+        seen[state.key, tuple([result.key() for result in results]), is_open] = way
+    return list(seen.values())
 
 
 def _missing(is_open: bool) -> Result:

@@ -1,16 +1,17 @@
 """Walk every way through a script, knowing on each what was tested and assigned.
 
 In: a script's tree. Out: what was seen on the ways: answers, branches, and uses of what may be nil. Never: runs the
-script; takes more than `MOST_STEPS`, then `GaveUp` says that nothing is known.
+script; takes more steps than it may, then `GaveUp` says that nothing is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import reduce
 
 from argosy.health.lint.evaluation import Evaluation
-from argosy.health.lint.ground import Frame
+from argosy.health.lint.ground import Frame, Limits
 from argosy.health.lint.state import Result, State, thinned
 from argosy.health.lint.values import NIL, TRUTHY, UNKNOWN, exactly
 from argosy.health.lua.syntax.scopes import Scopes, Variable
@@ -45,9 +46,8 @@ _Split = Callable[[State], tuple[list[State], list[State]]]
 class Flow(Evaluation):
     """`reached` has every statement, clause and else-block that some way comes to; `entered` the clauses taken."""
 
-    def __init__(self, script: Block, scopes: Scopes, most_states: int = 32) -> None:
-        super().__init__(script, scopes)
-        self._most_states = most_states
+    def __init__(self, script: Block, scopes: Scopes, limits: Limits, missing: Collection[Variable] = ()) -> None:
+        super().__init__(script, scopes, limits, missing)
         self.script = script
         self.reached: set[Node] = set()
         self.entered: set[Node] = set()
@@ -71,7 +71,8 @@ class Flow(Evaluation):
             self.give_up()  # a jump backwards
 
     def thinned(self, states: list[State]) -> list[State]:
-        return thinned(states, self.subject, self._most_states)
+        is_in_loop = any(frame.broken for frame in self.frames)
+        return thinned(states, self.subject, self.limits.ways_in_loops if is_in_loop else self.limits.ways)
 
     # -- blocks --
 
@@ -181,6 +182,7 @@ class Flow(Evaluation):
     def _for_in(self, node: ForIn, states: list[State]) -> list[State]:
         variables = [self.scopes.variables[name] for name in node.names]
         after: list[State] = []
+        entering: dict[Variable | None, list[State]] = {}  # by the variable that holds a part of `obj`
         for state in states:
             for begun, results, _ in self.evaluate_all(node.values, state):
                 source = results[0].source if results else None
@@ -189,13 +191,17 @@ class Flow(Evaluation):
                     continue
                 is_part = source is not None and source.place is not None and self.is_of_subject(source.place, begun)
                 element = variables[1] if is_part and len(variables) > 1 else None
-                after += self._through(node.body, begun, variables, element)
+                entering.setdefault(element, []).append(begun)
+        for element, together in entering.items():
+            after += self._through(node.body, self.thinned(together), variables, element)
         return after
 
-    def _through(self, body: Block, state: State, variables: list[Variable], element: Variable | None) -> list[State]:
+    def _through(
+        self, body: Block, states: list[State], variables: list[Variable], element: Variable | None
+    ) -> list[State]:
         after = self._rounds(
             body,
-            [state],
+            states,
             lambda now: ([_fresh(now, variables, element)], [now]),
             lambda now: ([now.forgetting_all(variables)], []),
         )
@@ -206,6 +212,7 @@ class Flow(Evaluation):
         self.frames[-1].broken.append([])
         left: list[State] = []
         seen: set[object] = set()
+        widest: State | None = None
         for number in range(MOST_ROUNDS):
             entering: list[State] = []
             for state in states:
@@ -217,11 +224,10 @@ class Flow(Evaluation):
                 after = [back for state in after for back in tail(state)[0]]
             states = [state for state in self.thinned(after) if state.key not in seen]
             seen.update(state.key for state in states)
-            if number > 2 and len(states) > 1:
-                joined = states[0]
-                for state in states[1:]:
-                    joined = joined.join(state)
-                states = [joined]
+            if number > 2 and states:
+                joined = reduce(State.join, states if widest is None else [widest, *states])
+                states = [joined] if widest is None or joined.key != widest.key else []
+                widest = joined
             if not states:
                 return self.thinned(left + self.frames[-1].broken.pop())
         self.give_up()

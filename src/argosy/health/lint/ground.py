@@ -5,6 +5,7 @@ In: a script's scopes. Out: which functions can be followed into, which variable
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -12,7 +13,6 @@ from argosy.health.lint.state import Place, Result, State
 from argosy.health.lua.syntax.scopes import Scopes, Variable, walk
 from argosy.health.lua.syntax.tree import Assign, Block, Call, Function, Index, Name, Node, Return
 
-MOST_STEPS = 25_000
 MOST_CALLS = 5  # one inside the other
 
 # Functions that leave the tables they are given as they were.
@@ -32,6 +32,15 @@ HARMLESS = frozenset(
         "unpack",
     }
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many ways are kept apart at one point of a script: fewer in a loop, which is gone through many times."""
+
+    ways: int
+    ways_in_loops: int
+    steps: int
 
 
 class GaveUp(Exception):
@@ -59,8 +68,10 @@ class NilUse:
 
 
 class Ground:
-    def __init__(self, script: Block, scopes: Scopes) -> None:
+    def __init__(self, script: Block, scopes: Scopes, limits: Limits, missing: Collection[Variable]) -> None:
         self.scopes = scopes
+        self.limits = limits
+        self.missing = missing  # globals that nobody ever sets: certainly nil
         self.subject = scopes.globals.get("obj")
         self.frames = [Frame()]
         self.nil_uses: dict[NilUse, None] = {}
@@ -73,7 +84,7 @@ class Ground:
 
     def step(self, state: State) -> None:
         self._steps += 1 + len(state.values) // 32  # a state is copied with every change
-        if self._steps > MOST_STEPS:
+        if self._steps > self.limits.steps:
             self.give_up()
 
     def give_up(self) -> NoReturn:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from argosy.health.lint.finding import Finding
+from argosy.health.lint.names import tested_names
 from argosy.health.lua.syntax.scopes import Scopes, Variable, walk
 from argosy.health.lua.syntax.tree import (
     Block,
     Call,
-    Clause,
     Concat,
     Expression,
     ForIn,
@@ -23,8 +23,6 @@ from argosy.health.lua.syntax.tree import (
     Name,
     Node,
     String,
-    Unary,
-    While,
 )
 
 _RULE = "AGY407"
@@ -57,7 +55,7 @@ class _Libraries:
     def __init__(self, script: Block, scopes: Scopes, open_libs: bool) -> None:
         self._scopes = scopes
         self._open_libs = open_libs
-        self._tested = set(_tested_names(script))
+        self._tested = set(tested_names(script))
         self._of_object = _holding_object(script, scopes)
 
     def _library_of(self, base: Name) -> str:
@@ -131,16 +129,6 @@ def _required(node: Expression | None) -> str | None:
         case Call(function=Name(name="require"), arguments=(String(value=module),)):
             return module
     return None
-
-
-def _tested_names(script: Block) -> Iterator[str]:
-    """Names that a condition asks for: whoever asks knows that they may be missing."""
-    for node in walk(script):
-        match node:
-            case Clause(condition=Name(name=name)) | While(condition=Name(name=name)) | Unary(operand=Name(name=name)):
-                yield name
-            case Logical():
-                yield from (operand.name for operand in node.operands if isinstance(operand, Name))
 
 
 def _root(node: Node) -> Node:

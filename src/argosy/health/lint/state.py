@@ -30,6 +30,11 @@ class Result:
     type_of: Place | None = None  # it is the name of the type of what lies there
     source: Result | None = None  # it goes through this, as ipairs and pairs do
 
+    def key(self) -> Hashable:
+        fields = None if self.fields is None else frozenset((name, part.key()) for name, part in self.fields.items())
+        source = None if self.source is None else self.source.key()
+        return self.value, self.place, fields, self.has_all_fields, self.type_of, source
+
 
 ANYTHING = Result(UNKNOWN)
 
@@ -43,16 +48,21 @@ class State:
     elements: frozenset[Variable] = frozenset()  # loop variables that hold a part of `obj`
     used: frozenset[Place] = frozenset()  # what was already indexed: it would have failed there
     is_merged: bool = False  # ways were joined here, so that not all that seems possible is
+    _key: list[Hashable] = field(default_factory=list, init=False, compare=False, repr=False)  # once it was asked for
 
     @property
     def key(self) -> Hashable:
-        return (
-            frozenset(self.values.items()),
-            frozenset(self.aliases.items()),
-            frozenset(self.facts.items()),
-            self.closed,
-            self.used,
-        )
+        if not self._key:
+            self._key.append(
+                (
+                    frozenset(self.values.items()),
+                    frozenset(self.aliases.items()),
+                    frozenset(self.facts.items()),
+                    self.closed,
+                    self.used,
+                )
+            )
+        return self._key[0]
 
     def place_of(self, variable: Variable) -> Place:
         return self.aliases.get(variable, (variable,))
@@ -91,43 +101,42 @@ class State:
     def forgetting(self, place: Place) -> State:
         """Nothing is known any more of what lies here and below."""
         size = len(place)
+        if size == 1:
+            return self.forgetting_all(place)
 
         def is_gone(other: Hashable) -> bool:
             return isinstance(other, tuple) and other[:size] == place
 
-        return replace(
-            self,
-            values={other: value for other, value in self.values.items() if not is_gone(other)},
-            aliases={
-                variable: other
-                for variable, other in self.aliases.items()
-                if not is_gone(other) and not (size == 1 and variable is place[0])
-            },
-            facts={fact: truth for fact, truth in self.facts.items() if not is_gone(fact[1]) and not is_gone(fact[2])},
-            closed=frozenset(other for other in self.closed if not is_gone(other)),
-            used=frozenset(other for other in self.used if not is_gone(other)),
+        return State(
+            {other: value for other, value in self.values.items() if other[:size] != place},
+            {variable: other for variable, other in self.aliases.items() if other[:size] != place},
+            {fact: truth for fact, truth in self.facts.items() if not is_gone(fact[1]) and not is_gone(fact[2])},
+            frozenset(other for other in self.closed if other[:size] != place),
+            self.elements,
+            frozenset(other for other in self.used if other[:size] != place),
+            self.is_merged,
         )
 
     def forgetting_all(self, variables: Collection[Variable]) -> State:
         """These variables are no more."""
         if not variables:
             return self
-        return replace(
-            self,
-            values={place: value for place, value in self.values.items() if place[0] not in variables},
-            aliases={
+        return State(
+            {place: value for place, value in self.values.items() if place[0] not in variables},
+            {
                 variable: place
                 for variable, place in self.aliases.items()
                 if variable not in variables and place[0] not in variables
             },
-            facts={
+            {
                 fact: truth
                 for fact, truth in self.facts.items()
                 if _root(fact[1]) not in variables and _root(fact[2]) not in variables
             },
-            closed=frozenset(place for place in self.closed if place[0] not in variables),
-            elements=self.elements.difference(variables),
-            used=frozenset(place for place in self.used if place[0] not in variables),
+            frozenset([place for place in self.closed if place[0] not in variables]),
+            self.elements.difference(variables),
+            frozenset([place for place in self.used if place[0] not in variables]),
+            self.is_merged,
         )
 
     def letting_go(self, place: Place) -> State:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from argosy.model.errors import UserError
 
 MOST_TEXT = 256 * 1024
+BYTE_ORDER_MARK = "\ufeff"
 
 NAME, STRING, NUMBER, END = "<name>", "<string>", "<number>", "<eof>"
 KEYWORDS = frozenset(
@@ -94,7 +95,7 @@ def tokenize(text: str) -> Tokens:
     kinds: list[str] = []
     values: list[str] = []
     lines: list[int] = []
-    place, line, size = 0, 1, len(text)
+    place, line, size = _beginning(text), 1, len(text)
     while place < size:
         found = _TOKEN.match(text, place)
         if found is None:
@@ -126,6 +127,15 @@ def tokenize(text: str) -> Tokens:
         lines.append(line)
         place, line = end, next_line
     return Tokens([*kinds, END], [*values, END], [*lines, line])
+
+
+def _beginning(text: str) -> int:
+    """Behind what LuaJIT passes over at the beginning: a byte order mark, and a first line that begins with #."""
+    place = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
+    if not text.startswith("#", place):
+        return place
+    end = text.find("\n", place)
+    return len(text) if end < 0 else end
 
 
 def _after_comment(text: str, place: int, line: int) -> int:
