@@ -1,0 +1,56 @@
+"""A stand-in for the OpenShift GitOps operator, so that what people take to a real one can be tried without it.
+
+In: a variant's name: none for OpenShift GitOps, `plain` for an Argo CD that no operator watches. Out: an AddOn.
+Never: runs Argo CD: Applications stay as they are, Pods are words, and every object says that it is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from argosy.addons.argocd_operator import names, objects
+from argosy.addons.argocd_operator.operator import Operator
+from argosy.addons.argocd_operator.player import WORKLOADS, Player
+from argosy.model.errors import UserError
+from argosy.runtime import AddOn
+from argosy.schema.definitions import definition
+from argosy.schema.definitions import names as all_definitions
+
+NAME: Final = "argocd_operator"
+OPENSHIFT_ONLY: Final = (".openshift.io", ".operators.coreos.com", ".maistra.io", ".opendatahub.io", ".pfe.rhpds.com")
+
+
+def make(variant: str) -> AddOn:
+    if variant not in VARIANTS:
+        known = ", ".join(f"{NAME}={each}" if each else NAME for each in VARIANTS)
+        raise UserError(f"there is no variant {variant}; choose among: {known}", where=f"--addons {NAME}={variant}")
+    return VARIANTS[variant]()
+
+
+def _openshift() -> AddOn:
+    return AddOn(
+        NAME,
+        about=f"plays the OpenShift GitOps operator and its installation; no Argo CD runs ({names.BY})",
+        controllers=[Operator(), Player()],
+        definitions=[definition(name) for name in all_definitions()],
+        first=objects.openshift(),
+        embedded_only=True,
+    )
+
+
+def _plain() -> AddOn:
+    """Only what a cluster without OpenShift has: above all, no kind ArgoCD."""
+    foreign = ("argocds.argoproj.io",)
+    kept = [name for name in all_definitions() if name not in foreign and not name.endswith(OPENSHIFT_ONLY)]
+    return AddOn(
+        f"{NAME}=plain",
+        about=f"plays an Argo CD that was installed without an operator; no Argo CD runs ({names.BY})",
+        controllers=[Player((*WORKLOADS, names.POD))],
+        definitions=[definition(name) for name in kept],
+        first=objects.plain(),
+        embedded_only=True,
+    )
+
+
+VARIANTS: Final[dict[str, Callable[[], AddOn]]] = {"": _openshift, "plain": _plain}

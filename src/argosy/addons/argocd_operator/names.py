@@ -1,0 +1,54 @@
+"""The words that the parts of this add-on share: kinds, labels, and the mark of everything that only plays a part.
+
+In, out: names and small manifests. Never: I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from argosy.model.manifest import Manifest, annotation
+from argosy.model.names import GroupKind
+
+ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
+CONFIG_MAP: Final = GroupKind("", "ConfigMap")
+POD: Final = GroupKind("", "Pod")
+DEPLOYMENT: Final = GroupKind("apps", "Deployment")
+STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
+ROUTE: Final = GroupKind("route.openshift.io", "Route")
+SUBSCRIPTION: Final = GroupKind("operators.coreos.com", "Subscription")
+CLUSTER_SERVICE_VERSION: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
+
+SETTINGS: Final = "argocd-cm"
+POLICY: Final = "argocd-rbac-cm"
+
+SIMULATED: Final = "sandbox.argosy.dev/simulated"  # on every object of the stand-in; what carries it is given a status
+BY: Final = "simulated by argosy"
+DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: nobody can ever own it, so a link to it leads nowhere
+
+NAME: Final = "app.kubernetes.io/name"
+PART_OF: Final = "app.kubernetes.io/part-of"
+COMPONENT: Final = "app.kubernetes.io/component"
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+
+
+def simulated(
+    api_version: str,
+    kind: str,
+    name: str,
+    namespace: str = "",
+    labels: Mapping[str, str] | None = None,
+    **fields: Any,
+) -> Manifest:
+    """A manifest that says of itself that it is not the real thing."""
+    metadata: dict[str, Any] = {"name": name, "annotations": {SIMULATED: BY}}
+    if namespace:
+        metadata["namespace"] = namespace
+    if labels:
+        metadata["labels"] = dict(labels)
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def is_simulated(manifest: Manifest) -> bool:
+    return bool(annotation(manifest, SIMULATED))

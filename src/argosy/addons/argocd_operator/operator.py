@@ -1,0 +1,143 @@
+"""The operator: makes an Argo CD installation, on paper, of every ArgoCD resource.
+
+In: the key of a namespace where something changed. Out: argocd-cm and argocd-rbac-cm, recomputed whole; the objects of
+the installation; the resource's status. Never: merges with what somebody wrote into those ConfigMaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from argosy.addons.argocd_operator import instance as parts
+from argosy.addons.argocd_operator import names
+from argosy.addons.argocd_operator.instance import Instance
+from argosy.addons.argocd_operator.player import WORKLOADS, keep_status
+from argosy.addons.argocd_operator.statuses import of_argocd
+from argosy.cluster import Cluster
+from argosy.model.errors import ClusterError, Conflict, Invalid, UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime import Context, Watch
+
+MANAGER: Final = "argocd-operator"
+NAMESPACE: Final = GroupKind("", "Namespace")
+
+
+def place(manifest: Manifest) -> Iterable[ResourceKey]:
+    """argo: the names of the ConfigMaps are fixed, so a namespace holds one installation: the namespace is the key."""
+    yield ResourceKey(*NAMESPACE, "", manifest["metadata"]["namespace"])
+
+
+def place_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
+    if manifest["metadata"]["name"] in (names.SETTINGS, names.POLICY):
+        yield from place(manifest)
+
+
+def place_of_owned(manifest: Manifest) -> Iterable[ResourceKey]:
+    references = manifest["metadata"].get("ownerReferences") or ()
+    if any(reference["kind"] == names.ARGOCD.kind for reference in references):
+        yield from place(manifest)
+
+
+class Operator:
+    name = "argocd-operator"
+    watches = (
+        Watch(names.ARGOCD, place),
+        Watch(names.CONFIG_MAP, place_of_settings, metadata_only=True),
+        Watch(names.ROUTE, place_of_owned, metadata_only=True),
+        *(Watch(kind, place_of_owned, metadata_only=True) for kind in WORKLOADS),
+    )
+
+    async def reconcile(self, key: ResourceKey, context: Context) -> None:
+        cluster = context.cluster
+        namespace = await cluster.get(key)
+        if namespace is None or namespace["metadata"].get("deletionTimestamp"):
+            return
+        instances = await _instances(key.name, cluster)
+        for other in instances[1:]:
+            said = f"{instances[0].name} is already in this namespace, and there can be one ArgoCD only; delete one"
+            await _tell(other, cluster, problem=said)
+        if instances:
+            await _install(instances[0], cluster)
+
+
+async def _instances(namespace: str, cluster: Cluster) -> list[Instance]:
+    """The oldest first: it is the one that counts."""
+    try:
+        listing = await cluster.list(names.ARGOCD, namespace=namespace)
+    except ClusterError as error:
+        if error.code == 404:  # the definition has gone, and all resources with it
+            return []
+        raise
+    living = [live for live in listing.items if not live["metadata"].get("deletionTimestamp")]
+    return [Instance(live) for live in sorted(living, key=_age)]
+
+
+def _age(live: Manifest) -> tuple[str, str]:
+    return live["metadata"]["creationTimestamp"], live["metadata"]["name"]
+
+
+async def _install(instance: Instance, cluster: Cluster) -> None:
+    try:
+        for name, data in parts.data_of(instance).items():
+            await _keep_config_map(instance, name, data, cluster)
+        await _keep_parts(instance, cluster)
+    except Invalid as error:  # only a change of the resource can help
+        await _tell(instance, cluster, problem=error.message)
+        raise UserError(error.message, where=f"ArgoCD {instance.namespace}/{instance.name}") from error
+    await _tell(instance, cluster)
+
+
+async def _keep_config_map(instance: Instance, name: str, data: Mapping[str, str], cluster: Cluster) -> None:
+    wanted = {**parts.config_map(instance, name), "data": dict(data)}
+    live = await cluster.get(key_of(wanted))
+    if live is None:
+        await cluster.create(wanted)
+        return
+    references = _repaired(live["metadata"].get("ownerReferences") or [], instance.reference())
+    if live.get("data") != data or references != live["metadata"].get("ownerReferences"):
+        # argo: the data is replaced as a whole, so that what others added is gone
+        metadata = {**live["metadata"], "ownerReferences": references}
+        await cluster.replace({**live, "metadata": metadata, "data": dict(data)})
+
+
+def _repaired(references: list[Manifest], right: Manifest) -> list[Manifest]:
+    """argo: references of others stay."""
+    others = [each for each in references if each["kind"] != right["kind"]]
+    if any(each.get("controller") for each in others):  # k8s: there can be one controller only
+        right = {**right, "controller": False}
+    return [*others, right]
+
+
+async def _keep_parts(instance: Instance, cluster: Cluster) -> None:
+    await _create(parts.password(instance), cluster)
+    for manifest in (*parts.accounts(instance), parts.service(instance)):
+        await cluster.apply(manifest, manager=MANAGER, force=True)
+    for field, manifest in parts.workloads(instance).items():
+        await _keep(manifest, cluster, is_wanted=instance.parts[field])
+    await _keep(parts.route(instance), cluster, is_wanted=bool(instance.host))
+
+
+async def _create(manifest: Manifest, cluster: Cluster) -> None:
+    """What is there stays as it is."""
+    if await cluster.get(key_of(manifest)) is None:
+        await cluster.create(manifest)
+
+
+async def _keep(manifest: Manifest, cluster: Cluster, *, is_wanted: bool) -> None:
+    if is_wanted:
+        await cluster.apply(manifest, manager=MANAGER, force=True)
+        return
+    live = await cluster.get(key_of(manifest))
+    if live and live["metadata"].get("ownerReferences") == manifest["metadata"]["ownerReferences"]:
+        try:
+            await cluster.delete(key_of(live), uid=live["metadata"]["uid"])
+        except Conflict:  # another one of this name by now: not ours
+            return
+
+
+async def _tell(instance: Instance, cluster: Cluster, problem: str = "") -> None:
+    host = "" if problem else instance.host
+    status = of_argocd(instance.live, host=host, parts=instance.parts, problem=problem)
+    await keep_status(instance.live, status, cluster)
