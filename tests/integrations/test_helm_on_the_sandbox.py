@@ -1,0 +1,165 @@
+"""What the charts render and what their scripts send is accepted by a real API server, through the real kubectl."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from helm_charts import CHARTS, GLOBAL, NAMESPACE, NOTEBOOKS, SCRIPT, URL, needs_helm, rendered
+from serving import KUBECTL, Sandbox, kubectl, sandbox
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+
+OUTSIDE = ("ImageStream", "BuildConfig", "NotebookValidationJob", "InferenceService")
+SECRETS = {"gitea-credentials-source": "Opaque", "git-credentials-source": "kubernetes.io/basic-auth"}
+PASSWORD = "pa$$ w'or\"d"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with sandbox(tmp_path_factory.mktemp("charts") / "data", "--port", "0") as started:
+        assert kubectl(started.kubeconfig, "create", "namespace", NAMESPACE).code == 0
+        yield started
+
+
+@pytest.fixture
+def oc(running: Sandbox, tmp_path: Path) -> Path:
+    """A program `oc` that is kubectl, and that notes what it was called with."""
+    program = tmp_path / "oc"
+    program.write_text(
+        f'#!/bin/sh\necho "$*" >> "{tmp_path}/calls"\nexec "{KUBECTL}" --kubeconfig "{running.kubeconfig}" "$@"\n'
+    )
+    program.chmod(0o755)
+    return program
+
+
+def definition(kind: str, group: str) -> dict[str, Any]:
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }  # fmt: skip
+
+
+def build(name: str, of: str, phase: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": {"buildconfig": of}}
+    status = {"phase": phase, "message": f"{name} is {phase}"}
+    return {"apiVersion": "build.openshift.io/v1", "kind": "Build", "metadata": metadata, "status": status}
+
+
+def send(running: Sandbox, *manifests: dict[str, Any], dry_run: bool = False) -> str:
+    flags = ["--dry-run=server"] if dry_run else []
+    done = kubectl(running.kubeconfig, "apply", *flags, "-f", "-", input=yaml.safe_dump_all(manifests))
+    assert done.code == 0, done.err
+    return done.out
+
+
+@needs_helm
+def test_the_server_accepts_every_built_in_object_of_the_chart(running: Sandbox) -> None:
+    values = {"global": {"git": {"repoURL": URL}}, "waitForImage": {"autoStart": True}}
+    manifests = [each for each in rendered(values, GLOBAL, NOTEBOOKS) if each["kind"] not in OUTSIDE]
+    assert len(manifests) == 6
+    assert send(running, *manifests, dry_run=True).count("(server dry run)") == 6
+
+
+@pytest.fixture
+def watched(running: Sandbox) -> Iterator[Sandbox]:
+    """A sandbox that knows builds and image stream tags."""
+    send(running, definition("Build", "build.openshift.io"), definition("ImageStreamTag", "image.openshift.io"))
+    wanted = ["crd/builds.build.openshift.io", "crd/imagestreamtags.image.openshift.io"]
+    assert kubectl(running.kubeconfig, "wait", "--for=condition=Established", *wanted).code == 0
+    yield running
+
+
+def test_the_script_reads_the_builds_of_its_own_configuration_through_a_real_client(watched: Sandbox, oc: Path) -> None:
+    send(watched, build("mine-1", "mine", "Failed"), build("other-1", "other", "Running"))
+    script = "".join(SCRIPT.read_text().splitlines(keepends=True)[1:-1])
+    given = {"IMAGE_TAG": "mine:latest", "NAMESPACE": NAMESPACE, "BUILD_CONFIG": "mine", "HOME": str(oc.parent)}
+    done = subprocess.run(
+        ["sh", "-c", script], env={"PATH": f"{oc.parent}:/usr/bin:/bin", **given},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "build mine-1 ended as Failed: mine-1 is Failed" in done.stderr
+
+
+def load(oc: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    kept = {"PATH": os.environ["PATH"], "HOME": str(oc.parent)}
+    command = ["make", "-s", "-C", str(CHARTS), "load-env-secrets", f"OC={oc}", f"NAMESPACE={NAMESPACE}"]
+    return subprocess.run(command, env={**kept, **given}, capture_output=True, text=True, timeout=60, check=False)
+
+
+def secrets(running: Sandbox) -> dict[str, tuple[str, str, str]]:
+    done = kubectl(running.kubeconfig, "get", "secrets", "-n", NAMESPACE, "-o", "json", *SECRETS)
+    assert done.code == 0, done.err
+    found = {}
+    for each in json.loads(done.out)["items"]:
+        told = {name: base64.b64decode(value).decode() for name, value in each["data"].items()}
+        found[each["metadata"]["name"]] = (each["type"], told["username"], told["password"])
+    return found
+
+
+def test_the_environments_credentials_become_secrets_and_a_new_password_replaces_the_old(
+    running: Sandbox, oc: Path
+) -> None:
+    for password in ("the-first", PASSWORD):
+        done = load(oc, GITEA_USERNAME="ops", GITEA_PASSWORD=password)
+        assert done.returncode == 0, done.stderr
+        assert secrets(running) == {name: (kind, "ops", password) for name, kind in SECRETS.items()}
+
+
+def test_no_password_is_printed_or_given_to_a_program_as_an_argument(running: Sandbox, oc: Path) -> None:
+    done = load(oc, GITEA_USERNAME="ops", GITEA_PASSWORD=PASSWORD)
+    told = done.stdout + done.stderr + (oc.parent / "calls").read_text()
+    assert "secret/gitea-credentials-source serverside-applied" in told
+    assert PASSWORD not in told
+    assert base64.b64encode(PASSWORD.encode()).decode() not in told
+
+
+def test_without_an_environment_the_clusters_gitea_is_asked(running: Sandbox, oc: Path) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gitea"}}
+    send(running, definition("Gitea", "pfe.rhpds.com"), namespace)
+    assert kubectl(running.kubeconfig, "wait", "--for=condition=Established", "crd/giteas.pfe.rhpds.com").code == 0
+    gitea = {
+        "apiVersion": "pfe.rhpds.com/v1", "kind": "Gitea",
+        "metadata": {"name": "gitea-with-admin", "namespace": "gitea"}, "spec": {"giteaAdminUser": "admin"},
+    }  # fmt: skip
+    send(running, gitea)
+    early = load(oc)
+    assert early.returncode != 0
+    assert "has no status.adminPassword yet" in early.stderr
+    send(running, {**gitea, "status": {"adminPassword": "from-the-cluster"}})
+    done = load(oc)
+    assert done.returncode == 0, done.stderr
+    assert secrets(running)["gitea-credentials-source"] == ("Opaque", "admin", "from-the-cluster")
+    assert "from-the-cluster" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"GITEA_USERNAME": "ops"}, "belong together"),
+        ({"GITEA_PASSWORD": PASSWORD}, "belong together"),
+        ({"GITEA_NAME": "absent"}, "set GITEA_USERNAME and GITEA_PASSWORD instead"),
+    ],
+)
+def test_credentials_that_cannot_be_found_are_an_error_that_says_what_to_set(
+    running: Sandbox, oc: Path, given: dict[str, str], sentence: str
+) -> None:
+    done = load(oc, **given)
+    assert done.returncode != 0
+    assert sentence in done.stderr
+    assert PASSWORD not in done.stdout + done.stderr
