@@ -39,6 +39,7 @@ Try it:
 Commands:
   generate   print manifests that hold up a sync until an image or a notebook is there
   health     list, test, lint and compare health checks
+  init       make a repository with a model, three environments and checks
   sandbox    start, stop and fill the embedded cluster
   version    this version, and what is simulated
 
@@ -95,9 +96,9 @@ def command_line() -> Parser:
     parser = Parser(prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    from argosy.cli import generate, health, sandbox, version
+    from argosy.cli import generate, health, init, sandbox, version
 
-    for group in (generate, health, sandbox, version):
+    for group in (generate, health, init, sandbox, version):
         group.add_to(commands)
     return parser
 

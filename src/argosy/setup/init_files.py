@@ -1,0 +1,76 @@
+"""The files of a new repository. In: its name and address. Out: paths and bytes. Never: writes a file.
+
+`templates/shared` is llmops-via-argocd/, byte for byte (tools/copy_templates.py); `templates/own` is what only a new
+repository has. Nothing of the checkout is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+from argosy.model.errors import UserError
+from argosy.schema.syntax import dns_label
+
+NAME: Final = "llmops"
+REPO_URL: Final = "https://github.com/your-org/llmops-demo.git"
+LONGEST_NAME: Final = 63 - len("-production")
+_FOLDER: Final = "llmops-via-argocd/"  # what the shared files call the place where they are
+_NAMED: Final = re.compile(rf"\b{NAME}\b(?!-via-argocd|-demo)")
+_GUIDE: Final = re.compile(r"^ *# .*step-by-step-guide\.md.*\n", re.MULTILINE)  # a page that stays behind
+_ADDRESS: Final = re.compile(r"(?:(?:https?|ssh|git|file)://|git@)[\w.~%/@:+-]+")
+_SECRET: Final = re.compile(r"https?://[^/]*@")
+
+
+@dataclass(frozen=True)
+class File:
+    path: str
+    content: bytes
+
+    @property
+    def is_program(self) -> bool:
+        return self.content.startswith(b"#!")
+
+
+@dataclass(frozen=True)
+class NewRepository:
+    name: str = NAME
+    url: str = REPO_URL
+
+    def check(self) -> None:
+        if complaints := dns_label(self.name):
+            raise UserError(f"--name {self.name!r} is no name that Kubernetes takes: {complaints[0]}; choose another")
+        if len(self.name) > LONGEST_NAME:
+            raise UserError(f"--name {self.name!r} is too long; use at most {LONGEST_NAME} characters")
+        if _SECRET.match(self.url):
+            raise UserError("--repo-url holds a user or a password, and would be committed; give it without")
+        if not _ADDRESS.fullmatch(self.url):
+            known = "https://, ssh://, git://, file:// or git@HOST:PATH"
+            raise UserError(f"--repo-url {self.url!r} is no address of a repository; use {known}")
+
+    def files(self) -> list[File]:
+        """Everything, by path."""
+        templates = files("argosy.setup") / "templates"
+        shared = {path: self._from_shared(text) for path, text in _read(templates / "shared")}
+        own = {path: self._from_own(text) for path, text in _read(templates / "own")}
+        return [File(path, text.encode()) for path, text in sorted({**shared, **own}.items())]
+
+    def _from_shared(self, text: str) -> str:
+        text = _GUIDE.sub("", text).replace(REPO_URL, self.url).replace(_FOLDER, "")
+        return text if self.name == NAME else _NAMED.sub(self.name, text)
+
+    def _from_own(self, text: str) -> str:
+        return text.replace("__NAME__", self.name).replace("__REPO_URL__", self.url)
+
+
+def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for each in folder.iterdir():
+        name = re.sub(r"^dot-", ".", each.name).removesuffix(".template")
+        if each.is_dir():
+            yield from _read(each, f"{prefix}{name}/")
+        else:
+            yield f"{prefix}{name}", each.read_text(encoding="utf-8")

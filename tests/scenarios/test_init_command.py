@@ -1,0 +1,171 @@
+"""`argosy init DIR` as it is typed, with a real Git in a home of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from serving import ARGOSY, KUBECTL
+
+ROOT = Path(__file__).parents[2]
+ADDRESS = "https://github.com/acme/fraud.git"
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    return {"HOME": str(home), "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", **more}
+
+
+def typed(home: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [str(ARGOSY), "init", *words]
+    return subprocess.run(
+        command, cwd=home, env=environment(home, **more), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def git(home: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=home, env=environment(home), capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_init_makes_a_committed_repository_and_says_what_to_type_next(home: Path) -> None:
+    done = typed(home, "models", "--name", "fraud", "--repo-url", ADDRESS)
+    assert (done.returncode, done.stderr) == (0, "")
+    repository = home / "models"
+    assert git(repository, "status", "--porcelain") == ""
+    assert git(repository, "branch", "--show-current") == "main"
+    assert git(repository, "rev-list", "--count", "HEAD") == "1"
+    assert git(repository, "remote", "get-url", "origin") == ADDRESS
+    assert done.stdout.splitlines()[-3:] == [
+        "  cd models",
+        "  git push -u origin main",
+        "  argosy setup plan -f argosy.yaml",
+    ]
+    assert sorted(path.name for path in home.iterdir()) == ["models"]
+
+
+def test_without_an_address_the_placeholder_is_pointed_out(home: Path) -> None:
+    last = typed(home, "models").stdout.splitlines()[-1]
+    command = last.partition("#")[0].split()
+    assert command[:3] == ["git", "grep", "-l"]
+    assert "argocd-apps/dev-application.yaml" in git(home / "models", *command[1:]).splitlines()
+    assert git(home / "models", "remote") == ""
+
+
+def test_who_has_no_identity_gets_a_neutral_one_and_who_has_one_keeps_it(home: Path) -> None:
+    typed(home, "nobody")
+    assert git(home / "nobody", "log", "--format=%an <%ae>") == "argosy <argosy@localhost>"
+    (home / ".gitconfig").write_text("[user]\n\tname = Ada\n\temail = ada@example.com\n")
+    typed(home, "hers")
+    assert git(home / "hers", "log", "--format=%an <%ae> %cn") == "Ada <ada@example.com> Ada"
+
+
+def test_no_commit_leaves_the_first_commit_to_the_user(home: Path) -> None:
+    done = typed(home, "models", "--no-commit")
+    assert "not committed" in done.stdout
+    assert "?? argosy.yaml" in git(home / "models", "status", "--porcelain").splitlines()
+
+
+def test_an_empty_folder_that_one_stands_in_is_filled_and_stays_the_same(home: Path) -> None:
+    here = home / "here"
+    here.mkdir()
+    before = here.stat().st_ino
+    done = subprocess.run([ARGOSY, "init", "."], cwd=here, env=environment(home), check=False, capture_output=True)
+    assert done.returncode == 0
+    assert here.stat().st_ino == before
+    assert git(here, "status", "--porcelain") == ""
+    assert not [path for path in here.iterdir() if path.name.startswith(".argosy")]
+
+
+@pytest.mark.parametrize(
+    ("left", "said"), [("notes.txt", "is not empty"), (".git/HEAD", "there is a Git repository already")]
+)
+def test_a_folder_of_somebody_else_is_left_alone(home: Path, left: str, said: str) -> None:
+    file = home / "models" / left
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+    done = typed(home, "models")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "next: choose another" in done.stderr
+    assert [path for path in (home / "models").rglob("*") if path.is_file()] == [file]
+
+
+def test_a_file_in_the_way_is_named(home: Path) -> None:
+    (home / "models").write_text("mine")
+    done = typed(home, "models")
+    assert done.returncode == 2
+    assert "models: this is a file" in done.stderr
+
+
+def test_without_git_it_says_what_to_install(home: Path) -> None:
+    empty = home / "bin"
+    empty.mkdir()
+    done = typed(home, "models", PATH=str(empty))
+    assert done.returncode == 3
+    assert "git was not found" in done.stderr
+    assert "next: install it" in done.stderr
+    assert not (home / "models").exists()
+
+
+def test_a_commit_that_fails_leaves_nothing_behind(home: Path) -> None:
+    hooks = home / "hooks"
+    hooks.mkdir()
+    (hooks / "pre-commit").write_text("#!/bin/sh\necho 'no; not today' >&2\nexit 1\n")
+    (hooks / "pre-commit").chmod(0o755)
+    (home / ".gitconfig").write_text(f"[core]\n\thooksPath = {hooks}\n")
+    done = typed(home, "models")
+    assert done.returncode == 2
+    assert "git commit: no, not today" in done.stderr
+    assert "--no-commit" in done.stderr
+    assert sorted(path.name for path in home.iterdir()) == [".gitconfig", "hooks"]
+
+
+def test_another_repository_that_git_was_told_of_is_not_touched(home: Path) -> None:
+    typed(home, "other")
+    first = git(home / "other", "rev-parse", "HEAD")
+    done = typed(home, "models", GIT_DIR=str(home / "other/.git"), GIT_WORK_TREE=str(home / "other"))
+    assert done.returncode == 0
+    assert git(home / "other", "rev-parse", "HEAD") == first
+    assert git(home / "models", "rev-list", "--count", "HEAD") == "1"
+
+
+@pytest.mark.parametrize("overlay", ["dev", "staging", "production"])
+def test_the_overlays_build_to_what_the_tree_builds_to(home: Path, overlay: str, needs_kubectl: None) -> None:
+    typed(home, "models")
+    built = [
+        subprocess.run([KUBECTL, "kustomize", folder], capture_output=True, text=True, check=True).stdout
+        for folder in (
+            home / "models/deploy_model/overlays" / overlay,
+            ROOT / "llmops-via-argocd/deploy_model/overlays" / overlay,
+        )
+    ]
+    assert built[0] == built[1] != ""
+
+
+def test_the_checks_of_a_new_repository_pass(home: Path, needs_kubectl: None) -> None:
+    typed(home, "models", "--name", "fraud", "--repo-url", ADDRESS)
+    path = f"{KUBECTL.parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["./pipelines/scripts/check-all.sh"],
+        cwd=home / "models",
+        env=environment(home, PATH=path, PYTHON=sys.executable),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_nothing_of_the_checkout_is_needed(home: Path) -> None:
+    """The package alone, somewhere else, makes the same repository."""
+    alone = home / "site"
+    shutil.copytree(ROOT / "src/argosy", alone / "argosy", ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "argosy", "init", "models"]
+    where = environment(home, PYTHONPATH=str(alone))
+    subprocess.run(command, cwd=home, env=where, check=True, capture_output=True, timeout=60)
+    typed(home, "usual")
+    assert git(home / "models", "rev-parse", "HEAD^{tree}") == git(home / "usual", "rev-parse", "HEAD^{tree}")
