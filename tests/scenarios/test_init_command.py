@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from serving import ARGOSY, KUBECTL
+from serving import ARGOSY, KUBECTL, Sandbox
+
+from argosy.schema.definitions import definitions
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "https://github.com/acme/fraud.git"
@@ -158,6 +161,38 @@ def test_the_checks_of_a_new_repository_pass(home: Path, needs_kubectl: None) ->
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_cluster_takes_applications_overlays_and_notebook(home: Path, running: Sandbox, needs_kubectl: None) -> None:
+    typed(home, "models", "--name", "fraud", "--repo-url", ADDRESS)
+    kubectl = [str(KUBECTL), "--kubeconfig", str(running.kubeconfig)]
+    kinds = definitions(
+        "applications.argoproj.io",
+        "inferenceservices.serving.kserve.io",
+        "servingruntimes.serving.kserve.io",
+        "notebookvalidationjobs.mlops.mlops.dev",
+    )
+    spaces = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        for name in ("openshift-gitops", "fraud-dev", "fraud-staging", "fraud-prod")
+    ]
+    first = {"apiVersion": "v1", "kind": "List", "items": [*kinds, *spaces]}
+    subprocess.run([*kubectl, "apply", "-f", "-"], input=json.dumps(first), text=True, check=True, capture_output=True)
+    names = [f"crd/{each['metadata']['name']}" for each in kinds]
+    subprocess.run([*kubectl, "wait", "--for=condition=Established", *names], check=True, capture_output=True)
+    for words in (
+        ["-f", "argocd-apps"],
+        ["-k", "notebooks"],
+        *(["-k", f"deploy_model/overlays/{name}"] for name in ("dev", "staging", "production")),
+    ):
+        done = subprocess.run(
+            [*kubectl, "apply", "--validate=strict", *words],
+            cwd=home / "models",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), words
 
 
 def test_nothing_of_the_checkout_is_needed(home: Path) -> None:
