@@ -1,0 +1,102 @@
+"""The custom kinds that come with argosy, as kubectl shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import KUBECTL, Sandbox, kubectl, sandbox
+
+from argosy.model.manifest import Manifest, dump_all, read_manifests
+from argosy.schema.definitions import definitions
+
+DATA = Path(__file__).parents[1] / "data" / "definitions"
+EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]
+SHORT_NAMES = ["app", "csv", "sub", "og", "is", "bc", "dsc", "smcp", "es", "tr", "el", "tm", "appproj"]
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox with all definitions and their examples."""
+    if not KUBECTL.exists():
+        pytest.skip(f"kubectl: there is none at {KUBECTL} (make install)")
+    with sandbox(tmp_path_factory.mktemp("kinds") / "data", "--port", "0") as started:
+        run(started, "create", "-f", "-", input=dump_all(definitions()))
+        run(started, "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        run(started, "apply", "-f", "-", input=dump_all(by_people()))
+        written = [each for each in EXAMPLES if each["metadata"]["name"] in ("granite", "every-field")]
+        run(started, "replace", "--subresource=status", "-f", "-", input=dump_all(written))
+        yield started
+
+
+def by_people() -> list[Manifest]:
+    """The examples without what a controller writes; of an Application all, since its status is no subresource."""
+    whole = ("Application", "AppProject")
+    return [{key: each[key] for key in each if key != "status" or each["kind"] in whole} for each in EXAMPLES]
+
+
+def run(started: Sandbox, *arguments: str, input: str | None = None) -> str:
+    done = kubectl(started.kubeconfig, *arguments, input=input)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def table(started: Sandbox, *arguments: str) -> list[str]:
+    return run(started, "get", *arguments).splitlines()
+
+
+def test_models_are_shown_with_their_traffic(furnished: Sandbox) -> None:
+    header, row = table(furnished, "isvc", "granite")
+    assert header.split() == [
+        "NAME", "URL", "READY", "PREV", "LATEST", "PREVROLLEDOUTREVISION", "LATESTREADYREVISION", "AGE",
+    ]  # fmt: skip
+    assert row.split()[:-1] == [
+        "granite", "https://granite.example.org", "True", "90", "10", "granite-predictor-00001",
+        "granite-predictor-00002",
+    ]  # fmt: skip
+
+
+def test_notebook_jobs_are_shown_with_phase_and_notebook(furnished: Sandbox) -> None:
+    header, row = table(furnished, "nvj")
+    assert header.split() == ["NAME", "PHASE", "NOTEBOOK", "AGE"]
+    assert row.split()[:-1] == ["every-field", "Succeeded", "notebooks/train.ipynb"]
+    assert table(furnished, "nvjob", "-o", "wide")[0].split() == ["NAME", "PHASE", "NOTEBOOK", "AGE", "MESSAGE"]
+
+
+def test_applications_are_shown_with_sync_and_health(furnished: Sandbox) -> None:
+    header, row = table(furnished, "applications.argoproj.io", "llmops-dev")
+    assert [each.strip() for each in header.split("  ") if each] == ["NAME", "SYNC STATUS", "HEALTH STATUS"]
+    assert row.split() == ["llmops-dev", "Synced", "Healthy"]
+
+
+def test_routes_are_shown_as_openshift_shows_them(furnished: Sandbox) -> None:
+    header, row = table(furnished, "routes")
+    assert header.split() == ["NAME", "HOST/PORT", "PATH", "SERVICES", "PORT", "TERMINATION", "WILDCARD"]
+    assert row.split()[1:] == ["gitops.apps.example.org", "/", "openshift-gitops-server", "https", "reencrypt", "None"]
+
+
+@pytest.mark.parametrize("kind", SHORT_NAMES)
+def test_a_short_name_finds_its_kind(furnished: Sandbox, kind: str) -> None:
+    assert len(table(furnished, kind)) > 1
+
+
+def test_a_misspelt_field_is_named_before_anything_is_applied(furnished: Sandbox) -> None:
+    text = (DATA / "mlops.yaml").read_text().replace("comparisonConfig:", "comparisonsConfig:").replace("every-", "no-")
+    done = kubectl(furnished.kubeconfig, "apply", "-f", "-", input=text)
+    assert done.code == 1
+    assert 'unknown field "spec.comparisonsConfig"' in done.err
+    assert kubectl(furnished.kubeconfig, "get", "nvj", "no-field").code == 1
+
+
+def test_the_second_apply_changes_nothing(furnished: Sandbox) -> None:
+    # As with the original, the server adds defaults inside of an ExternalSecret's lists, and kubectl replaces lists.
+    again = [each for each in by_people() if each["kind"] != "ExternalSecret"]
+    said = run(furnished, "apply", "-f", "-", input=dump_all(again)).splitlines()
+    assert len(said) == len(again)
+    assert [line for line in said if not line.endswith(" unchanged")] == []
+
+
+def test_explain_tells_what_a_field_is(furnished: Sandbox) -> None:
+    told = run(furnished, "explain", "applications.argoproj.io.spec.syncPolicy.automated.selfHeal")
+    assert "undo what was changed in the cluster" in told
