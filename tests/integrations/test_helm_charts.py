@@ -199,6 +199,14 @@ def test_every_value_that_must_be_given_is_marked() -> None:
     assert len(re.findall("REQUIRED", text)) >= 5
 
 
+def test_the_namespaces_own_account_is_used_but_never_rendered() -> None:
+    default = {"serviceAccount": "default"}
+    manifests = rendered({"git": BUILT, "waitForImage": default, "notebooks": {"validation": default}})
+    assert not of_kind(manifests, "ServiceAccount")
+    assert the(manifests, "RoleBinding")["subjects"][0]["name"] == "default"
+    assert the(manifests, "Job")["spec"]["template"]["spec"]["serviceAccountName"] == "default"
+
+
 def test_every_object_is_in_the_namespace_of_the_release() -> None:
     assert {manifest["metadata"]["namespace"] for manifest in full()} == {NAMESPACE}
 

@@ -19,7 +19,8 @@ What the service account of a wait Job may do, and nothing more. autoStart adds 
 {{- end }}
 
 {{/*
-ServiceAccount, Role and RoleBinding of a wait Job, waves before it.
+ServiceAccount, Role and RoleBinding of a wait Job, waves before it. The account `default` is the namespace's own: it is bound,
+never rendered, so that no prune can remove it.
 
   {{ include "llmops-library.wait-for-image.rbac" (dict "serviceAccount" "image-waiter" "namespace" .Release.Namespace) }}
 
@@ -29,6 +30,7 @@ REQUIRED: serviceAccount, namespace. Optional: syncWave (-6), autoStart (false),
 {{- $name := required "wait-for-image: serviceAccount is required" .serviceAccount -}}
 {{- $namespace := required "wait-for-image: namespace is required" .namespace -}}
 {{- $wave := include "llmops-library.wave" (dict "wave" .syncWave "default" -6) -}}
+{{- if ne $name "default" -}}
 apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -41,6 +43,7 @@ metadata:
   annotations:
     {{ $wave }}
 ---
+{{ end -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:

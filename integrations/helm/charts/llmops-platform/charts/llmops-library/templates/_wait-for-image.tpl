@@ -76,6 +76,9 @@ spec:
             allowPrivilegeEscalation: false
             capabilities:
               drop: ["ALL"]
+            runAsNonRoot: true
+            seccompProfile:
+              type: RuntimeDefault
 {{- end }}
 
 {{/* A whole number of seconds, at least 1; the default stands in for nothing and for 0, so that there is always a limit. */}}
