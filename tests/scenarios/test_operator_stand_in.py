@@ -1,0 +1,143 @@
+"""`argosy sandbox start --addons argocd_operator`, seen with the real kubectl."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import Finished, Sandbox, argosy, kubectl, sandbox
+
+pytestmark = pytest.mark.usefixtures("needs_kubectl")
+GITOPS = ("-n", "openshift-gitops")
+SETTINGS = ("get", "configmap", "argocd-cm")
+CHECK = {"group": "serving.kserve.io", "kind": "InferenceService", "check": "return {status = 'Healthy'}\n"}
+KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
+
+
+@pytest.fixture(scope="module")
+def openshift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with sandbox(tmp_path_factory.mktemp("gitops") / "data", "--port", "0", "--addons", "argocd_operator") as started:
+        ready(started)
+        yield started
+
+
+def ready(started: Sandbox) -> None:
+    """As a script would wait for it."""
+    done = run(started, *GITOPS, "wait", "argocd/openshift-gitops", "--for=jsonpath={.status.phase}=Available")
+    assert done.code == 0, done.err
+
+
+def run(started: Sandbox, *words: object) -> Finished:
+    return kubectl(started.kubeconfig, *words)
+
+
+def out(started: Sandbox, *words: object) -> str:
+    done = run(started, *words)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def data(started: Sandbox, namespace: str = "openshift-gitops") -> Any:
+    return json.loads(out(started, "-n", namespace, *SETTINGS, "-o", "json")).get("data") or {}
+
+
+def within(seconds: float, is_so: Any) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, f"not so within {seconds:g} s"
+
+
+def test_the_first_argocd_resource_is_available_and_says_that_it_is_simulated(openshift: Sandbox) -> None:
+    found = json.loads(out(openshift, *GITOPS, "get", "argocds.v1beta1.argoproj.io", "openshift-gitops", "-o", "json"))
+    assert found["apiVersion"] == "argoproj.io/v1beta1"
+    assert found["status"]["conditions"][0]["message"] == "simulated by argosy"
+    assert (
+        "tekton.dev" in found["spec"]["resourceExclusions"] and "tekton.dev" in data(openshift)["resource.exclusions"]
+    )
+
+
+def test_the_commands_of_an_installation_find_what_they_look_for(openshift: Sandbox) -> None:
+    waited = run(
+        openshift, *GITOPS, "wait", "--for=condition=Available", "deployment/openshift-gitops-server", "--timeout=20s"
+    )
+    assert waited.code == 0, waited.err
+    rolled = run(
+        openshift, *GITOPS, "rollout", "status", "statefulset/openshift-gitops-application-controller", "--timeout=20s"
+    )
+    assert rolled.code == 0, rolled.err
+    operator = ("-n", "openshift-gitops-operator")
+    state = out(
+        openshift, *operator, "get", "subscription", "openshift-gitops-operator", "-o", "jsonpath={.status.state}"
+    )
+    assert state == "AtLatestKnown"
+    assert "1/1     Running" in out(openshift, *operator, "get", "pods")
+    label = "app.kubernetes.io/name=openshift-gitops-application-controller"
+    assert "openshift-gitops-application-controller-0" in out(openshift, *GITOPS, "get", "pods", "-l", label)
+    assert out(openshift, *GITOPS, "get", "deployment", "cluster", "-o", "name") == "deployment.apps/cluster\n"
+    account = "openshift-gitops-argocd-application-controller"
+    assert account in out(openshift, *GITOPS, "get", "serviceaccount", account)
+    host = out(openshift, *GITOPS, "get", "route", "openshift-gitops-server", "-o", "jsonpath={.spec.host}")
+    assert host.endswith(".invalid")
+
+
+def test_a_change_of_the_resource_reaches_argocd_cm(openshift: Sandbox) -> None:
+    patch = json.dumps({"spec": {"resourceHealthChecks": [CHECK]}})
+    out(openshift, *GITOPS, "patch", "argocd", "openshift-gitops", "--type", "merge", "-p", patch)
+    within(15, lambda: data(openshift).get(KEY) == CHECK["check"])
+
+
+def test_a_key_written_by_hand_is_gone_within_15_seconds(openshift: Sandbox) -> None:
+    patch = json.dumps({"data": {"written.by.hand": "yes"}})
+    out(openshift, *GITOPS, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", patch)
+    within(15, lambda: "written.by.hand" not in data(openshift))
+
+
+def test_touching_the_resource_leaves_argocd_cm_at_its_version(openshift: Sandbox) -> None:
+    version = ("-o", "jsonpath={.metadata.resourceVersion}")
+    before = out(openshift, *GITOPS, *SETTINGS, *version)
+    out(openshift, *GITOPS, "annotate", "argocd", "openshift-gitops", "kubectl.kubernetes.io/restartedAt=now")
+    patch = json.dumps({"spec": {"extraConfig": {"seen": "yes"}}})
+    assert out(openshift, *GITOPS, *SETTINGS, *version) == before
+    out(openshift, *GITOPS, "patch", "argocd", "openshift-gitops", "--type", "merge", "-p", patch)
+    within(15, lambda: data(openshift).get("seen") == "yes")  # so it has seen the annotation as well
+
+
+def test_what_a_pod_of_the_stand_in_printed_is_refused_with_a_sentence(openshift: Sandbox) -> None:
+    done = run(openshift, *GITOPS, "logs", "deployment/openshift-gitops-server")
+    assert done.code == 1 and "nothing runs Pods" in done.err
+
+
+def test_a_restart_keeps_the_password_and_the_settings(home: Path) -> None:
+    secret = (*GITOPS, "get", "secret", "openshift-gitops-cluster", "-o", r"jsonpath={.data.admin\.password}")
+    found = []
+    for _ in range(2):
+        with sandbox(home / "data", "--port", "0", "--addons", "argocd_operator") as started:
+            ready(started)
+            version = out(started, *GITOPS, *SETTINGS, "-o", "jsonpath={.metadata.resourceVersion}")
+            found.append((base64.b64decode(out(started, *secret)), version))
+            started.end()
+    assert found[0] == found[1] and len(found[0][0]) >= 24
+
+
+def test_an_argo_cd_without_an_operator_leaves_an_edit_alone(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0", "--addons", "argocd_operator=plain") as started:
+        place = ("-n", "argocd")
+        patch = json.dumps({"data": {"written.by.hand": "yes"}})
+        out(started, *place, "patch", "configmap", "argocd-cm", "--type", "merge", "-p", patch)
+        out(started, *place, "rollout", "restart", "deployment", "argocd-server")
+        out(started, *place, "rollout", "status", "deployment", "argocd-server", "--timeout=20s")
+        assert data(started, "argocd") == {"written.by.hand": "yes"}
+        owner = out(started, *place, *SETTINGS, "-o", "jsonpath={.metadata.ownerReferences}")
+        assert owner == "", "no operator owns it"
+        assert "Running" in out(started, *place, "get", "pods", "-l", "app.kubernetes.io/name=argocd-server")
+        assert run(started, "get", "argocd", "-A").code == 1, "the kind is not there"
+
+
+def test_a_variant_that_is_not_there_is_refused_before_anything_starts(home: Path) -> None:
+    done = argosy("sandbox", "start", "--data-dir", home / "data", "--addons", "argocd_operator=helm", home=home)
+    assert done.code == 2 and "choose among: argocd_operator, argocd_operator=plain" in done.err

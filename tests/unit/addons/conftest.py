@@ -1,0 +1,35 @@
+"""Add-ons are tested on the embedded cluster, prepared as the sandbox prepares them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+
+Truth = Callable[[], Awaitable[object]]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster.open() as found:
+        yield found
+
+
+@pytest.fixture
+def until() -> Callable[[Truth], Awaitable[None]]:
+    """Waits until something is so."""
+
+    async def wait(is_so: Truth) -> None:
+        async with asyncio.timeout(20):
+            while not await is_so():
+                await asyncio.sleep(0.01)
+
+    return wait
