@@ -98,10 +98,18 @@ def test_a_folder_of_somebody_else_is_left_alone(home: Path, left: str, said: st
 
 
 def test_a_file_in_the_way_is_named(home: Path) -> None:
-    (home / "models").write_text("mine")
-    done = typed(home, "models")
-    assert done.returncode == 2
-    assert "models: this is a file" in done.stderr
+    (home / "file").write_text("mine")
+    (home / "link").symlink_to("nowhere")
+    for name in ("file", "link"):
+        done = typed(home, name)
+        assert done.returncode == 2
+        assert f"{name}: this is a file" in done.stderr
+    assert (home / "link").is_symlink()
+
+
+def test_folders_above_the_new_one_are_made(home: Path) -> None:
+    assert typed(home, "teams/ours/models").returncode == 0
+    assert git(home / "teams/ours/models", "status", "--porcelain") == ""
 
 
 def test_without_git_it_says_what_to_install(home: Path) -> None:
@@ -120,7 +128,7 @@ def test_a_commit_that_fails_leaves_nothing_behind(home: Path) -> None:
     (hooks / "pre-commit").write_text("#!/bin/sh\necho 'no; not today' >&2\nexit 1\n")
     (hooks / "pre-commit").chmod(0o755)
     (home / ".gitconfig").write_text(f"[core]\n\thooksPath = {hooks}\n")
-    done = typed(home, "models")
+    done = typed(home, "teams/ours/models")
     assert done.returncode == 2
     assert "git commit: no, not today" in done.stderr
     assert "--no-commit" in done.stderr

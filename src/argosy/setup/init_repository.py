@@ -8,7 +8,7 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -45,8 +45,8 @@ def _git() -> str:
 def _check(folder: Path) -> None:
     if (folder / ".git").exists():
         raise UserError("there is a Git repository already; choose another folder", where=str(folder))
-    if folder.exists() and not folder.is_dir():
-        raise UserError("this is a file; choose another name", where=str(folder))
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UserError("this is a file, or a link that leads to none; choose another name", where=str(folder))
     if folder.is_dir() and any(folder.iterdir()):
         raise UserError("the folder is not empty; choose another, or empty it", where=str(folder))
 
@@ -55,12 +55,16 @@ def _check(folder: Path) -> None:
 def _built_beside(folder: Path) -> Iterator[Path]:
     """A folder on the same disk: inside the one that is there, since only that one need be ours to write into."""
     place = folder if folder.is_dir() else folder.parent
+    made = [parent for parent in (place, *place.parents) if not parent.exists()]
     workshop = place / f".argosy-init-{secrets.token_hex(4)}"
-    workshop.mkdir(parents=True)
     try:
+        workshop.mkdir(parents=True)
         yield workshop
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
+        for parent in made:
+            with suppress(OSError):  # not empty: it is needed
+                parent.rmdir()
 
 
 def _write(workshop: Path, file: File) -> None:
