@@ -279,6 +279,20 @@ async def test_a_restarted_deployment_gets_a_new_pod_and_is_observed(cluster: Em
         assert len(await pods()) == 1 and await pods() != [before]
 
 
+async def test_a_namespace_that_ends_is_let_go_in_silence(
+    cluster: EmbeddedCluster, until: Until, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with played(cluster):
+        await until(lambda: plays(cluster, GITOPS, SERVER.name, CONTROLLER.name))
+        await cluster.delete(ResourceKey("", "Namespace", "", GITOPS))
+
+        async def is_gone() -> bool:
+            return await cluster.get(ResourceKey("", "Namespace", "", GITOPS)) is None
+
+        await until(is_gone)
+        assert not [each.getMessage() for each in caplog.records if "being terminated" in each.getMessage()]
+
+
 async def test_pods_of_others_are_left_alone(cluster: EmbeddedCluster, until: Until) -> None:
     spec: Any = {
         "selector": {"matchLabels": {"a": "b"}},

@@ -12,6 +12,7 @@ from argosy.model.manifest import Manifest, annotation
 from argosy.model.names import GroupKind
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
+NAMESPACE: Final = GroupKind("", "Namespace")
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 POD: Final = GroupKind("", "Pod")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")

@@ -12,21 +12,20 @@ from typing import Final
 from argosy.addons.argocd_operator import instance as parts
 from argosy.addons.argocd_operator import names
 from argosy.addons.argocd_operator.instance import Instance
-from argosy.addons.argocd_operator.player import WORKLOADS, keep_status
+from argosy.addons.argocd_operator.player import WORKLOADS, keep_status, lives
 from argosy.addons.argocd_operator.statuses import of_argocd
 from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError, Conflict, Invalid, UserError
 from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.names import ResourceKey
 from argosy.runtime import Context, Watch
 
 MANAGER: Final = "argocd-operator"
-NAMESPACE: Final = GroupKind("", "Namespace")
 
 
 def place(manifest: Manifest) -> Iterable[ResourceKey]:
     """argo: the names of the ConfigMaps are fixed, so a namespace holds one installation: the namespace is the key."""
-    yield ResourceKey(*NAMESPACE, "", manifest["metadata"]["namespace"])
+    yield ResourceKey(*names.NAMESPACE, "", manifest["metadata"]["namespace"])
 
 
 def place_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
@@ -51,8 +50,7 @@ class Operator:
 
     async def reconcile(self, key: ResourceKey, context: Context) -> None:
         cluster = context.cluster
-        namespace = await cluster.get(key)
-        if namespace is None or namespace["metadata"].get("deletionTimestamp"):
+        if not await lives(key.name, cluster):
             return
         instances = await _instances(key.name, cluster)
         for other in instances[1:]:

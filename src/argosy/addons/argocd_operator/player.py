@@ -41,8 +41,16 @@ class Player:
         if live is None or not is_simulated(live) or live["metadata"].get("deletionTimestamp"):
             return
         if key.group_kind in WORKLOADS:
+            if not await lives(key.namespace, context.cluster):
+                return
             await _keep_pods(live, context.cluster)
         await keep_status(live, PLAYED[key.group_kind](live), context.cluster)
+
+
+async def lives(namespace: str, cluster: Cluster) -> bool:
+    """A namespace that is being deleted takes nothing new, and says so to whoever tries."""
+    found = await cluster.get(ResourceKey(*names.NAMESPACE, "", namespace))
+    return found is not None and not found["metadata"].get("deletionTimestamp")
 
 
 async def keep_status(live: Manifest, status: Manifest, cluster: Cluster) -> None:
