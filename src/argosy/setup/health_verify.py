@@ -1,0 +1,219 @@
+"""Whether health checks are where they should be, and how the applications fare.
+
+In: a cluster, an Argo CD, kinds. Out: a Verification, and its sentences. Never: writes; takes the first lines of a
+text for the whole of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from argosy.cluster import ClusterReader
+from argosy.health.bundled import key_text
+from argosy.health.kind_keys import joined
+from argosy.model.errors import ClusterError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.setup.argocd import PLAIN_NAMESPACE, SETTINGS, USUAL, find_argocd
+from argosy.setup.health_checks import INFERENCE_SERVICE, KEY_PREFIX, kind_in, profile_with
+from argosy.setup.health_place import FIELD, Place, read_place
+from argosy.setup.refreshing import applications, statuses, table_of
+from argosy.setup.words import Said, Table, banner
+
+ENVIRONMENTS: Final = ("llmops-dev", "llmops-staging", "llmops-production")
+NAMESPACE: Final = GroupKind("", "Namespace")
+APPLY: Final = "argosy health apply"
+
+
+@dataclass(frozen=True)
+class Service:
+    """An InferenceService."""
+
+    name: str
+    url: str
+    ready: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    place: Place
+    data: Mapping[str, str]  # of argocd-cm
+    kinds: tuple[GroupKind, ...]
+    applications: Sequence[Manifest] = ()
+    services: Mapping[str, Sequence[Service]] | None = None  # by namespace, of those that exist
+
+    @property
+    def unset(self) -> list[GroupKind]:
+        """Kinds that nobody asked Argo CD to judge so."""
+        return [of for of in self.kinds if of not in self.place.scripts]
+
+    @property
+    def unpropagated(self) -> list[GroupKind]:
+        """Kinds whose script did not reach argocd-cm whole."""
+        scripts = self.place.scripts
+        return [of for of in self.kinds if of in scripts and self.data.get(_key(of)) != scripts[of]]
+
+    @property
+    def strays(self) -> list[str]:
+        """Keys in argocd-cm that the operator will remove, because the resource does not have them."""
+        if not self.place.installation.is_operated:
+            return []
+        kept = {*self.place.data, *map(_key, self.place.scripts)}
+        return sorted(key for key in self.data if key.startswith(KEY_PREFIX) and key not in kept)
+
+    @property
+    def doubled(self) -> list[GroupKind]:
+        """Kinds that the resource lists more than once."""
+        found = [of for entry in self.place.entries or () if (of := kind_in(entry))]
+        return [of for of in dict.fromkeys(found) if found.count(of) > 1]
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.unset or self.unpropagated)
+
+    def as_data(self) -> dict[str, Any]:
+        installation, scripts = self.place.installation, self.place.scripts
+        checks = [
+            {
+                "group": of.group,
+                "kind": of.kind,
+                "configured": of in scripts,
+                "profile": profile_with(of, scripts.get(of, "")),
+                "propagated": of in scripts and of not in self.unpropagated,
+            }
+            for of in self.kinds
+        ]
+        apps = [dict(zip(("name", "sync", "health"), (each["metadata"]["name"], *statuses(each)), strict=True))
+                for each in self.applications]  # fmt: skip
+        services = [
+            {"namespace": namespace, **vars(service)}
+            for namespace, found in (self.services or {}).items()
+            for service in found
+        ]
+        return {
+            "kind": "HealthVerification",
+            "ok": self.is_well,
+            "argocd": {"namespace": installation.namespace, "name": installation.name},
+            "operated": installation.is_operated,
+            "checks": checks,
+            "strayKeys": self.strays,
+            "applications": apps,
+            "inferenceServices": services,
+        }
+
+
+def _key(of: GroupKind) -> str:
+    return KEY_PREFIX + joined(*of)
+
+
+async def verify(cluster: ClusterReader, namespace: str, name: str, kinds: tuple[GroupKind, ...]) -> Verification:
+    installation = await find_argocd(cluster, namespace, name)
+    place = await read_place(cluster, installation)
+    settings = await cluster.get(installation.settings) or {}
+    found = await applications(cluster, installation.namespace)
+    services = await _services(cluster, found)
+    return Verification(place, settings.get("data") or {}, kinds, found, services)
+
+
+async def _services(cluster: ClusterReader, found: Sequence[Manifest]) -> dict[str, list[Service]]:
+    """Of the usual environments that exist; of other destinations, those that have one."""
+    usual = [name for name in ENVIRONMENTS if await cluster.get(ResourceKey(*NAMESPACE, "", name)) is not None]
+    destinations = ((each.get("spec") or {}).get("destination") or {} for each in found)
+    others = [str(each.get("namespace") or "") for each in destinations]
+    services = {}
+    for namespace in dict.fromkeys([*usual, *filter(None, others)]):
+        here = await _services_in(cluster, namespace)
+        if here or namespace in usual:
+            services[namespace] = here
+    return services
+
+
+async def _services_in(cluster: ClusterReader, namespace: str) -> list[Service]:
+    try:
+        listing = await cluster.list(INFERENCE_SERVICE, namespace=namespace)
+    except ClusterError as error:
+        if error.code == 404:
+            return []
+        raise
+    return [_service(each) for each in listing.items]
+
+
+def _service(live: Manifest) -> Service:
+    status = live.get("status") or {}
+    ready = [each.get("status") for each in status.get("conditions") or () if each.get("type") == "Ready"]
+    return Service(live["metadata"]["name"], status.get("url") or "", ready[0] if ready else "")
+
+
+def told(found: Verification) -> Iterator[Said]:
+    """In the order of the steps; ends at the first that fails."""
+    yield from banner("Verifying ArgoCD Health Check Configuration")
+    yield from _configured(found)
+    if found.unset:
+        return
+    yield from _propagated(found)
+    if found.unpropagated:
+        return
+    yield "\nStep 3: Checking ArgoCD application health status...\n"
+    yield table_of(found.applications) if found.applications else "  No applications found"
+    yield "\nStep 4: Checking InferenceService status..."
+    yield from _services_told(found)
+    yield ""
+    yield from banner("Verification Complete")
+
+
+def _configured(found: Verification) -> Iterator[str]:
+    operated = found.place.installation.is_operated
+    where = "ArgoCD CR" if operated else "ConfigMap"
+    yield f"\nStep 1: Checking if health check is in {where}..."
+    again = f"  Run: {APPLY}{_flags(found)}"
+    if operated and found.place.entries is None:
+        yield f"✗ {FIELD} NOT found in ArgoCD CR"
+        yield again
+        return
+    if operated:
+        yield f"✓ {FIELD} found in ArgoCD CR"
+    for of in found.kinds:
+        said = "NOT found" if of in found.unset else "found"
+        yield f"{'✗' if of in found.unset else '✓'} {of.kind} health check {said} in {where}"
+    for of in found.doubled:
+        yield f"⚠ {key_text(*of)} is listed more than once; the last one wins, and {APPLY} --force keeps one"
+    if found.unset:
+        yield again
+
+
+def _propagated(found: Verification) -> Iterator[str]:
+    yield "\nStep 2: Checking if health check propagated to ConfigMap..."
+    if not found.unpropagated:
+        yield "✓ Health check successfully propagated to ConfigMap"
+    else:
+        yield "⚠ Health check not yet in ConfigMap"
+        for of in found.unpropagated:
+            there = "holds another script" if _key(of) in found.data else "is not there"
+            wins = "; spec.extraConfig holds this key and wins" if _key(of) in found.place.data else ""
+            yield f"  {_key(of)} {there}{wins}"
+        yield "  Wait 10 seconds for the operator, then run this again"
+    for key in found.strays:
+        yield f"⚠ {key} is in {SETTINGS}, but not in the ArgoCD CR"
+        yield "  The operator will remove it: this is expected behaviour, use the CR"
+
+
+def _flags(found: Verification) -> str:
+    """What leads to the same Argo CD and kinds again; nothing where that is what happens anyway."""
+    place = found.place.installation
+    where = f" --namespace {place.namespace}" if place.namespace not in (USUAL, PLAIN_NAMESPACE) else ""
+    which = f" --name {place.name}" if place.is_operated and place.name != USUAL else ""
+    kinds = f" --kinds {','.join(map(str, found.unset))}" if set(found.unset) != {INFERENCE_SERVICE} else ""
+    return where + which + kinds
+
+
+def _services_told(found: Verification) -> Iterator[Said]:
+    for namespace, services in (found.services or {}).items():
+        yield f"\nNamespace: {namespace}"
+        if services:
+            yield Table(("NAME", "URL", "READY"), [[each.name, each.url, each.ready] for each in services])
+        else:
+            yield "  No InferenceServices found"
+    if not found.services:
+        yield "  No InferenceServices found"

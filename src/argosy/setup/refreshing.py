@@ -1,0 +1,86 @@
+"""Applications after a change of settings: which must look again, whether they did, how they fare.
+
+In: a cluster, a namespace, kinds. Out: names and a table. Never: waits for an application that nobody refreshes longer
+than it was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.cluster import Cluster, ClusterReader
+from argosy.model.errors import ClusterError, Forbidden
+from argosy.model.manifest import Manifest, annotation
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.setup.argocd import APPLICATION
+from argosy.setup.waiting import Named, until_all
+from argosy.setup.words import Table
+
+REFRESH: Final = "argocd.argoproj.io/refresh"
+HEADINGS: Final = ("NAME", "SYNC STATUS", "HEALTH STATUS")
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    asked: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()  # deleted meanwhile
+    forbidden: tuple[str, ...] = ()
+
+
+async def applications(cluster: ClusterReader, namespace: str) -> Sequence[Manifest]:
+    """None where the kind is not served."""
+    try:
+        return (await cluster.list(APPLICATION, namespace=namespace)).items
+    except ClusterError as error:
+        if error.code == 404:
+            return ()
+        raise
+
+
+def table_of(found: Sequence[Manifest]) -> Table:
+    return Table(HEADINGS, [[each["metadata"]["name"], *statuses(each)] for each in found])
+
+
+def statuses(application: Manifest) -> tuple[str, str]:
+    """Sync and health; a dash for what is not known yet."""
+    status = application.get("status") or {}
+    return (status.get("sync") or {}).get("status") or "-", (status.get("health") or {}).get("status") or "-"
+
+
+def affected(found: Sequence[Manifest], kinds: Collection[GroupKind]) -> list[Manifest]:
+    """Those that have one of these kinds, and those of which nobody knows yet what they have."""
+    return [each for each in found if not (resources := _resources(each)) or resources & set(kinds)]
+
+
+def _resources(application: Manifest) -> set[GroupKind]:
+    listed = (application.get("status") or {}).get("resources") or ()
+    return {GroupKind(each.get("group") or "", each.get("kind") or "") for each in listed}
+
+
+async def refresh(cluster: Cluster, found: Sequence[Manifest]) -> Refreshed:
+    """Ask Argo CD to read and judge each of them anew."""
+    asked, gone, forbidden = [], [], []
+    for each in found:
+        name = each["metadata"]["name"]
+        key = ResourceKey(*APPLICATION, each["metadata"]["namespace"], name)
+        try:
+            await cluster.patch(key, {"metadata": {"annotations": {REFRESH: "hard"}}})
+            asked.append(name)
+        except Forbidden:
+            forbidden.append(name)
+        except ClusterError as error:
+            if error.code != 404:
+                raise
+            gone.append(name)
+    return Refreshed(tuple(asked), tuple(gone), tuple(forbidden))
+
+
+async def settle(cluster: ClusterReader, namespace: str, names: Sequence[str], seconds: float) -> bool:
+    """Whether Argo CD took up every refresh in time: it removes the annotation when it does."""
+
+    def taken_up(found: Named) -> bool:
+        return not any(name in found and annotation(found[name], REFRESH) for name in names)
+
+    return not names or await until_all(cluster, APPLICATION, namespace, taken_up, seconds)
