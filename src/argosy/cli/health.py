@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli import health_installing
 from argosy.cli.screen import plain, table
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "health",
         help="list, test, lint and compare health checks",
-        description="How objects are judged, and a desk for checks of your own. No cluster is needed.",
+        description="How objects are judged, a desk for checks of your own, and their way into an Argo CD.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parts = parser.add_subparsers(dest="part", metavar="list|show|test|lint|diff", required=True)
+    parts = parser.add_subparsers(dest="part", metavar="list|show|test|lint|diff|apply|verify|export", required=True)
     listing = _add(parts, "list", "which rule judges which kind", list_rules)
     listing.add_argument("--profile", metavar="P", help="only kinds that have this profile")
     _add_output(listing, "text", "wide", "name", "json", "yaml")
@@ -61,6 +62,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_test(parts)
     _add_lint(parts)
     _add_diff(parts)
+    health_installing.add_to(parts)
 
 
 def _add(
