@@ -5,16 +5,28 @@ In: live manifests and small facts. Out: for each an Assessment, or None. Never:
 
 from __future__ import annotations
 
+import re
+import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
 
 import orjson
 
-from argosy.confine import OverLimit
 from argosy.health import builtin, fallback
 from argosy.health.bundled import Origin, Rule
-from argosy.health.lua import LuaFault, answer_of, failed, health_of, run_health
+from argosy.health.lua import (
+    EVALUATE,
+    FIELDS_READ,
+    PATIENCE,
+    Confined,
+    LuaFault,
+    answer_of,
+    failed,
+    health_of,
+    run_health,
+)
 from argosy.health.lua.reads import project
 from argosy.health.rulebook import Rulebook
 from argosy.model.annotations import HOOK_FINALIZER
@@ -22,35 +34,33 @@ from argosy.model.flow import Assessment, Health
 from argosy.model.manifest import Manifest
 from argosy.model.names import split_api_version
 
-EVALUATE: Final = "argosy.health.lua.confined:evaluate"
-FIELDS_READ: Final = "argosy.health.lua.confined:fields_read"
 PENDING_DELETION: Final = Assessment(Health.PROGRESSING, "Pending deletion")
-PATIENCE: Final = 3  # objects on which a check may run over its limits before the rest is spared
+REST: Final = 60.0  # seconds that a check which used up the patience is left alone
 
 Facts = Mapping[str, Any]
-Memo = tuple[str, str, bytes]
-
-
-class Confined(Protocol):
-    """What of a pool is needed: a batch in, an answer or an error for each."""
-
-    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]: ...
+Memo = tuple[str, ...]
 
 
 class Assessor:
     """Judges by the rules in force, and remembers what it said of a version of an object."""
 
-    def __init__(self, rulebook: Rulebook, confined: Confined, *, remembered: int = 20_000) -> None:
+    def __init__(
+        self,
+        rulebook: Rulebook,
+        confined: Confined,
+        *,
+        remembered: int = 20_000,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._rulebook = rulebook
-        self._confined = confined
+        self._judge_by = _ConfinedJudge(confined, now)
         self._most = remembered
         self._said: OrderedDict[Memo, Assessment | None] = OrderedDict()
-        self._reads: dict[str, Any] = {}
 
     async def assess_all(self, manifests: Sequence[Manifest], facts: Facts | None = None) -> list[Assessment | None]:
         """One assessment for each manifest, in their order; None where the kind has no health."""
         facts = facts or {}
-        mark = orjson.dumps(facts, option=orjson.OPT_SORT_KEYS) if facts else b""
+        mark = orjson.dumps(facts, option=orjson.OPT_SORT_KEYS).decode() if facts else ""
         answers: list[Assessment | None] = []
         waiting: dict[Rule, list[int]] = {}
         for place, manifest in enumerate(manifests):
@@ -65,51 +75,66 @@ class Assessor:
                 answers.append(None)
             else:
                 answers.append(judge(manifest, rule, facts))
-                self._remember(memo, answers[place])
+                self._remember(memo, answers[place], rule)
         for rule, places in waiting.items():
-            asked = [manifests[place] for place in places]
-            for place, (answer, is_lasting) in zip(places, await self._judge_confined(rule, asked, facts), strict=True):
+            judged = await self._judge_by(rule, [manifests[place] for place in places], facts)
+            for place, (answer, is_lasting) in zip(places, judged, strict=True):
                 answers[place] = answer
                 if is_lasting:
-                    self._remember(_memo(manifests[place], mark), answer)
+                    self._remember(_memo(manifests[place], mark), answer, rule)
         return answers
 
     def _rule_for(self, manifest: Manifest) -> Rule | None:
         group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
         return self._rulebook.rule_for(group, str(manifest.get("kind") or ""))
 
-    async def _judge_confined(
-        self, rule: Rule, manifests: Sequence[Manifest], facts: Facts
-    ) -> list[tuple[Assessment, bool]]:
-        """Judge by one user's check. The first few go alone: a check that hangs must not cost a second an object."""
-        judged: list[tuple[Assessment, bool]] = []
-        fields = await self._fields_read(rule.script)
-        step = PATIENCE
-        while len(judged) < len(manifests):
-            part = manifests[len(judged) : len(judged) + step]
-            seen = part if fields is None else [project(manifest, fields) for manifest in part]
-            payloads = [_payload(rule, manifest, facts) for manifest in seen]
-            answers = await self._confined.run_batch(EVALUATE, payloads)
-            judged += [(_outcome(answer, rule), not isinstance(answer, OverLimit)) for answer in answers]
-            step *= 4
-            if len(judged) < len(manifests) and sum(not is_lasting for _, is_lasting in judged) >= PATIENCE:
-                spared = failed(f"not run: on {PATIENCE} objects before it, {judged[-1][0].fault}", rule=rule.name)
-                judged += [(spared, False)] * (len(manifests) - len(judged))
-        return judged
-
-    async def _fields_read(self, script: str) -> Any:
-        """What of an object the script reads: the rest need not travel. A stranger's text is not even parsed here."""
-        if script not in self._reads:
-            (answer,) = await self._confined.run_batch(FIELDS_READ, [script])
-            self._reads[script] = answer if isinstance(answer, list) else None
-        return self._reads[script]
-
-    def _remember(self, memo: Memo | None, answer: Assessment | None) -> None:
-        if memo is None or not self._most:
+    def _remember(self, memo: Memo | None, answer: Assessment | None, rule: Rule | None) -> None:
+        if memo is None or not self._most or (rule is not None and reads_clock(rule.script)):
             return
         self._said[memo] = answer
         if len(self._said) > self._most:
             self._said.popitem(last=False)
+
+
+class _ConfinedJudge:
+    """Judges by users' checks, and keeps away from one that hangs."""
+
+    def __init__(self, confined: Confined, now: Callable[[], float]) -> None:
+        self._confined = confined
+        self._now = now
+        self._fields: dict[str, Any] = {}
+        self._resting: dict[str, tuple[float, str]] = {}  # script → until when, and why
+
+    async def __call__(
+        self, rule: Rule, manifests: Sequence[Manifest], facts: Facts
+    ) -> list[tuple[Assessment, bool]]:
+        """Each assessment, and whether it holds as long as the object is what it is."""
+        until, why = self._resting.get(rule.script, (0.0, ""))
+        if until > self._now():
+            return [(_spared(rule, why), False)] * len(manifests)
+        fields = await self._fields_read(rule.script)
+        judged: list[tuple[Assessment, bool]] = []
+        failures, step = 0, PATIENCE  # the first few go alone: a check that hangs must not cost a second an object
+        while len(judged) < len(manifests):
+            part = manifests[len(judged) : len(judged) + step]
+            seen = part if fields is None else [project(manifest, fields) for manifest in part]
+            answers = await self._confined.run_batch(EVALUATE, [_payload(rule, manifest, facts) for manifest in seen])
+            # A worker that was killed says nothing of the object: it may do better next time.
+            judged += [(_outcome(answer, rule), isinstance(answer, dict)) for answer in answers]
+            failures += sum(not isinstance(answer, dict) for answer in answers)
+            step *= 4
+            if failures >= PATIENCE:
+                why = next(answer.fault for answer, is_lasting in reversed(judged) if not is_lasting)
+                self._resting[rule.script] = (self._now() + REST, why)
+                judged += [(_spared(rule, why), False)] * (len(manifests) - len(judged))
+        return judged
+
+    async def _fields_read(self, script: str) -> Any:
+        """What of an object the script reads: the rest need not travel. A stranger's text is not even parsed here."""
+        if script not in self._fields:
+            (answer,) = await self._confined.run_batch(FIELDS_READ, [script])
+            self._fields[script] = answer if isinstance(answer, list) else None
+        return self._fields[script]
 
 
 def judge(manifest: Manifest, rule: Rule | None, facts: Facts) -> Assessment | None:
@@ -134,6 +159,16 @@ def is_pending_deletion(manifest: Manifest) -> bool:
     return not isinstance(finalizers, list) or HOOK_FINALIZER not in finalizers
 
 
+@lru_cache(maxsize=1024)
+def reads_clock(script: str) -> bool:
+    """Whether the answer may change though the object does not: the clock comes with `os`."""
+    return re.search(r"\b(?:os|require)\b", script) is not None
+
+
+def _spared(rule: Rule, why: str) -> Assessment:
+    return failed(f"not run: on {PATIENCE} objects before it, {why}", rule=rule.name)
+
+
 def _payload(rule: Rule, manifest: Manifest, facts: Facts) -> dict[str, Any]:
     return {"script": rule.script, "manifest": manifest, "facts": facts, "open": rule.open_libs}
 
@@ -145,9 +180,10 @@ def _outcome(answer: Any, rule: Rule) -> Assessment:
         return failed(str(fault), rule=rule.name)
 
 
-def _memo(manifest: Manifest, mark: bytes) -> Memo | None:
+def _memo(manifest: Manifest, mark: str) -> Memo | None:
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return None
-    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
-    return (uid, version, mark) if isinstance(uid, str) and isinstance(version, str) else None
+    # An object that is served in several versions has one uid and one resourceVersion in all of them.
+    parts = (metadata.get("uid"), metadata.get("resourceVersion"), manifest.get("apiVersion"), manifest.get("kind"))
+    return (*parts, mark) if all(isinstance(part, str) for part in parts) else None  # type: ignore[return-value]

@@ -5,13 +5,12 @@ In: customizations and a kind. Out: a Rule, or None where the kind has no health
 
 from __future__ import annotations
 
-import re
-from functools import cache
-
 from argosy.health import builtin, fallback
 from argosy.health.bundled import Origin, Rule, bundled_rules, key_text, profile_rules
 from argosy.health.kind_keys import is_wild
+from argosy.health.patterns import matches, read
 from argosy.health.settings import Check, Customizations
+from argosy.model.errors import UserError
 from argosy.model.names import GroupKind
 
 
@@ -21,7 +20,9 @@ class Rulebook:
     def __init__(self, customizations: Customizations = Customizations()) -> None:  # noqa: B008
         exact = [check for check in customizations.checks if not is_wild(check.pattern)]
         self._exact = {check.pattern: check for check in reversed(exact)}
-        self._patterns = [check for check in customizations.checks if is_wild(check.pattern)]
+        # settings.py tells of a pattern that means nothing; here it just matches nothing.
+        wild = [check for check in customizations.checks if is_wild(check.pattern)]
+        self._patterns = [check for check in wild if _is_sound(check.pattern)]
         self._profiles = customizations.profiles
         self._falls_back = customizations.fallback
         self._known: dict[GroupKind, Rule | None] = {}
@@ -37,7 +38,7 @@ class Rulebook:
         text = key_text(*of)
         check = self._exact.get(text)
         if check is None:
-            check = next((row for row in self._patterns if glob(row.pattern).fullmatch(text)), None)
+            check = next((row for row in self._patterns if matches(row.pattern, text)), None)
         return _from_check(of, check) if check else None
 
     def _ours(self, of: GroupKind) -> Rule | None:
@@ -55,22 +56,9 @@ def _from_check(of: GroupKind, check: Check) -> Rule:
     return Rule(*of, Origin.ARGOCD_CM, script=check.script, open_libs=check.open_libs, where=check.where)
 
 
-@cache
-def glob(pattern: str) -> re.Pattern[str]:
-    """argo: `*` crosses the slash between group and kind, so `*.example.io/*` and `*` are both useful."""
-    parts = re.split(r"(\*+|\?|\[!?[^\]]+\]|\{[^}]*\})", pattern)
-    return re.compile("".join(_translated(part) for part in parts), re.DOTALL)
-
-
-def _translated(part: str) -> str:
-    if part.startswith("*"):
-        return ".*"
-    if part == "?":
-        return "."
-    if part.startswith("[") and part.endswith("]"):
-        negated = part.startswith("[!")
-        members = re.sub(r"([\\\[\]^])", r"\\\1", part[2 if negated else 1 : -1])
-        return f"[{'^' if negated else ''}{members}]"
-    if part.startswith("{") and part.endswith("}"):
-        return "(?:" + "|".join(re.escape(word) for word in part[1:-1].split(",")) + ")"
-    return re.escape(part)
+def _is_sound(pattern: str) -> bool:
+    try:
+        read(pattern)
+    except UserError:
+        return False
+    return True

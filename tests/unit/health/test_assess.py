@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.confine import OverLimit
-from argosy.health.assess import EVALUATE, FIELDS_READ, PATIENCE, Assessor
+from argosy.confine import CrashError, OverLimit
+from argosy.health.assess import REST, Assessor
 from argosy.health.facts import facts_from
+from argosy.health.lua import EVALUATE, FIELDS_READ, PATIENCE
 from argosy.health.lua.confined import evaluate, fields_read
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
@@ -17,6 +18,7 @@ from argosy.model.flow import Assessment, Health
 
 pytestmark = pytest.mark.anyio
 HANGS = "while true do end"
+CRASHES = "crash"
 
 
 class Bench:
@@ -25,6 +27,7 @@ class Bench:
     def __init__(self) -> None:
         self.batches: list[int] = []
         self.sent: list[Any] = []
+        self.time = 0.0
 
     async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
         if function == FIELDS_READ:
@@ -32,7 +35,8 @@ class Bench:
         assert function == EVALUATE
         self.batches.append(len(payloads))
         self.sent += payloads
-        return [OverLimit("wall", "slow") if row["script"] == HANGS else evaluate(row) for row in payloads]
+        ends = {HANGS: OverLimit("wall", "slow"), CRASHES: CrashError("the worker left no status")}
+        return [ends.get(row["script"]) or evaluate(row) for row in payloads]
 
 
 def thing(name: str, kind: str = "Thing", group: str = "example.io", **more: Any) -> dict[str, Any]:
@@ -48,7 +52,8 @@ Data = dict[str, str]
 
 def assessor(argocd_cm: Data | None = None, argosy_cm: Data | None = None) -> tuple[Assessor, Bench]:
     bench = Bench()
-    return Assessor(Rulebook(from_config_maps(argocd_cm or {}, argosy_cm or {})), bench), bench
+    book = Rulebook(from_config_maps(argocd_cm or {}, argosy_cm or {}))
+    return Assessor(book, bench, now=lambda: bench.time), bench
 
 
 SAYS_NAME = "return {status = 'Healthy', message = obj.metadata.name}"
@@ -169,13 +174,50 @@ async def test_other_facts_are_another_question() -> None:
     assert bench.batches == [1, 1]
 
 
-async def test_running_out_of_time_is_not_remembered() -> None:
-    judge, bench = assessor(check("example.io_Thing", HANGS))
+@pytest.mark.parametrize("script", [HANGS, CRASHES])
+async def test_what_befell_the_worker_is_not_remembered_of_the_object(script: str) -> None:
+    judge, bench = assessor(check("example.io_Thing", script))
     seen = thing("a")
     seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
     await judge.assess_all([seen])
     await judge.assess_all([seen])
     assert bench.batches == [1, 1]
+
+
+async def test_a_check_that_hangs_rests_for_a_while_and_is_tried_again() -> None:
+    judge, bench = assessor(check("example.io_Thing", HANGS))
+    things = [thing(str(number)) for number in range(5)]
+    for moment in (0.0, REST - 1, REST + 1):
+        bench.time = moment
+        got = await judge.assess_all(things)
+        assert {answer.health for answer in got if answer} == {Health.UNKNOWN}
+    assert bench.batches == [PATIENCE, PATIENCE]
+
+
+async def test_an_answer_that_depends_on_the_clock_is_not_remembered() -> None:
+    judge, bench = assessor(check("example.io_Thing", f"local os = require('os') {SAYS_NAME}"))
+    seen = thing("a")
+    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    await judge.assess_all([seen])
+    await judge.assess_all([seen])
+    assert bench.batches == [1, 1]
+
+
+async def test_another_version_of_the_api_is_another_question() -> None:
+    judge, _ = assessor(check("example.io_Thing", "return {status = 'Healthy', message = obj.apiVersion}"))
+    seen = thing("a")
+    seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
+    got = await judge.assess_all([seen, {**seen, "apiVersion": "example.io/v2"}])
+    assert [answer and answer.message for answer in got] == ["example.io/v1", "example.io/v2"]
+    got = await judge.assess_all([{**seen, "apiVersion": "example.io/v2"}])
+    assert [answer and answer.message for answer in got] == ["example.io/v2"]
+
+
+async def test_a_wildcard_that_means_nothing_stops_nobody() -> None:
+    cm = {WILD: "'[z-a]*':\n  health.lua: return {status = 'Healthy', message = 'wild'}\n"}
+    judge, _ = assessor(cm | check("example.io_Thing", SAYS_NAME))
+    got = await judge.assess_all([thing("a"), thing("b", "Other")])
+    assert [answer and answer.message for answer in got] == ["a", None]
 
 
 WILD = "resource.customizations"

@@ -15,12 +15,12 @@ from hostile_scripts import ESCAPES, POLLUTE, POLLUTERS, STUCK, WITNESS, escape
 
 from argosy.confine import Limits, OverLimit, Pool
 from argosy.confine.refusals import ConfinedError
-from argosy.health.lua import Engine, LuaFault
-from argosy.health.lua.confined import FUNCTION
+from argosy.health.lua import EVALUATE, Engine, LuaFault
 
 pytestmark = pytest.mark.anyio
 LIMITS = Limits()
-HANG = 20.0  # seconds; a worker is killed after one, but machines are shared
+LONGEST = 1.5  # seconds
+ENDS = {"deep source", "many locals", "wide table"}  # they may end: Lua's own limits, or a quick machine, are enough
 SOUND = {"type": "table", "value": {"status": "Healthy", "message": "model"}}
 OBJECT: dict[str, Any] = {"metadata": {"name": "model"}}
 Evaluate = Callable[[list[dict[str, Any]]], Awaitable[list[Any]]]
@@ -49,24 +49,44 @@ def test_there_are_at_least_sixty() -> None:
     assert len(STUCK) + len(ESCAPES) + len(POLLUTERS) >= 60
 
 
-async def not_stopped(pool: Pool, scripts: dict[str, str], limits: Limits = LIMITS) -> list[str]:
-    """The scripts that ran over their time, or hurt the worker's next evaluation."""
+def needs_open_libraries(script: str) -> bool:
+    return any(f"{library}." in script for library in ("string", "coroutine", "math", "io"))
 
-    async def ends(name: str, script: str) -> str | None:
-        for open_libs in (True, False):
-            start = time.monotonic()
-            first, after = await pool.run_batch(FUNCTION, [call(script, open_libs=open_libs), CANARY], limits=limits)
-            if time.monotonic() - start > HANG or after != SOUND:
-                return f"{name}: {after}"
-            is_stopped = isinstance(first, OverLimit | ConfinedError)
-            if not is_stopped and not (isinstance(first, dict) and ("fault" in first or first["type"] == "table")):
-                return f"{name}: gave {first!r}"
-            if isinstance(first, OverLimit) and first.limit == "wall" and limits.wall > 1.0:
-                return f"{name}: was left alone for {limits.wall} s"
-        return None
 
-    found = await asyncio.gather(*(ends(name, script) for name, script in scripts.items()))
-    return [sentence for sentence in found if sentence]
+async def not_stopped(scripts: dict[str, str], limits: Limits = LIMITS) -> list[str]:
+    """The scripts that ran over their time, ended as if nothing were wrong, or hurt the next evaluation."""
+    left = [
+        (name, script, is_open)
+        for name, script in scripts.items()
+        for is_open in ((True,) if needs_open_libraries(script) else (True, False))
+    ]
+    found: list[str] = []
+
+    async def lane() -> None:
+        pool = Pool(workers=1, preload=["argosy.health.lua.confined"])
+        await pool.start()
+        while left:
+            found.extend(await judged(pool, *left.pop(), limits))
+        await pool.close()
+
+    await asyncio.gather(lane(), lane())
+    return sorted(set(found))
+
+
+async def judged(pool: Pool, name: str, script: str, is_open: bool, limits: Limits) -> list[str]:
+    """What is wrong with how one script was stopped. A busy machine gets a second and a third chance."""
+    for _ in range(3):
+        start = time.monotonic()
+        (first,) = await pool.run_batch(EVALUATE, [call(script, open_libs=is_open)], limits=limits)
+        took = time.monotonic() - start
+        (after,) = await pool.run_batch(EVALUATE, [CANARY])
+        if after != SOUND:
+            return [f"{name}: the next evaluation gave {after}"]
+        if not isinstance(first, OverLimit | ConfinedError) and "fault" not in first and name not in ENDS:
+            return [f"{name}: ended with {str(first)[:80]}"]
+        if took <= LONGEST:
+            return []
+    return [f"{name}: ran for {took:.1f} s"]
 
 
 async def escaped(evaluate: Evaluate, tried: Iterable[str] = ESCAPES) -> list[str]:
@@ -89,27 +109,27 @@ async def polluted(evaluate: Evaluate) -> list[str]:
     return sorted(set(found))
 
 
-async def test_none_hangs_and_the_next_evaluation_is_unharmed(pool: Pool) -> None:
-    assert await not_stopped(pool, STUCK) == []
+async def test_none_runs_over_its_time_and_the_next_evaluation_is_unharmed() -> None:
+    assert await not_stopped(STUCK) == []
 
 
 async def test_none_gets_out(pool: Pool) -> None:
     async def confined(calls: list[dict[str, Any]]) -> list[Any]:
-        return await pool.run_batch(FUNCTION, calls)
+        return await pool.run_batch(EVALUATE, calls)
 
     assert await escaped(confined) == []
 
 
 async def test_none_reaches_the_next_script(pool: Pool) -> None:
     async def confined(calls: list[dict[str, Any]]) -> list[Any]:
-        return await pool.run_batch(FUNCTION, calls)
+        return await pool.run_batch(EVALUATE, calls)
 
     assert await polluted(confined) == []
 
 
-async def test_the_suite_notices_a_sandbox_without_a_clock(pool: Pool) -> None:
-    slow = Limits(wall=1.5, cpu=60)
-    assert await not_stopped(pool, {"busy loop": STUCK["busy loop"]}, slow) == ["busy loop: was left alone for 1.5 s"]
+async def test_the_suite_notices_a_sandbox_without_a_clock() -> None:
+    (found,) = await not_stopped({"busy loop": STUCK["busy loop"]}, Limits(wall=2, cpu=60))
+    assert found.startswith("busy loop: ran for ")
 
 
 async def test_the_suite_notices_scripts_that_share_their_libraries() -> None:

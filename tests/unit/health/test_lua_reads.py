@@ -166,6 +166,12 @@ TEMPLATES = st.sampled_from(
         "put(rawget({0}, 'a'))",
         "if {0} < {1} then put(8) end",
         "put(tonumber({0}))",
+        "local keyed = {{}} if {0} ~= nil then keyed[{0}] = 1 end for k in pairs(keyed) do put(k) end",
+        "local keyed = {{x = 1}} put(keyed[{0} or 'x'])",
+        "local odd = setmetatable({{}}, {{__concat = function(a, b) return put(b) end}}) local _ = odd .. {0}",
+        "local odd = setmetatable({{}}, {{__index = function(t, k) return put(k) end}}) local _ = odd[{0}]",
+        "local odd = setmetatable({{}}, {{__newindex = function(t, k, v) put(k) end}}) odd[{0}] = 1",
+        "local odd = setmetatable({{}}, {{__add = function(a, b) return put(b) end}}) local _ = odd + {0}",
         "setmetatable({0}, {{__index = function() return 9 end}})",
     ]
 )

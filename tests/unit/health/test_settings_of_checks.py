@@ -66,7 +66,7 @@ def test_a_key_of_a_kind_wins_over_the_map_and_the_loser_is_named() -> None:
     found = from_config_maps({HEALTH + "Pod": SCRIPT, "resource.customizations": "Pod: {health.lua: old}"})
     assert scripts(found) == {"Pod": SCRIPT}
     assert found.faults == (f"{HEALTH}Pod: Pod has another check in resource.customizations[Pod]; "
-                            "this one wins, remove the other",)  # fmt: skip
+                            "this one wins, remove the other (AGY406)",)  # fmt: skip
 
 
 def test_an_empty_check_is_none() -> None:

@@ -132,6 +132,8 @@ def _impact(operation: Literal["create", "patch"], manifest: Any, source: Manife
 def _key(manifest: Manifest) -> ResourceKey:
     """argo: a name that is missing is an empty one here, since only equality counts."""
     metadata = manifest.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise UserError("the script made metadata something else than an object; change fields in it instead")
     group, _ = split_api_version(manifest["apiVersion"])
     return ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata.get("name") or "")
 

@@ -21,7 +21,8 @@ _CLUSTERS_OWN: Final = (
 def patch_of(source: Manifest, impact: Impact) -> dict[str, Any]:
     """The merge patch that makes the source what the impact says; `{}` where there is nothing to do."""
     patch: dict[str, Any] = merge_patch.diff(_without_nulls(source), _without_nulls(impact.manifest))
-    metadata = {name: part for name, part in patch.pop("metadata", {}).items() if name not in _CLUSTERS_OWN}
+    changed = patch.pop("metadata", None) or {}
+    metadata = {name: part for name, part in changed.items() if name not in _CLUSTERS_OWN}
     return {"metadata": metadata, **patch} if metadata else patch
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from argosy.confine import Pool
 from argosy.health.actions.outcomes import Action, Impact, actions_of, impacts_of, merged
 from argosy.health.actions.scripts import ActionScripts, Script, scripts_for
-from argosy.health.lua import answer_of, run_value
+from argosy.health.lua import EVALUATE, Confined, answer_of, run_value
 from argosy.health.settings import ActionsCheck
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, key_of
@@ -21,7 +20,7 @@ from argosy.model.manifest import Manifest, key_of
 class Actions:
     """The actions in force: those of the settings, and those that come with argosy."""
 
-    def __init__(self, pool: Pool, checks: Iterable[ActionsCheck] = ()) -> None:
+    def __init__(self, pool: Confined, checks: Iterable[ActionsCheck] = ()) -> None:
         self._pool = pool
         self._checks = tuple(checks)
 
@@ -56,7 +55,7 @@ class Actions:
         if script.is_ours:
             return run_value(script.text, manifest, params=parameters)
         payload = {"script": script.text, "manifest": manifest, "params": dict(parameters), "facts": {}, "open": False}
-        answers = await self._pool.run_batch("argosy.health.lua.confined:evaluate", [payload])
+        answers = await self._pool.run_batch(EVALUATE, [payload])
         return answer_of(answers[0]).value
 
 

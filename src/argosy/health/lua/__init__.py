@@ -6,16 +6,39 @@ In: a script and a manifest. Out: what the script returned. Never: a stranger's 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
-from argosy.health.lua.engine import Answer, Engine, engine
+from argosy.health.lua.engine import Answer, Engine, kept_engine
 from argosy.health.lua.fault import LuaFault
 from argosy.health.lua.outcomes import answer_of, failed, health_of
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 
-__all__ = ["Answer", "Engine", "LuaFault", "answer_of", "failed", "health_of", "run_health", "run_value"]
+__all__ = [
+    "EVALUATE",
+    "FIELDS_READ",
+    "PATIENCE",
+    "Answer",
+    "Confined",
+    "Engine",
+    "LuaFault",
+    "answer_of",
+    "failed",
+    "health_of",
+    "run_health",
+    "run_value",
+]
+
+EVALUATE: Final = "argosy.health.lua.confined:evaluate"
+FIELDS_READ: Final = "argosy.health.lua.confined:fields_read"
+PATIENCE: Final = 3  # objects on which a script may run over its limits before the rest is spared
+
+
+class Confined(Protocol):
+    """What of a pool is needed: a batch in, an answer or an error for each."""
+
+    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]: ...
 
 
 def run_health(
@@ -23,7 +46,7 @@ def run_health(
 ) -> Assessment:
     """Judge a manifest by a script of ours, in this process."""
     try:
-        return health_of(engine(open_libs=open_libs).run(script, manifest, facts=facts, trusted=True), rule=rule)
+        return health_of(kept_engine(open_libs=open_libs).run(script, manifest, facts=facts, trusted=True), rule=rule)
     except LuaFault as fault:
         return failed(str(fault), rule=rule)
 
@@ -37,4 +60,4 @@ def run_value(
     open_libs: bool = False,
 ) -> Any:
     """What a script of ours returns, as JSON data; raises LuaFault. Lua's nil is None."""
-    return engine(open_libs=open_libs).run(script, manifest, params=params, facts=facts, trusted=True).value
+    return kept_engine(open_libs=open_libs).run(script, manifest, params=params, facts=facts, trusted=True).value

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.health.lua.engine import engine
+from argosy.health.lua.engine import OUT_OF_MEMORY, strangers_engine
 from argosy.health.lua.fault import LuaFault
 from argosy.health.lua.reads import reads
-
-FUNCTION = "argosy.health.lua.confined:evaluate"
 
 
 def evaluate(payload: Any) -> Any:
     """Run one script on one manifest."""
     try:
-        answer = engine(open_libs=payload.get("open", False)).run(
+        answer = strangers_engine(open_libs=payload.get("open", False)).run(
             payload["script"], payload["manifest"], params=payload.get("params"), facts=payload.get("facts")
         )
     except LuaFault as fault:
+        if OUT_OF_MEMORY in str(fault):
+            raise MemoryError from None  # a state that was full may fail the next script too: this worker is done
         return {"fault": str(fault)}
     return {"type": answer.type, "value": answer.value}
 
@@ -32,4 +32,4 @@ def fields_read(script: Any) -> Any:
 
 # The states are made here, while their files can still be read; a worker is a fork of this process.
 for is_open in (False, True):
-    engine(open_libs=is_open).run("return {}", {})
+    strangers_engine(open_libs=is_open).run("return {}", {})

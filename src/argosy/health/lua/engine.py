@@ -6,6 +6,7 @@ why the scripts of strangers run only in `confine`.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module, resources
@@ -17,8 +18,11 @@ from argosy.health.lua.values import from_lua, lua_ready
 from argosy.model.manifest import Manifest
 
 LONGEST_SCRIPT: Final = 256 << 10
+OUT_OF_MEMORY: Final = "not enough memory"  # Lua's own words
 MOST_COMPILED: Final = 1024
-_PREFERRED: Final = ("luajit21", "luajit20", "lua52", "lua54", "lua53")  # argo: plain 5.1 has no goto
+MOST_COMPILED_TEXT: Final = 16 << 20  # characters of all scripts that are kept
+# argo: 5.1 has no goto, and later ones than 5.2 know integers and print others with a point
+_PREFERRED: Final = ("luajit21", "luajit20", "lua52")
 
 
 class Answer(NamedTuple):
@@ -46,9 +50,9 @@ class Engine:
             attribute_filter=_refuse_attribute,
         )
         self._runtime.execute("if jit then jit.off() end")
-        text = resources.files(__package__).joinpath("environment.lua").read_text()
-        self._compile, self._run, self._tidy = self._runtime.execute(text, open_libs)
-        self._compiled: dict[str, _Compiled] = {}
+        self._compile, self._run, self._tidy = self._runtime.execute(_environment(), open_libs, name="=environment")
+        self._compiled: OrderedDict[str, _Compiled] = OrderedDict()
+        self._compiled_text = 0
 
     def run(
         self,
@@ -60,7 +64,7 @@ class Engine:
         trusted: bool = False,
     ) -> Answer:
         """Run the script on the manifest; raises LuaFault."""
-        compiled = self._compiled.get(script) or self._prepare(script)
+        compiled = self._known(script) or self._prepare(script)
         seen = manifest if compiled.reads is None else project(manifest, compiled.reads)
         try:
             is_done, kind, *values = self._run(
@@ -73,10 +77,10 @@ class Engine:
             if is_done:
                 return self._answer(kind, values)
         except UnicodeError:
-            raise LuaFault("the script returned a text that is not UTF-8") from None
+            raise LuaFault("the script returned or raised a text that is not UTF-8") from None
         except self._library.LuaError as problem:
             self._tidy()
-            raise LuaFault(str(problem) or "not enough memory") from None
+            raise LuaFault(str(problem) or OUT_OF_MEMORY) from None
         raise LuaFault(kind)
 
     def _answer(self, kind: str, values: list[Any]) -> Answer:
@@ -92,6 +96,14 @@ class Engine:
             return self._runtime.table_from(lua_ready(data), recursive=True)
         except UnicodeEncodeError:
             raise LuaFault("the object holds a text that is not UTF-8") from None
+        except RecursionError:
+            raise LuaFault("the object is nested too deeply") from None
+
+    def _known(self, script: str) -> _Compiled | None:
+        compiled = self._compiled.get(script)
+        if compiled is not None:
+            self._compiled.move_to_end(script)
+        return compiled
 
     def _prepare(self, script: str) -> _Compiled:
         if len(script) > LONGEST_SCRIPT:
@@ -102,16 +114,29 @@ class Engine:
             raise LuaFault("the script is not UTF-8") from None
         if isinstance(chunk, tuple):
             raise LuaFault(chunk[1])
-        if len(self._compiled) >= MOST_COMPILED:
-            del self._compiled[next(iter(self._compiled))]
+        self._compiled_text += len(script)
         compiled = self._compiled[script] = _Compiled(chunk, reads(script), "facts" in script)
+        while len(self._compiled) > MOST_COMPILED or self._compiled_text > MOST_COMPILED_TEXT:
+            forgotten, _ = self._compiled.popitem(last=False)
+            self._compiled_text -= len(forgotten)
         return compiled
 
 
 @cache
-def engine(*, open_libs: bool) -> Engine:
+def kept_engine(*, open_libs: bool) -> Engine:
     """The state of this process for scripts with the open libraries, or without."""
     return Engine(open_libs=open_libs)
+
+
+def strangers_engine(*, open_libs: bool) -> Engine:
+    """A state that a stranger's script may use. Only in LuaJIT nothing can outlive its run; others get a new state."""
+    is_luajit = "luajit" in _library().__name__
+    return kept_engine(open_libs=open_libs) if is_luajit else Engine(open_libs=open_libs)
+
+
+@cache
+def _environment() -> str:
+    return resources.files(__package__).joinpath("environment.lua").read_text()
 
 
 @cache

@@ -57,6 +57,23 @@ local function safe_tostring(...)
   return real.tostring(...)
 end
 
+-- As above where a number becomes a part of a longer text.
+local function concat(list, ...)
+  local texts = {}
+  for place, part in next, list do texts[place] = type(part) == "number" and number_text(part) or part end
+  return table.concat(texts, ...)
+end
+
+local function formatted(pattern, ...)
+  if type(pattern) ~= "string" or not string.find(pattern, "%%[-0-9.]*s") then return format(pattern, ...) end
+  local values, place = { ... }, 0
+  for kind in string.gmatch(string.gsub(pattern, "%%%%", ""), "%%[-+ #0-9.]*(%a)") do
+    place = place + 1
+    if kind == "s" and type(values[place]) == "number" then values[place] = number_text(values[place]) end
+  end
+  return format(pattern, real.unpack(values, 1, select("#", ...)))
+end
+
 local function bind(chunk, environment)
   if real.setfenv then return real.setfenv(chunk, environment) end
   debug.setupvalue(chunk, 1, environment)  -- Lua 5.2 and later keep the globals in an upvalue
@@ -146,7 +163,7 @@ local function base(environment)
   environment.newproxy = refused("newproxy")  -- its finalizer would run in the time of another script
   environment.loadstring, environment.load, environment.getfenv, environment.setfenv = loaders(environment)
   environment.table = {
-    concat = table.concat, getn = table.getn or function(list) return #list end, insert = table.insert,
+    concat = concat, getn = table.getn or function(list) return #list end, insert = table.insert,
     maxn = table.maxn, remove = table.remove, sort = table.sort,
   }
   environment.package, environment.require = packages(environment)
@@ -179,7 +196,7 @@ end
 
 local function opened(environment)
   local made = { string = copied(debug.getmetatable("").__index), math = copied(math), coroutine = copied(coroutine) }
-  made.string.gfind, made.string.dump = made.string.gmatch, refused("string.dump")
+  made.string.gfind, made.string.format, made.string.dump = made.string.gmatch, formatted, refused("string.dump")
   made.os = refusing("os", "execute exit getenv remove rename setenv setlocale tmpname")
   made.os.time, made.os.date, made.os.clock, made.os.difftime = os.time, os.date, os.clock, os.difftime
   made.io = refusing("io", "close flush input lines open output popen read tmpfile type write")
@@ -225,9 +242,13 @@ if is_open then opened(shared) end
 local from_shared = { __index = shared }
 
 -- What a script left behind is collected in its own time, or it would be the next one that finds the memory full.
-local MOST_KIB = 16384
+local LEAST_KIB = 16384
+local most = LEAST_KIB
 local function tidy(...)
-  if collect("count") > MOST_KIB then collect() end
+  if collect("count") > most then
+    collect()
+    most = math.max(LEAST_KIB, 2 * collect("count"))
+  end
   return ...
 end
 

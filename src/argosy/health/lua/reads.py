@@ -40,8 +40,10 @@ _Path = tuple[str, ...]
 _Tree = dict[str, "_Tree | None"]
 
 # Whoever holds one of these can reach `obj` by a way that this module does not see.
+# With a metatable, an operator hands its operands to a function.
 _DOORS = frozenset(
-    {"_G", "getfenv", "setfenv", "load", "loadstring", "loadfile", "dofile", "debug", "package", "module"}
+    {"_G", "_ENV", "getfenv", "setfenv", "load", "loadstring", "loadfile", "dofile", "debug", "package", "module"}
+    | {"setmetatable"}
 )
 
 
@@ -213,7 +215,7 @@ class _Reader:
             self._note(paths, whole=True)
         elif isinstance(node, Index):
             self.visit(node.base)  # by a key that is not constant: all of the base
-            self._test(node.key)
+            self.visit(node.key)  # a table can be a key, and be found again as one
 
     def _test(self, node: Node) -> None:
         """A node of whose value only this matters: is it nil or false, and which text or number is it."""
@@ -245,4 +247,4 @@ class _Reader:
         for target in node.targets:
             if isinstance(target, Index):
                 self._test(target.base)
-                self._test(target.key)
+                self.visit(target.key)

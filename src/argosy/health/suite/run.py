@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from argosy.confine import OverLimit
+from argosy.health.lua import EVALUATE, PATIENCE, Confined
 from argosy.health.suite import verdicts
 from argosy.health.suite.cases import ActionCase, Case, DiscoveryCase, Outcome, Suite
 from argosy.health.suite.files import shown
@@ -17,18 +18,10 @@ from argosy.health.suite.kinds import kind_of
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 
-EVALUATE: Final = "argosy.health.lua.confined:evaluate"
 BATCH: Final = 32
-PATIENCE: Final = 3  # cases in which a script may run over its limits before the rest of its cases is spared
 
 Progress = Callable[[int, int], None]
 Together = Callable[..., Awaitable[Any]]
-
-
-class Confined(Protocol):
-    """What of a pool is needed: a batch in, an answer or an error for each."""
-
-    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]: ...
 
 
 async def run(
@@ -40,7 +33,7 @@ async def run(
     """
     outcomes: list[Outcome | None] = [None] * len(suite.cases)
     hung = Counter[str]()
-    batches = iter([range(first, min(first + BATCH, len(outcomes))) for first in range(0, len(outcomes), BATCH)])
+    batches = iter(_batches(suite.cases))
     done = 0
 
     async def lane() -> None:
@@ -58,6 +51,16 @@ async def run(
     else:
         await together(*(lane() for _ in range(max(1, lanes))))
     return [outcome for outcome in outcomes if outcome is not None]
+
+
+def _batches(cases: Sequence[Case]) -> list[list[int]]:
+    """The places of the cases, some at a time. First a few of every folder: those find out a script that hangs."""
+    seen = Counter[Any]()
+    early, late = [], []
+    for place, case in enumerate(cases):
+        (early if seen[case.folder] < PATIENCE else late).append(place)
+        seen[case.folder] += 1
+    return [part[first : first + BATCH] for part in (early, late) for first in range(0, len(part), BATCH)]
 
 
 async def _run_batch(suite: Suite, cases: Sequence[Case], pool: Confined, hung: Counter[str]) -> list[Outcome]:
