@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Everything that must hold before a merge, in the order of the pipeline. All checks run, and one that fails makes the exit
+# code 1. Needs kustomize or kubectl, and python3 with PyYAML. Needs no cluster and no network.
+set -euo pipefail
+
+scripts=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+python=${PYTHON:-python3}
+out=$(mktemp -d)
+trap 'rm -rf -- "$out"' EXIT
+export PYTHONDONTWRITEBYTECODE=1
+
+status=0
+step() {
+  echo "== $1"
+  shift
+  "$@" || status=1
+}
+step "kustomize build" "$scripts/render.sh" "$out"
+step "YAML lint" "$python" "$scripts/lint_yaml.py"
+step "security scan" "$python" "$scripts/scan_security.py" "$out"
+step "custom tests" "$python" "$scripts/check_delivery.py" "$out"
+
+if ((status)); then
+  echo "✗ not ready to merge"
+else
+  echo "✓ ready to merge"
+fi
+exit "$status"

@@ -1,0 +1,287 @@
+"""The checks before a merge: they pass on the folder, find what was broken, and Tekton and GitHub run the same ones."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
+TEKTON = FOLDER / "pipelines/tekton"
+WORKFLOW = FOLDER / "pipelines/github/validate.yaml"
+KUBECTL = Path(sys.executable).parent / "kubectl"
+DEV, STAGING, PRODUCTION = (
+    f"deploy_model/overlays/{environment}/kustomization.yaml" for environment in ("dev", "staging", "production")
+)
+SERVICE, RUNTIME, SECRET = (
+    f"deploy_model/base/{name}.yaml" for name in ("inferenceservice", "servingruntime", "oci-data-connection")
+)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> dict[str, str]:
+    """An environment with kubectl, a python3 that has PyYAML and installs nothing, and a curl that records."""
+    if not KUBECTL.exists():
+        pytest.skip("no kubectl in .venv/bin: make install")
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    (folder / "kubectl").symlink_to(KUBECTL)
+    write_program(folder / "python3", f'[ "$1 $2" = "-m pip" ] || exec "{sys.executable}" "$@"')
+    write_program(folder / "curl", f'cat > "{tmp_path}/asked"; printf "%s\\n" "$@" >> "{tmp_path}/asked"')
+    git = {"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"), "GIT_CONFIG_NOSYSTEM": "1"}
+    places = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    return places | git | {"LC_ALL": "C.UTF-8"}
+
+
+def write_program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__", ".*_cache")
+    return Path(shutil.copytree(FOLDER, tmp_path / "repository/llmops-via-argocd", ignore=ignored))
+
+
+def change(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text, f"{file.name} has no {old!r}"
+    file.write_text(text.replace(old, new, 1))
+
+
+def run(command: list[Path | str], env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False
+    )
+
+
+def check_all(copy: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return run([copy / "pipelines/scripts/check-all.sh"], env, copy)
+
+
+def test_the_folder_passes_and_prints_what_its_page_shows(copy: Path, programs: dict[str, str]) -> None:
+    done = check_all(copy, programs)
+    assert done.returncode == 0, done.stdout
+    shown = re.findall(r"^```\n(== .*?)```", (FOLDER / "pipelines/README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert [re.sub(r"\d+", "N", text) for text in (done.stdout, *shown)] == [re.sub(r"\d+", "N", done.stdout)] * 2
+
+
+BROKEN = [
+    # what was done, file, text, its replacement, what is said
+    ("a value one level off", STAGING, '  value: "8000"', 'value: "8000"', "patch 2: line 6: .*indented"),
+    ("a value at the wrong key", STAGING, '        value: "8000"', '        valeu: "8000"', "args/4: there is no"),
+    ("a patch without its text", DEV, "    patch: |-", "    notes: |-", "patch 1: neither patch nor path"),
+    ("an unknown runtime", DEV, "value: dev-qwen", "value: qwen", "the runtime qwen25-05b-instruct does not exist"),
+    ("the runtime of another environment", PRODUCTION, "value: prod-q", "value: dev-q", "the runtime dev-qwen25"),
+    ("a position out of bounds", STAGING, "args/4", "args/9", "args/9: base has 5 arguments"),
+    ("a position without a test", STAGING, "- op: test", "- op: replace", "args/4: put a test of args/3 before it"),
+    ("a position that moved", RUNTIME, "        - --port=8080\n", "", "✗ staging does not build"),
+    ("a value that lost its flag", RUNTIME, "--max-model-len", "--trust-remote-code=1", "32768 follows --trust"),
+    ("a Secret with a value", SECRET, 'AWS_S3_BUCKET: ""', "AWS_S3_BUCKET: models", "AWS_S3_BUCKET has a value"),
+    ("one replica in production", PRODUCTION, "value: 2\n", "value: 1\n", "replicas 1 to 3 are not within 2 to 3"),
+    ("more replicas than may be", DEV, "value: 1\n", "value: 4\n", "replicas 4 to 1 are not within 1 to 1"),
+    ("a number as text", DEV, "value: 1\n", 'value: "1"\n', "minReplicas '1' and maxReplicas 1 must be numbers"),
+    ("a limit beyond what is expected", DEV, "value: 6Gi", "value: 60Gi", "the limit 60Gi is more than the 8Gi"),
+    ("a request above its limit", STAGING, 'value: "1"\n', 'value: "3500m"\n', "3500m is more than the limit 3"),
+    ("a quantity that is none", DEV, "value: 6Gi", "value: 6Gb", "limit 6Gb is not a quantity"),
+    ("a model before its runtime", SERVICE, 'sync-wave: "1"', 'sync-wave: "0"', "wave 0 is not before"),
+    ("another namespace", DEV, "namespace: llmops-dev", "namespace: llmops-prod", "llmops-prod, not llmops-dev"),
+    ("another prefix", DEV, "namePrefix: dev-", "namePrefix: test-", "the name does not begin with dev-"),
+    ("a key that stands twice", DEV, "namePrefix: dev-", "namePrefix: dev-\nnamePrefix: dev-", "Prefix stands twice"),
+    ("a tab", DEV, "  - ../../base", "\t- ../../base", "a tab in the indentation"),
+    ("spaces at an end", DEV, "../../base", "../../base  ", "line 7: spaces at the end"),
+    ("a base that is not there", DEV, "../../base", "../../bass", "✗ dev does not build"),
+    ("an image that moves", RUNTIME, "rhel9@sha256:", "rhel9:latest #", "may change by itself"),
+    ("root", RUNTIME, "      ports:", "      securityContext: {privileged: true}\n      ports:", "privileged is on"),
+    ("a folder of the node", RUNTIME, "emptyDir:", "hostPath: {path: /}\n      emptyDir:", "is a folder of the node"),
+    ("a token in a variable", RUNTIME, "- name: HF_HOME", "- name: HF_TOKEN", "HF_TOKEN has a value"),
+    ("an automatic production", "argocd-apps/production-application.yaml", "    syncOptions:",
+     "    automated: {}\n    syncOptions:", "llmops-production: the sync is not manual"),
+    ("a branch", "argocd-apps/staging-application.yaml", "sion: main", "sion: fix", "targetRevision is fix, not main"),
+    ("the wrong overlay", "argocd-apps/staging-application.yaml", "overlays/staging", "overlays/dev", "is not the o"),
+    ("another repository", "argocd-apps/dev-application.yaml", "your-org", "their-org", "from different repositories"),
+    ("an access key", "QUICK-START.md", "# Quick", f"AKIA{'A' * 16}\n# Quick", "line 1: looks like an AWS access key"),
+    ("a private key", "README.md", "# A", "-----BEGIN RSA PRIVATE KEY-----\n# A", "looks like a private key"),
+    ("a token of GitHub", "README.md", "# A", f"ghp_{'a' * 36}\n# A", "looks like a GitHub token"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("file, old, new, said", [each[1:] for each in BROKEN], ids=[each[0] for each in BROKEN])
+def test_what_was_broken_is_said_and_the_merge_is_refused(
+    file: str, old: str, new: str, said: str, copy: Path, programs: dict[str, str]
+) -> None:
+    change(copy / file, old, new)
+    done = check_all(copy, programs)
+    assert done.returncode == 1, done.stdout
+    assert re.search(said, done.stdout), done.stdout
+    assert "Traceback" not in done.stdout
+    assert done.stdout.endswith("✗ not ready to merge\n")
+
+
+def test_a_credential_that_was_found_is_not_printed(copy: Path, programs: dict[str, str]) -> None:
+    (copy / "notes.txt").write_text(f"sha256~{'s' * 43}\n")
+    done = check_all(copy, programs)
+    assert "notes.txt: line 1: looks like an OpenShift token" in done.stdout
+    assert "sss" not in done.stdout
+
+
+def test_a_sealed_secret_that_nobody_filled_is_refused_and_a_filled_one_passes(
+    copy: Path, programs: dict[str, str]
+) -> None:
+    change(copy / DEV, "patches:", "components:\n  - ../../secret-examples/sealed-secret\npatches:")
+    assert "SealedSecret/dev-qwen25-05b-instruct: still has values" in check_all(copy, programs).stdout
+    sealed = copy / "deploy_model/secret-examples/sealed-secret/sealedsecret.yaml"
+    sealed.write_text(sealed.read_text().replace("replace-me", "AgB4x"))
+    assert check_all(copy, programs).returncode == 0
+
+
+def test_an_environment_that_nobody_expects_is_refused(copy: Path, programs: dict[str, str]) -> None:
+    shutil.copytree(copy / "deploy_model/overlays/dev", copy / "deploy_model/overlays/test")
+    assert "✗ test: is in only one of" in check_all(copy, programs).stdout
+
+
+def test_without_kustomize_and_kubectl_nothing_passes(copy: Path, programs: dict[str, str], tmp_path: Path) -> None:
+    few = tmp_path / "few"
+    few.mkdir()
+    for name in ("bash", "dirname", "mktemp", "rm", "env", "sh"):
+        (few / name).symlink_to(shutil.which(name) or name)
+    done = check_all(copy, programs | {"PATH": str(few), "PYTHON": sys.executable})
+    assert done.returncode == 1
+    assert "Error: neither kustomize nor kubectl was found" in done.stdout
+
+
+# -- the same at GitHub and in Tekton ------------------------------------------------------------------------------
+
+
+def run_workflow(copy: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The commands of the workflow's steps, as GitHub's runner gives them to bash."""
+    steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["validate"]["steps"]
+    commands = "\n".join(step["run"] for step in steps if "run" in step)
+    return run(["bash", "-eo", "pipefail", "-c", commands], env, copy.parent)
+
+
+class Tekton:
+    """Plays the Pipeline: tasks in order, variables put in, each step by a real shell in a workspace of its own."""
+
+    def __init__(self, repository: Path, env: dict[str, str], workspace: Path) -> None:
+        documents = [each for path in TEKTON.glob("*.yaml") for each in yaml.safe_load_all(path.read_text())]
+        self.tasks = {each["metadata"]["name"]: each["spec"] for each in documents if each["kind"] == "Task"}
+        (self.pipeline,) = [each["spec"] for each in documents if each["kind"] == "Pipeline"]
+        self.params = {"url": str(repository), "repository": "your-org/llmops-demo", "revision": "main"}
+        self.params["folder"] = "llmops-via-argocd"
+        self.env, self.workspace = env, workspace
+        workspace.mkdir()
+
+    def fill(self, text: str, params: dict[str, Any], status: str = "") -> str:
+        text = text.replace("$(workspaces.source.path)", str(self.workspace)).replace("$(tasks.status)", status)
+        return re.sub(r"\$\(params\.([\w-]+)\)", lambda found: str(params[found[1]]), text)
+
+    def run(self) -> tuple[str, dict[str, int]]:
+        ended: dict[str, int] = {}
+        for task in self.pipeline["tasks"]:  # listed in an order that `runAfter` allows
+            assert set(task.get("runAfter", [])) <= {each["name"] for each in self.pipeline["tasks"]}
+            if all(ended.get(before) == 0 for before in task.get("runAfter", [])):
+                ended[task["name"]] = self.run_task(task, "")
+        whole = len(ended) == len(self.pipeline["tasks"]) and not any(ended.values())
+        status = "Succeeded" if whole else "Failed"
+        (report,) = self.pipeline["finally"]
+        assert self.run_task(report, status) == 0
+        return status, ended
+
+    def run_task(self, task: dict[str, Any], status: str) -> int:
+        spec = self.tasks[task["taskRef"]["name"]]
+        params = {each["name"]: each["default"] for each in spec["params"] if "default" in each}
+        for each in task["params"]:
+            assert each["name"] in {declared["name"] for declared in spec["params"]}, each
+            value = each["value"]
+            filled = [self.fill(text, self.params, status) for text in (value if isinstance(value, list) else [value])]
+            params[each["name"]] = filled if isinstance(value, list) else filled[0]
+        (step,) = spec["steps"]
+        env = {each["name"]: self.fill(each.get("value", "secret-token"), params) for each in step["env"]}
+        arguments: list[str] = []
+        for argument in step.get("args", []):
+            listed = re.fullmatch(r"\$\(params\.([\w-]+)\[\*\]\)", argument)
+            arguments += params[listed[1]] if listed else [self.fill(argument, params)]
+        place = Path(self.fill(step.get("workingDir", str(self.workspace)), params))
+        done = run(["sh", "-c", self.fill(step["script"], params), "script", *arguments], self.env | env, place)
+        print(done.stdout)
+        return done.returncode
+
+
+def commit(copy: Path, env: dict[str, str]) -> None:
+    script = "git init -q -b main . && git add . && git -c user.name=a -c user.email=a@b commit -qm first"
+    done = run(["sh", "-c", script], env, copy.parent)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_workflow_passes_and_refuses_a_broken_overlay(copy: Path, programs: dict[str, str]) -> None:
+    assert run_workflow(copy, programs).returncode == 0
+    change(copy / DEV, "value: dev-qwen", "value: qwen")
+    assert run_workflow(copy, programs).returncode == 1
+
+
+def test_the_pipeline_passes_and_tells_github(copy: Path, programs: dict[str, str], tmp_path: Path) -> None:
+    commit(copy, programs)
+    assert Tekton(copy.parent, programs, tmp_path / "workspace").run() == (
+        "Succeeded",
+        dict.fromkeys(["clone", "kustomize-build", "yaml-lint", "security-scan", "custom-tests"], 0),
+    )
+    asked = (tmp_path / "asked").read_text()
+    assert "https://api.github.com/repos/your-org/llmops-demo/statuses/main" in asked
+    assert '"state": "success", "context": "llmops/validate"' in asked
+    assert 'header = "Authorization: Bearer secret-token"' in asked.splitlines()[0], "not among the arguments"
+
+
+@pytest.mark.parametrize(
+    "file, old, new, failed",
+    [
+        (DEV, "value: dev-qwen", "value: qwen", "custom-tests"),
+        (DEV, "../../base", "../../bass", "kustomize-build"),
+        (DEV, "../../base", "../../base  ", "yaml-lint"),
+        (SECRET, 'AWS_S3_BUCKET: ""', "AWS_S3_BUCKET: models", "security-scan"),
+    ],
+)
+def test_the_pipeline_refuses_a_broken_overlay_and_tells_github(
+    file: str, old: str, new: str, failed: str, copy: Path, programs: dict[str, str], tmp_path: Path
+) -> None:
+    change(copy / file, old, new)
+    commit(copy, programs)
+    status, ended = Tekton(copy.parent, programs, tmp_path / "workspace").run()
+    assert (status, [name for name, code in ended.items() if code]) == ("Failed", [failed])
+    assert '"state": "failure"' in (tmp_path / "asked").read_text()
+
+
+def test_the_trigger_gives_the_pipeline_what_it_asks_for() -> None:
+    documents = list(yaml.safe_load_all((TEKTON / "trigger.yaml").read_text()))
+    documents += [yaml.safe_load((TEKTON / name).read_text()) for name in ("pipeline.yaml", "run.yaml")]
+    kinds = {each["kind"]: each for each in documents}
+    needed = {each["name"] for each in kinds["Pipeline"]["spec"]["params"] if "default" not in each}
+    for started in (*kinds["TriggerTemplate"]["spec"]["resourcetemplates"], kinds["PipelineRun"]):
+        assert started["spec"]["pipelineRef"]["name"] == kinds["Pipeline"]["metadata"]["name"]
+        assert {each["name"] for each in started["spec"]["params"]} == needed
+    bound = {each["name"] for each in kinds["TriggerBinding"]["spec"]["params"]}
+    assert bound == {each["name"] for each in kinds["TriggerTemplate"]["spec"]["params"]} == needed
+    (trigger,) = kinds["EventListener"]["spec"]["triggers"]
+    assert trigger["template"]["ref"] == kinds["TriggerTemplate"]["metadata"]["name"]
+    assert trigger["bindings"] == [{"ref": kinds["TriggerBinding"]["metadata"]["name"]}]
+
+
+def test_branch_protection_asks_for_the_check_that_is_reported() -> None:
+    protection = yaml.safe_load((FOLDER / "pipelines/github/branch-protection.json").read_text())
+    assert protection["required_status_checks"]["contexts"] == ["llmops/validate"]
+    assert yaml.safe_load(WORKFLOW.read_text())["jobs"]["validate"]["name"] == "llmops/validate"
+
+
+def test_every_owned_path_exists() -> None:
+    lines = [line.split() for line in (FOLDER / "CODEOWNERS").read_text().splitlines()]
+    owned = [words[0] for words in lines if words and not words[0].startswith("#")]
+    assert [path for path in owned if path != "/.github/" and not (FOLDER.parent / path.strip("/")).is_dir()] == []
+    assert os.path.commonpath([path for path in owned if path != "/.github/"]) == "/llmops-via-argocd"
