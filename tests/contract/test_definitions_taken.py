@@ -1,0 +1,84 @@
+"""The definitions that come with argosy mean the same to every server, a real one too."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract_manifests import eventually
+
+from argosy.cluster import Cluster
+from argosy.model.manifest import Manifest, key_of, read_manifests
+from argosy.model.names import ResourceKey
+from argosy.schema.definitions import definitions, names
+
+pytestmark = pytest.mark.anyio
+
+DATA = Path(__file__).parents[1] / "data" / "definitions"
+EXAMPLES = [each for file in sorted(DATA.glob("*.yaml")) for each in read_manifests(file.read_text(), where=file.name)]
+WANTED = {"NamesAccepted": "True", "Established": "True"}  # and nothing such as NonStructuralSchema
+
+
+@pytest.fixture
+async def furnished(cluster: Cluster) -> AsyncIterator[Cluster]:
+    """With all definitions, for the time of one test."""
+    try:
+        for each in definitions():
+            await cluster.create(each)
+        yield cluster
+    finally:
+        for name in names():
+            await cluster.delete(definition_key(name))
+
+
+def definition_key(name: str) -> ResourceKey:
+    return ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", name)
+
+
+async def conditions(cluster: Cluster, name: str) -> dict[str, str]:
+    found = await cluster.get(definition_key(name))
+    assert found is not None
+    return {each["type"]: each["status"] for each in found["status"].get("conditions") or ()}
+
+
+async def kept(cluster: Cluster, manifest: Manifest) -> Manifest:
+    key = key_of(manifest)
+
+    async def served() -> bool:
+        return key.group_kind in await cluster.kinds()
+
+    await eventually(served)
+    await cluster.create(manifest)
+    if "status" in manifest and "status" in (await cluster.kinds())[key.group_kind].subresources:
+        await cluster.patch(key, {"status": manifest["status"]}, subresource="status")
+    found = await cluster.get(key)
+    assert found is not None
+    return found
+
+
+def holds(given: Any, found: Any) -> bool:
+    """Is all that was given there? What a server adds are defaults."""
+    if isinstance(given, dict):
+        return isinstance(found, dict) and all(key in found and holds(given[key], found[key]) for key in given)
+    if isinstance(given, list):
+        return isinstance(found, list) and len(given) == len(found) and all(map(holds, given, found))
+    return bool(given == found)
+
+
+async def test_a_server_takes_every_definition_and_keeps_what_the_examples_say(
+    furnished: Cluster, namespace: str
+) -> None:
+    for name in names():
+
+        async def settled(name: str = name) -> bool:
+            return await conditions(furnished, name) == WANTED
+
+        await eventually(settled)
+    for example in EXAMPLES:
+        place = {"namespace": namespace} if "namespace" in example["metadata"] else {}
+        manifest = {**example, "metadata": {"name": example["metadata"]["name"], **place}}
+        found = await kept(furnished, manifest)
+        # Which version of a kind is shown without asking is a matter of discovery, not of the definition.
+        assert holds({**manifest, "apiVersion": found["apiVersion"]}, found), key_of(manifest)
