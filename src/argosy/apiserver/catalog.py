@@ -52,6 +52,9 @@ class Catalog:
             versions = self._group_versions.setdefault(resource.group, [])
             if resource.version not in versions:
                 versions.append(resource.version)
+        for group in {custom.resource.group for custom in self.custom()}:
+            # k8s: several definitions share a group; whichever came first, its best version is preferred
+            self._group_versions[group].sort(key=preference)
         self.version += 1
 
     def custom(self) -> Iterator[Custom]:

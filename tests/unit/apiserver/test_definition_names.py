@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from api_client import DEFINITIONS, Api, definition, eventually, named, pod
+from api_client import DEFINITIONS, Api, definition, eventually, named, pod, version
 
 pytestmark = pytest.mark.anyio
 PODS = "/api/v1/namespaces/default/pods"
@@ -22,6 +22,18 @@ def second() -> dict[str, Any]:
 async def conditions(api: Api, name: str) -> dict[str, tuple[str, str]]:
     status = (await api.get(f"{DEFINITIONS}/{name}")).json["status"]
     return {each["type"]: (each["status"], each["reason"]) for each in status.get("conditions") or []}
+
+
+async def test_a_group_prefers_its_best_version_whichever_definition_came_first(api: Api) -> None:
+    for plural, name in (("gadgets", "v1alpha1"), ("widgets", "v1beta1")):
+        await api.made(DEFINITIONS, definition(version(name), plural=plural))
+
+    async def both() -> bool:
+        found = await api.get("/apis/argosy.dev")
+        return found.code == 200 and len(found.json["versions"]) == 2
+
+    await eventually(both)
+    assert (await api.get("/apis/argosy.dev")).json["preferredVersion"]["version"] == "v1beta1"
 
 
 async def test_a_definition_whose_kind_is_taken_waits_until_it_is_free(api: Api) -> None:
