@@ -11,7 +11,8 @@ import io
 import itertools
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,6 +48,14 @@ Run `argosy COMMAND --help` for its flags and examples.
 """
 
 
+class Unread(BrokenPipeError):
+    """Who read the output has gone, and the answer is known: the exit code stays what it would have been."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code = code
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, with what to do next after a mistake, and the nearest word to a wrong one."""
 
@@ -70,20 +79,48 @@ def _command(prog: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments in (["help"], ["--help"], ["-h"]):
-        print(OVERVIEW, end="")
-        return DONE
+    _prepare_streams()
+    code = DONE
+    try:
+        code = _answer(arguments)
+        sys.stdout.flush()
+    except Unread as gone:
+        code = gone.code
+        _silence()
+    except BrokenPipeError:
+        _silence()
+    return code
+
+
+def _prepare_streams() -> None:
+    """A stream that was closed before the start is None; what is told there is lost, and ends nothing."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character must not end a command
+
+
+def _silence() -> None:
+    """Nobody reads any more; what is left in buffers must not raise again at the end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _answer(arguments: list[str]) -> int:
+    if not arguments or arguments in (["help"], ["--help"], ["-h"]):
+        print(OVERVIEW, end="")
+        return DONE
     try:
         return _run(arguments)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
     except KeyboardInterrupt:
         print("argosy: interrupted; nothing is half done, run the command again", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        raise
     except ArgosyError as error:
         return failed(error)
     except OSError as error:  # a full disk, a file that may not be read
@@ -124,9 +161,27 @@ def _told(error: ArgosyError) -> tuple[str, str]:
 
 def failed(error: ArgosyError) -> int:
     """What failed, why, and what to type next; and the exit code that scripts read."""
+    with answering(_code_of(error)) as code:
+        tell(error)
+    return code
+
+
+def tell(error: ArgosyError) -> None:
     what, advice = _told(error)
-    print(f"argosy: {what}", file=sys.stderr)
-    print(f"next: {advice}", file=sys.stderr)
+    print(f"argosy: {what}\nnext: {advice}", file=sys.stderr)
+
+
+@contextmanager
+def answering(code: int) -> Iterator[int]:
+    """What is printed under an answer that is known; who stops reading does not change it."""
+    try:
+        yield code
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise Unread(code) from None
+
+
+def _code_of(error: ArgosyError) -> int:
     match error:
         case PolicyError() | Forbidden():
             return REFUSED

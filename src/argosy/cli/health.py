@@ -100,7 +100,7 @@ def _add_test(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_lint(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(parts, "lint", "find mistakes in scripts and settings without running them", _lint)
-    about = "a script, a tree of rules, or settings that hold checks"
+    about = "a script, a folder of scripts, a tree of rules, or settings that hold checks (- is standard input)"
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help=about)
     parser.add_argument("--strict", action="store_true", help="exit 1 on warnings too")
     parser.add_argument("--open-libs", action="store_true", help="lone scripts get all libraries, as with useOpenLibs")
@@ -110,6 +110,8 @@ def _add_lint(parts: Commands[argparse.ArgumentParser]) -> None:
 def _add_diff(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(parts, "diff", "what another rule would change", _diff)
     parser.add_argument("kind", metavar="KIND", help="as in InferenceService, isvc or Job.batch")
+    objects = "objects to try both rules on, instead of our own test objects (- is standard input)"
+    parser.add_argument("paths", nargs="*", type=Path, metavar="OBJECT", help=objects)
     parser.add_argument("--profile", metavar="P", help="compare with this profile")
     parser.add_argument("--script", type=Path, metavar="FILE", help="compare with this script")
     parser.add_argument("--open-libs", action="store_true", help="give the script all libraries, as useOpenLibs does")
@@ -142,8 +144,7 @@ def list_rules(chosen: argparse.Namespace) -> int:
     if chosen.output in ("json", "yaml"):
         print_data({"kind": "HealthRules", "items": [row.as_data() for row in found]}, chosen.output)
     elif chosen.output == "name":
-        for row in found:
-            print(f"{row.kind}.{row.group}" if row.group else row.kind)
+        print_lines(row.name for row in found if row.name)
     else:
         wide = ["WHERE"] if chosen.output == "wide" else []
         shown = [
@@ -156,18 +157,19 @@ def list_rules(chosen: argparse.Namespace) -> int:
 
 
 def show_rule(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.catalog import find_rule, shown
+    from argosy.app.health.catalog import called, find_rule, shown, source_of
     from argosy.health.bundled import profiles_of
 
     of, rule = find_rule(chosen.kind, settings_of(chosen.filename), chosen.profile or "")
     if chosen.output != "text":
-        data: dict[str, Any] = {"group": of.group, "kind": of.kind, "profile": rule.profile, "source": str(rule.origin)}
-        data |= {"where": rule.where, "openLibs": rule.open_libs, "script": rule.script, "text": shown(rule)}
+        data: dict[str, Any] = {"group": of.group, "kind": of.kind, "profile": rule.profile, "source": source_of(rule)}
+        data |= {"where": rule.where, "openLibs": rule.open_libs, "script": rule.script}
+        data |= {} if rule.script else {"text": shown(rule)}
         print_data({"kind": "HealthRule", "rule": data, "profiles": list(profiles_of(of))}, chosen.output)
         return 0
     others = ", ".join(name for name in profiles_of(of) if name != rule.profile)
     note = f"; other profiles: {others}" if others else ""
-    print(f"{rule.name}{note}", file=sys.stderr)
+    print(f"{called(rule.name)}{note}", file=sys.stderr)
     print(shown(rule), end="")
     return 0
 
@@ -177,15 +179,13 @@ def settings_of(files: list[Path]) -> Customizations:
     from argosy.app.health.inputs import read_settings
 
     found = read_settings(files)
-    warn(found)
+    warn(found.faults)
     return found
 
 
-def warn(settings: Customizations) -> None:
-    from argosy.app.health.catalog import unknown_profiles
-
-    for fault in [*settings.faults, *unknown_profiles(settings)]:
-        print(f"warning: {plain(fault)}", file=sys.stderr)
+def warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        print(f"warning: {plain(sentence)}", file=sys.stderr)
 
 
 def talk(text: str) -> None:

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from argosy.cli import CANNOT, DONE, NO, answering, tell
 from argosy.cli.health import print_data, print_lines, talk, warn
-from argosy.cli.screen import Screen, counted, plain, table
+from argosy.cli.screen import Screen, counted, plain
 
 if TYPE_CHECKING:
     from argosy.app.health.comparing import Comparison
@@ -21,25 +22,28 @@ def lint(chosen: argparse.Namespace) -> int:
     from argosy.app.health.linting import lint_paths
 
     found = lint_paths(chosen.paths, open_libs=chosen.open_libs)
-    _show(found, chosen.output)
     errors, warnings = found.count("error"), found.count("warning")
-    sys.stdout.flush()
-    told = f"{counted(found.scripts, 'script')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}"
-    print(told, file=sys.stderr)
     is_bad = bool(errors or (chosen.strict and warnings))
-    if is_bad:
-        print("next: correct the lines above; docs/reference/health.md explains each rule", file=sys.stderr)
-    return 1 if is_bad else 0
+    with answering(CANNOT if found.problems else NO if is_bad else DONE) as code:
+        _show(found, chosen.output, strict=chosen.strict)
+        sys.stdout.flush()
+        told = f"{counted(found.scripts, 'script')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}"
+        print(told, file=sys.stderr)
+        if is_bad:
+            print("next: correct the lines above; docs/reference/health.md explains each rule", file=sys.stderr)
+        for problem in found.problems:
+            tell(problem)
+    return code
 
 
-def _show(found: Linted, output: str) -> None:
+def _show(found: Linted, output: str, *, strict: bool) -> None:
     if output in ("json", "yaml"):
         data = {"kind": "HealthLint", "scripts": found.scripts, "items": [each.as_data() for each in found.remarks]}
         print_data(data, output)
     elif output == "junit":
         from argosy.cli.junit import junit
 
-        print(junit("argosy health lint", found.remarks))
+        print(junit("argosy health lint", found, strict=strict))
     elif output == "github":
         print_lines(_annotation(each) for each in found.remarks)
     else:
@@ -68,25 +72,34 @@ def diff(chosen: argparse.Namespace) -> int:
 
     alternative = Alternative(chosen.profile or "", tuple(chosen.filename), chosen.script, chosen.open_libs)
     with Workbench(talk) as bench:
-        found = compare(bench, chosen.kind, alternative)
-    warn(found.settings)
-    if chosen.output in ("json", "yaml"):
-        print_data({"kind": "HealthDiff", **found.as_data()}, chosen.output)
-    else:
-        print_lines(_told(found, Screen(sys.stdout)))
-    sys.stdout.flush()
-    if found.hint:
-        print(f"hint: {plain(found.hint)}", file=sys.stderr)
-    if found.differs:
-        print(f"argosy: {found.kind}: the rules differ, and {_counted(found)}", file=sys.stderr)
-        print("next: keep the one whose answers you want; argosy health show prints each", file=sys.stderr)
-    return 1 if found.differs else 0
+        found = compare(bench, chosen.kind, alternative, chosen.paths)
+    with answering(NO if found.differs else DONE) as code:
+        warn(found.settings.faults)
+        if chosen.output in ("json", "yaml"):
+            print_data({"kind": "HealthDiff", **found.as_data()}, chosen.output)
+        else:
+            print_lines(_told(found, Screen(sys.stdout)))
+        sys.stdout.flush()
+        if found.hint:
+            print(f"hint: {plain(found.hint)}", file=sys.stderr)
+        if found.differs:
+            print(f"argosy: {found.kind}: the rules differ, and {_counted(found)}", file=sys.stderr)
+            print(f"next: {_next(found)}", file=sys.stderr)
+    return code
+
+
+def _next(found: Comparison) -> str:
+    if not found.objects:
+        return "name objects of this kind after the other words, and see what each rule says of them"
+    return "keep the one whose answers you want; argosy health show prints each"
 
 
 def _counted(found: Comparison) -> str:
+    if not found.objects:
+        return "there are no test objects of this kind to try them on"
     health = sum(each.changes_health for each in found.disagreements)
     message = len(found.disagreements) - health
-    return f"of {found.objects} test objects {health} change their health, {message} only the message"
+    return f"of {counted(found.objects, 'object')} {health} change their health, {message} only the message"
 
 
 def _told(found: Comparison, screen: Screen) -> Iterator[str]:
@@ -107,4 +120,4 @@ def _told(found: Comparison, screen: Screen) -> Iterator[str]:
             for each in changed
         ]
         yield ""
-        yield from table(["OBJECT", "DEFAULT SAYS", "MESSAGE", "OTHER SAYS", "MESSAGE"], rows)
+        yield from screen.table(["OBJECT", "DEFAULT SAYS", "MESSAGE", "OTHER SAYS", "MESSAGE"], rows)

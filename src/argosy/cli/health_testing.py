@@ -8,21 +8,32 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from argosy.cli import CANNOT, DONE, NO, Unread, answering, tell
 from argosy.cli.health import print_data, print_lines, talk, warn
-from argosy.cli.screen import Screen, counted, plain, table
+from argosy.cli.screen import Screen, counted, plain
 from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.app.health.testing import Report, Request
-    from argosy.app.health.workbench import Workbench
+    from argosy.app.health.report import Report
+    from argosy.app.health.testing import Request
+    from argosy.app.health.workbench import Verdict, Workbench
     from argosy.health.suite import Outcome
 
 POLL_SECONDS: Final = 0.2
 
 
 def test(chosen: argparse.Namespace) -> int:
+    if not chosen.watch:
+        return _test(chosen)
+    try:
+        return _test(chosen)
+    except KeyboardInterrupt:  # the normal way to end it, whenever it comes
+        return DONE
+
+
+def _test(chosen: argparse.Namespace) -> int:
     from argosy.app.health.testing import Request
     from argosy.app.health.workbench import Workbench
 
@@ -37,7 +48,7 @@ def test(chosen: argparse.Namespace) -> int:
     )
     with Workbench(talk) as bench:
         if chosen.watch:
-            return _watch(bench, request, chosen.output)
+            _watch(bench, request, chosen.output)
         return _once(bench, request, chosen.output)
 
 
@@ -45,26 +56,36 @@ def _once(bench: Workbench, request: Request, output: str) -> int:
     from argosy.app.health.testing import run_tests
 
     report = run_tests(bench, request)
-    warn(report.settings)
-    for note in report.notes:
-        print(f"note: {plain(note)}", file=sys.stderr)
-    _show(report, output)
-    sys.stdout.flush()  # what follows goes to stderr, and must come after it on a shared terminal
     failed = [outcome for outcome in report.outcomes() if not outcome.ok]
-    if failed:
-        _explain(report, failed, request)
-    return 1 if failed else 0
+    with answering(CANNOT if report.problems else NO if failed else DONE) as code:
+        warn(report.warnings)
+        if report.verdicts:
+            for fault in report.failing:
+                print(f"error: {plain(str(fault))}", file=sys.stderr)
+        for note in report.notes:
+            print(f"note: {plain(note)}", file=sys.stderr)
+        _show(report, output)
+        sys.stdout.flush()  # what follows goes to stderr, and must come after it on a shared terminal
+        if failed:
+            _explain(report, failed)
+        for problem in report.problems:
+            tell(problem)
+    return code
 
 
 def _show(report: Report, output: str) -> None:
     from argosy.health import suite
 
-    if output in ("json", "yaml"):
-        print_data(suite.report(report.outcomes()), output, named=False)
-    elif output == "junit":
+    if output == "text":
+        print_lines(_text(report, Screen(sys.stdout)))
+        return
+    if output == "junit":
         print(suite.junit(report.outcomes()), end="")
     else:
-        print_lines(_text(report, Screen(sys.stdout)))
+        print_data(report.as_data(), output, named=False)
+    # The cases hold every error; what may be wrong is told beside.
+    found = (each for each in report.review.remarks if each.severity == "warning")
+    warn(f"{each.file}:{each.line}: {each.rule} {each.message}; {each.advice}" for each in found)
 
 
 def _text(report: Report, screen: Screen) -> Iterator[str]:
@@ -78,65 +99,86 @@ def _text(report: Report, screen: Screen) -> Iterator[str]:
         ending = f", {failed} failed" if failed else ""
         yield f"{counted(len(report.tests), 'case')}: {passed} passed{ending}"
     if report.verdicts:
-        yield from table(
-            ["KIND/NAME", "HEALTH", "MESSAGE", "RULE"],
-            [
-                [f"{each.key.kind}/{each.key.name}", screen.mark(each.health) or "-", each.message, each.rule or "-"]
-                for each in report.verdicts
-            ],
-        )
+        rows = [_row(each, screen) for each in report.verdicts]
+        yield from screen.table(["KIND/NAME", "HEALTH", "MESSAGE", "RULE"], rows)
     if report.trials:
         yield "Each check on an object without a status:"
-        yield from table(
-            ["KIND", "HEALTH", "MESSAGE", "CHECK"],
-            [
-                [each.check.pattern, screen.mark(each.health) or "-", each.message, each.check.where]
-                for each in report.trials
-            ],
-        )
-        yield from (remark_line(each, screen) for each in report.remarks)
-    if not (report.tests or report.verdicts or report.trials):
+        rows = [
+            [each.check.pattern, screen.mark(each.health) or "-", each.told, each.check.where] for each in report.trials
+        ]
+        yield from screen.table(["KIND", "HEALTH", "MESSAGE", "CHECK"], rows)
+    yield from (remark_line(each, screen) for each in report.review.remarks)
+    if not (report.tests or report.verdicts or report.review.looked or report.review.remarks or report.problems):
         yield "no checks in these settings"
 
 
-def _explain(report: Report, failed: Sequence[Outcome], request: Request) -> None:
+def _row(each: Verdict, screen: Screen) -> list[str]:
+    return [f"{each.key.kind}/{each.key.name}", screen.mark(each.health) or "-", each.told, each.rule or "-"]
+
+
+def _explain(report: Report, failed: Sequence[Outcome]) -> None:
     """What failed, why, and what to do."""
-    total, first = len(report.outcomes()), failed[0].case
-    what = f"{len(failed)} of {counted(total, 'case')} failed"
-    name = plain(f"{first.kind} {first.name}")
-    if faults := report.faults():
-        why, advice = (
-            f"{name}: the check itself failed: {plain(faults[0])}",
-            "correct the script; argosy health lint helps",
-        )
-    elif report.verdicts and not any(not outcome.ok for outcome in report.tests):
-        why, advice = f"{name} is not {request.expect}", "argosy health show prints the rule that judged it"
-    else:
-        why, advice = f"the first is {name}", "correct the rule or its test; -o json has all of expected and got"
-    print(f"argosy: {what}: {why}\nnext: {advice}", file=sys.stderr)
+    first = failed[0].case
+    what = f"{len(failed)} of {counted(len(report.outcomes()), 'case')} failed"
+    name = plain(f"{first.kind} {first.name}".strip())
+    why, advice = _reason(report, failed, name)
+    print(f"argosy: {what}: {plain(why)}\nnext: {advice}", file=sys.stderr)
 
 
-def _watch(bench: Workbench, request: Request, output: str) -> int:
-    """Runs until Ctrl-C, which is the normal way to end it. A file that is half saved is told of, and waited for."""
-    if any(path.name == "-" for path in (*request.paths, *request.settings)):
+def _reason(report: Report, failed: Sequence[Outcome], name: str) -> tuple[str, str]:
+    if any(not outcome.ok for outcome in report.tests):
+        return f"the first is {name}", "correct the rule or its test; -o json has all of expected and got"
+    from argosy.app.health.workbench import in_script
+
+    for verdict in report.verdicts:
+        if verdict.fault and verdict.is_ours:
+            return (
+                f"{name}: its rule cannot read it: {verdict.fault}",
+                "correct the object; a field has not the form that its kind asks for",
+            )
+        if verdict.fault:
+            fault = in_script(verdict.fault, verdict.rule)
+            return f"{name}: the check itself failed: {fault}", "correct the script; argosy health lint helps"
+        if report.expect not in ("", verdict.health):
+            return f"{name} is not {report.expect}{_why_not(verdict)}", _advice_on(verdict)
+    error = failed[0].got["error"] if isinstance(failed[0].got, dict) and "error" in failed[0].got else ""
+    if report.failing and failed[0].case.name == report.failing[0].where:
+        error, _, advice = error.partition("; ")
+        return f"{report.failing[0].where}: {error}", advice or "correct the setting"
+    error = in_script(error, failed[0].case.name)
+    return f"{name}: the check itself failed: {error}", "correct the script; argosy health lint helps"
+
+
+def _why_not(verdict: Verdict) -> str:
+    return ", because no rule judges this kind" if verdict.assessment is None else ""
+
+
+def _advice_on(verdict: Verdict) -> str:
+    if verdict.assessment is None:
+        return "write a check for it, or set health.fallback in argosy-cm"
+    return "argosy health show prints the rule that judged it"
+
+
+def _watch(bench: Workbench, request: Request, output: str) -> NoReturn:
+    """Runs until Ctrl-C. A file that is half saved is told of, and waited for."""
+    if any(str(path) == "-" for path in (*request.paths, *request.settings, request.script, request.facts)):
         raise UserError("standard input cannot be watched; name files")
     is_terminal = sys.stdout.isatty()
     seen: dict[Path, tuple[int, int]] | None = None
-    try:
-        while True:
-            now = _stamps(request.files())
-            if now == seen:
-                time.sleep(POLL_SECONDS)
-                continue
-            seen = now
-            print("\x1b[2J\x1b[H" if is_terminal else "---", end="" if is_terminal else "\n", flush=True)
-            try:
-                _once(bench, request, output)
-            except (ArgosyError, OSError) as error:
-                print(f"argosy: {plain(str(error))}", file=sys.stderr)
-            print("watching; Ctrl-C ends it", file=sys.stderr, flush=True)
-    except KeyboardInterrupt:
-        return 0
+    while True:
+        now = _stamps(request.files())
+        if now == seen:
+            time.sleep(POLL_SECONDS)
+            continue
+        seen = now
+        print("\x1b[2J\x1b[H" if is_terminal else "---", end="" if is_terminal else "\n", flush=True)
+        try:
+            _once(bench, request, output)
+        except Unread:
+            raise
+        except (ArgosyError, OSError) as error:
+            print(f"argosy: {plain(str(error))}", file=sys.stderr)
+        print("watching; Ctrl-C ends it", file=sys.stderr, flush=True)
 
 
 def _stamps(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:

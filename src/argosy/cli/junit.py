@@ -1,34 +1,50 @@
-"""Remarks for CI systems. In: remarks. Out: JUnit's XML. Never: a character that XML forbids."""
+"""Remarks for CI systems. In: what was linted. Out: JUnit's XML. Never: a character that XML forbids."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from argosy.cli.screen import plain
 
 if TYPE_CHECKING:
-    from argosy.app.health.linting import Remark
+    from argosy.app.health.linting import Linted, Remark
 
 
-def junit(name: str, remarks: Sequence[Remark]) -> str:
-    """One suite; an error is a failed case, a warning one that passed and says something."""
-    errors = sum(remark.severity == "error" for remark in remarks)
-    counts = f'tests="{len(remarks)}" failures="{errors}" errors="0" skipped="0"'
+def junit(name: str, found: Linted, *, strict: bool = False) -> str:
+    """One suite with a case a script, and one a place of settings that something is wrong with."""
+    cases = list(_cases(found))
+    failed = sum(any(_fails(each, strict) for each in remarks) for _, _, remarks in cases)
+    counts = f'tests="{len(cases)}" failures="{failed}" errors="0" skipped="0"'
     head = f"<testsuite name={quoteattr(name)} {counts}>"
-    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *map(_case, remarks), "</testsuite>"])
+    shown = [_case(file, place, remarks, strict) for file, place, remarks in cases]
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *shown, "</testsuite>"])
 
 
-def _case(remark: Remark) -> str:
-    place = f"{remark.file}:{remark.line}"
-    text = f"{remark.message}; {remark.advice}" if remark.advice else remark.message
-    tag = f"<failure message={_attribute(text)}/>" if remark.severity == "error" else _output(text)
-    return f"  <testcase classname={_attribute(remark.rule)} name={_attribute(place)}>{tag}</testcase>"
+def _cases(found: Linted) -> Iterator[tuple[str, str, list[Remark]]]:
+    for looked in found.looked:
+        yield looked.file, looked.place, found.of(looked)
+    for remark in found.of_settings():
+        yield remark.file, remark.place, [remark]
 
 
-def _output(text: str) -> str:
-    return f"<system-out>{escape(plain(text))}</system-out>"
+def _fails(remark: Remark, strict: bool) -> bool:
+    return strict or remark.severity == "error"
+
+
+def _case(file: str, place: str, remarks: Sequence[Remark], strict: bool) -> str:
+    head = f"  <testcase classname={_attribute(file)} name={_attribute(place or file)}"
+    wrong = [_text(each) for each in remarks if _fails(each, strict)]
+    beside = [_text(each) for each in remarks if not _fails(each, strict)]
+    parts = [f"<failure message={_attribute('; '.join(wrong))}/>"] if wrong else []
+    parts += [f"<system-out>{escape(plain('; '.join(beside)))}</system-out>"] if beside else []
+    return f"{head}>{''.join(parts)}</testcase>" if parts else f"{head}/>"
+
+
+def _text(remark: Remark) -> str:
+    advice = f" ({remark.advice})" if remark.advice else ""
+    return f"{remark.file}:{remark.line}: {remark.rule} {remark.message}{advice}"
 
 
 def _attribute(text: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from typing import Final, TextIO
 
@@ -17,8 +19,9 @@ MARKS: Final = {
     "Unknown": ("?", "??", "33"),
     "failed": ("✖", "!!", "31"),
 }
-
-
+MESSAGE: Final = "MESSAGE"
+_GAP: Final = "   "
+_SHORTEST: Final = 20
 _STYLE: Final = re.compile("\x1b\\[[0-9]*m")
 
 
@@ -31,6 +34,7 @@ class Screen:
 
     def __init__(self, stream: TextIO) -> None:
         self.is_colourful = _is_colourful(stream)
+        self.width = shutil.get_terminal_size().columns if stream.isatty() else None
         self._place = 0 if (stream.encoding or "").lower().replace("-", "") == "utf8" else 1
 
     def mark(self, word: str) -> str:
@@ -46,6 +50,10 @@ class Screen:
     def colour(self, text: str, code: str) -> Styled:
         return Styled(f"\x1b[{code}m{text}\x1b[0m" if self.is_colourful else text)
 
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+        """On a terminal no wider than that: messages are cut. In a pipe they are whole."""
+        return table(headings, rows, self.width)
+
     def difference(self, line: str) -> str:
         """A line of a unified difference."""
         codes = {"+": "32", "-": "31", "@": "36"}
@@ -58,15 +66,25 @@ def _is_colourful(stream: TextIO) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns as kubectl has them."""
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
+    """Columns as kubectl has them; with a width, those that are called MESSAGE are cut to fit it."""
     cells = [list(headings), *([cell if isinstance(cell, Styled) else plain(cell) for cell in row] for row in rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    messages = [place for place, heading in enumerate(headings) if heading == MESSAGE]
+    if width is not None and messages:
+        over = max(0, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
+        for place in messages:
+            widths[place] = min(widths[place], max(_SHORTEST, widths[place] - math.ceil(over / len(messages))))
     lines = []
     for row in cells:
-        padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
-        lines.append("   ".join(padded).rstrip())
+        fitted = (_cut(cell, room) for cell, room in zip(row, widths, strict=True))
+        padded = (cell + " " * (room - _width(cell)) for cell, room in zip(fitted, widths, strict=True))
+        lines.append(_GAP.join(padded).rstrip())
     return lines
+
+
+def _cut(cell: str, room: int) -> str:
+    return cell if _width(cell) <= room else f"{cell[: room - 1]}…"
 
 
 def plain(text: str) -> str:

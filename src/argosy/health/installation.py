@@ -7,10 +7,11 @@ Never: reads what an entry means.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from argosy.health.kind_keys import joined
+from argosy.health.kind_keys import from_key, joined
+from argosy.health.setting_fault import NOWHERE, Fault, Place, meant
 from argosy.model.manifest import Manifest
 from argosy.model.names import split_api_version
 
@@ -18,18 +19,23 @@ ARGOCD_CM: Final = "argocd-cm"
 ARGOSY_CM: Final = "argosy-cm"
 MAP_KEY: Final = "resource.customizations"
 PREFIX: Final = MAP_KEY + "."
+READ: Final = ("resourceHealthChecks", "resourceActions", "extraConfig", "resourceCustomizations")
+# argo: fields of an ArgoCD resource that are near to those in name, and are something else
+OTHERS: Final = ("resourceIgnoreDifferences", "resourceInclusions", "resourceExclusions", "resourceTrackingMethod")
+_NEAR: Final = 0.8
 
 
 class Entry(NamedTuple):
     value: str
     where: str
+    place: Place = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
     argocd_cm: Mapping[str, Entry]
     argosy_cm: Mapping[str, Entry]
-    faults: tuple[str, ...]
+    faults: tuple[Fault, ...]
 
 
 def holds_settings(manifest: Manifest) -> bool:
@@ -41,16 +47,23 @@ def gather(manifests: Iterable[Manifest]) -> Installation:
     """The entries of all manifests together. An ArgoCD resource wins, because its operator writes argocd-cm anew."""
     maps: dict[str, dict[str, Entry]] = {ARGOCD_CM: {}, ARGOSY_CM: {}}
     operated: dict[str, Entry] = {}
-    faults: list[str] = []
-    for manifest in manifests:
+    faults: list[Fault] = []
+    for number, manifest in enumerate(manifests):
         name = _config_map_name(manifest)
         if name in maps:
-            _add(maps[name], _texts(manifest.get("data"), "", f"ConfigMap {name} data", faults), faults)
+            texts = _texts(manifest.get("data"), "", f"ConfigMap {name} data", Place(number, ("data",)), faults)
+            _add(maps[name], texts, faults)
         elif _is_operator_resource(manifest):
-            _add_operated(operated, manifest, faults)
+            _Resource(manifest, number, faults).add_to(operated)
     for key, entry in operated.items():
         _note_disagreement(key, entry, maps[ARGOCD_CM].get(key), faults)
     return Installation({**maps[ARGOCD_CM], **operated}, maps[ARGOSY_CM], tuple(faults))
+
+
+def pattern_of(key: str) -> str:
+    """The kind that a key of argocd-cm is for; empty where it names none."""
+    _, _, name = key.removeprefix(PREFIX).partition(".")
+    return from_key(name).pattern if key.startswith(PREFIX) else ""
 
 
 def _config_map_name(manifest: Manifest) -> str:
@@ -65,81 +78,101 @@ def _is_operator_resource(manifest: Manifest) -> bool:
     return (group, manifest.get("kind")) == ("argoproj.io", "ArgoCD")
 
 
-def _add(entries: dict[str, Entry], more: Iterable[tuple[str, Entry]], faults: list[str]) -> None:
+def _add(entries: dict[str, Entry], more: Iterable[tuple[str, Entry]], faults: list[Fault]) -> None:
     for key, entry in more:
         before = entries.get(key)
         if before is not None and before.value.strip() != entry.value.strip() and key.startswith((PREFIX, "health.")):
             again = "a second time" if before.where == entry.where else f"already in {before.where}"
-            faults.append(f"{entry.where}: {key} is given {again}, with another value; the last one wins, keep one")
+            text = f"{key} is given {again}, with another value; the last one wins, keep one"
+            faults.append(Fault(entry.where, text, place=entry.place, pattern=pattern_of(key)))
         entries[key] = entry
 
 
-def _texts(data: Any, prefix: str, where: str, faults: list[str]) -> Iterator[tuple[str, Entry]]:
+def _texts(data: Any, prefix: str, where: str, place: Place, faults: list[Fault]) -> Iterator[tuple[str, Entry]]:
     if data is None:
         return
     if not isinstance(data, dict):
-        faults.append(f"{where}: is no mapping; write it as key: value")
+        faults.append(Fault(where, "is no mapping; write it as key: value", place=place))
         return
     for key, value in data.items():
         if isinstance(value, str):
-            yield key, Entry(value, f"{prefix}{key}")
+            yield key, Entry(value, f"{prefix}{key}", place.below(key))
         else:
-            faults.append(f"{where}: the value of {key} is no text; put it in quotes, or a | after the colon")
+            text = "is no text; put it in quotes, or a | after the colon"
+            faults.append(Fault(f"{prefix}{key}", text, place=place.below(key), pattern=pattern_of(key)))
 
 
-def _note_disagreement(key: str, entry: Entry, in_map: Entry | None, faults: list[str]) -> None:
+def _note_disagreement(key: str, entry: Entry, in_map: Entry | None, faults: list[Fault]) -> None:
     if in_map is not None and in_map.value.strip() != entry.value.strip() and key.startswith(MAP_KEY):
-        what = f"argocd-cm {in_map.where}: says otherwise than {entry.where}, from which the operator writes it anew"
-        faults.append(f"{what}; change the ArgoCD resource only (AGY405)")
+        text = f"says otherwise than {entry.where}, from which the operator writes it anew"
+        advice = "change the ArgoCD resource only"
+        where = f"argocd-cm {in_map.where}"
+        faults.append(Fault(where, f"{text}; {advice}", "AGY405", place=in_map.place, pattern=pattern_of(key)))
 
 
-def _add_operated(operated: dict[str, Entry], manifest: Manifest, faults: list[str]) -> None:
-    """What the operator makes of an ArgoCD resource."""
-    metadata = manifest.get("metadata")
-    name = f"ArgoCD/{metadata.get('name', '')}" if isinstance(metadata, dict) else "ArgoCD"
-    spec = manifest.get("spec")
-    if spec is None:
-        return
-    if not isinstance(spec, dict):
-        faults.append(f"{name} spec: is no mapping; write it as field: value")
-        return
-    _note_misplaced(spec, name, faults)
-    old = spec.get("resourceCustomizations")
-    if isinstance(old, str) and old:
-        operated[MAP_KEY] = Entry(old, f"{name} spec.resourceCustomizations")
-        if split_api_version(str(manifest.get("apiVersion")))[1] != "v1alpha1":
-            what = f"{name} spec.resourceCustomizations: only v1alpha1 has this field, later versions drop it"
-            faults.append(f"{what}; use resourceHealthChecks and resourceActions")
-    _add(operated, _listed(spec, name, "resourceHealthChecks", "check", "health", faults), faults)
-    _add(operated, _listed(spec, name, "resourceActions", "action", "actions", faults), faults)
-    extra = f"{name} spec.extraConfig"
-    for key, entry in _texts(spec.get("extraConfig"), f"{extra} ", extra, faults):
+class _Resource:
+    """An ArgoCD resource: what its operator makes of it."""
+
+    def __init__(self, manifest: Manifest, number: int, faults: list[Fault]) -> None:
+        metadata = manifest.get("metadata")
+        self._name = f"ArgoCD/{metadata.get('name', '')}" if isinstance(metadata, dict) else "ArgoCD"
+        self._version = split_api_version(str(manifest.get("apiVersion")))[1]
+        self._spec = manifest.get("spec")
+        self._place = Place(number, ("spec",))
+        self._faults = faults
+
+    def add_to(self, operated: dict[str, Entry]) -> None:
+        spec = self._spec
+        if spec is None:
+            return
+        if not isinstance(spec, dict):
+            self._fault("", "is no mapping; write it as field: value")
+            return
+        self._note_wrong_fields(spec)
+        old = spec.get("resourceCustomizations")
+        if isinstance(old, str) and old:
+            place = self._place.below("resourceCustomizations")
+            operated[MAP_KEY] = Entry(old, f"{self._name} spec.resourceCustomizations", place)
+            if self._version != "v1alpha1":
+                what = "only v1alpha1 has this field, later versions drop it"
+                self._fault("resourceCustomizations", f"{what}; use resourceHealthChecks and resourceActions")
+        _add(operated, self._listed(spec, "resourceHealthChecks", "check", "health"), self._faults)
+        _add(operated, self._listed(spec, "resourceActions", "action", "actions"), self._faults)
+        extra = f"{self._name} spec.extraConfig"
+        place = self._place.below("extraConfig")
         # argo: the operator copies these last, and they win
-        _add(operated, [(key, entry)], faults)
+        _add(operated, _texts(spec.get("extraConfig"), f"{extra} ", extra, place, self._faults), self._faults)
 
+    def _fault(self, field: str, text: str, *steps: str | int, pattern: str = "") -> None:
+        where = f"{self._name} spec{f'.{field}' if field else ''}{''.join(f'[{step}]' for step in steps)}"
+        place = self._place.below(*filter(None, (field,)), *steps)
+        self._faults.append(Fault(where, text, place=place, pattern=pattern))
 
-def _note_misplaced(spec: Mapping[str, Any], name: str, faults: list[str]) -> None:
-    if "ignoreDifferences" in spec:
-        what = f"{name} spec.ignoreDifferences: an ArgoCD resource has no such field, so it does nothing"
-        faults.append(f"{what}; put it into the Application's spec, or here as resourceIgnoreDifferences")
+    def _note_wrong_fields(self, spec: Mapping[str, Any]) -> None:
+        for field in spec:
+            if field == "ignoreDifferences":
+                what = "an ArgoCD resource has no such field, so it does nothing"
+                self._fault(field, f"{what}; put it into the Application's spec, or here as resourceIgnoreDifferences")
+            elif field not in (*READ, *OTHERS) and (right := meant(field, (*READ, *OTHERS), _NEAR)) in READ:
+                self._fault(field, f"an ArgoCD resource has no such field, so it does nothing; did you mean {right}?")
+                self._faults[-1] = replace(self._faults[-1], severity="warning")
 
-
-def _listed(
-    spec: Mapping[str, Any], name: str, field: str, text_field: str, kind_of_key: str, faults: list[str]
-) -> Iterator[tuple[str, Entry]]:
-    """`[{group, kind, check}]` as keys of argocd-cm."""
-    given = spec.get(field) or []
-    if not isinstance(given, list):
-        faults.append(f"{name} spec.{field}: is no list; write each entry as - group, kind and {text_field}")
-        return
-    for number, each in enumerate(given):
-        where = f"{name} spec.{field}[{number}]"
-        if not isinstance(each, dict) or not isinstance(each.get("kind"), str) or not each["kind"]:
-            faults.append(f"{where}: names no kind; write group, kind and {text_field}")
-        elif not isinstance(each.get(text_field), str):
-            faults.append(f"{where}: {text_field} is no text; write the script after {text_field}: |")
-        else:
-            yield (
-                PREFIX + f"{kind_of_key}." + joined(str(each.get("group") or ""), each["kind"]),
-                Entry(each[text_field], where),
-            )
+    def _listed(
+        self, spec: Mapping[str, Any], field: str, text_field: str, kind_of_key: str
+    ) -> Iterator[tuple[str, Entry]]:
+        """`[{group, kind, check}]` as keys of argocd-cm."""
+        given = spec.get(field) or []
+        if not isinstance(given, list):
+            self._fault(field, f"is no list; write each entry as - group, kind and {text_field}")
+            return
+        for number, each in enumerate(given):
+            if not isinstance(each, dict) or not isinstance(each.get("kind"), str) or not each["kind"]:
+                self._fault(field, f"names no kind; write group, kind and {text_field}", number)
+                continue
+            group, kind = str(each.get("group") or ""), each["kind"]
+            if not isinstance(each.get(text_field), str):
+                text = f"{text_field} is no text; write the script after {text_field}: |"
+                self._fault(field, text, number, pattern="/".join(filter(None, (group, kind))))
+                continue
+            where, place = f"{self._name} spec.{field}[{number}]", self._place.below(field, number, text_field)
+            yield PREFIX + f"{kind_of_key}." + joined(group, kind), Entry(each[text_field], where, place)

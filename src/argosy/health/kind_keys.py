@@ -13,11 +13,10 @@ EVERYTHING: Final = "*/*"
 _GROUP: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _CORE: Final = ("core", "v1", "")
-_RULE: Final = "AGY406"
 
 
 class Named(NamedTuple):
-    """A pattern, or why a name matches nothing in Argo CD."""
+    """A pattern, or why a name matches nothing; the pattern is then the one that was probably meant."""
 
     pattern: str = ""
     fault: str = ""
@@ -34,12 +33,12 @@ def from_key(name: str, prefix: str = "") -> Named:
         return Named(EVERYTHING)
     if is_wild(name):
         wild = "wildcards cannot stand in a key of a ConfigMap; use the map `resource.customizations` for them"
-        return Named(fault=f"{wild} ({_RULE})")
+        return Named(fault=wild)
     group, kind = _apart(name)
     # argo: split at every underscore, and more than one makes it refuse all customizations
     if name == joined(group, kind) and (not group or _GROUP.fullmatch(group)) and _KIND.fullmatch(kind):
         return Named(f"{group}/{kind}" if group else kind)
-    return _wrong(name, joined(group, kind), prefix)
+    return _wrong(name, (group, kind), joined(group, kind), prefix)
 
 
 def from_map(name: str) -> Named:
@@ -50,7 +49,7 @@ def from_map(name: str) -> Named:
     right = f"{group}/{kind}" if group else kind
     if name == right and (not group or _GROUP.fullmatch(group)) and _KIND.fullmatch(kind):
         return Named(name)
-    return _wrong(name, right)
+    return _wrong(name, (group, kind), right)
 
 
 def joined(group: str, kind: str) -> str:
@@ -74,10 +73,10 @@ def _apart(name: str) -> tuple[str, str]:
     return ("" if group in _CORE else group), kind
 
 
-def _wrong(name: str, right: str, prefix: str = "") -> Named:
-    fits = _KIND.fullmatch(re.split(r"[/_]", right)[-1]) is not None and right != name
-    what = f"{name!r} names no kind, so Argo CD never uses it" if name else "no kind is named"
+def _wrong(name: str, of: tuple[str, str], right: str, prefix: str = "") -> Named:
+    fits = _KIND.fullmatch(of[1]) is not None and right != name
+    what = f"{name!r} names no kind, so it is never used" if name else "no kind is named"
     advice = (
         f"write {prefix}{right}" if fits else "write the group and the kind as in apiVersion and kind of the object"
     )
-    return Named(fault=f"{what}; {advice} ({_RULE})")
+    return Named("/".join(filter(None, of)) if fits else "", f"{what}; {advice}")

@@ -139,7 +139,11 @@ def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str])
         (["list", "-f", "nowhere.yaml"], "nowhere.yaml: does not exist"),
         (["diff", "isvc"], "say what to compare with\nnext: add one of --profile"),
         (["test", "nowhere.yaml"], "nowhere.yaml: does not exist"),
-        (["test", "x.yaml", "--expect", "healthy"], "--expect healthy is no health\nnext: choose one of Healthy"),
+        (["test", "x.yaml", "--expect", "good"], "--expect good is no health\nnext: choose one of Healthy"),
+        (["test", "x.yaml", "--expect", "Helthy"], "--expect Helthy is no health\nnext: did you mean Healthy?"),
+        (["test", "-", "--script", "-"], "standard input cannot be two things at once"),
+        (["diff", "isvc", "--profile", "strict", "--script", "x"], "--profile and --script each say what to compare"),
+        (["diff", "isvc", "--profile", "strict", "--open-libs"], "--open-libs is for the script of --script"),
         (["test", "x.yaml", "--script", "a.lua", "--profile", "strict"], "leave one out"),
     ],
 )
@@ -199,7 +203,7 @@ def test_a_storage_class_among_the_objects_is_a_fact(capsys: pytest.CaptureFixtu
     assert health(tmp_path / "s.yaml") == "Progressing"
 
 
-def test_the_report_of_objects_has_the_form_of_the_report_of_tests(
+def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the_rule(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "claim.yaml").write_text(CLAIM % "Bound")
@@ -218,6 +222,9 @@ def test_the_report_of_objects_has_the_form_of_the_report_of_tests(
                 "ok": True,
                 "expected": None,
                 "got": {"status": "Healthy", "message": ""},
+                "rule": "built-in PersistentVolumeClaim",
+                "file": str(tmp_path / "claim.yaml"),
+                "message": "",
             }
         ],
     }
@@ -332,6 +339,16 @@ def test_columns_are_aligned_whatever_their_colours(monkeypatch: pytest.MonkeyPa
     assert [line.replace("\x1b[32m", "").replace("\x1b[0m", "").rindex(mark) for line, mark in zip(lines, "Bxy")] == [
         19
     ] * 3
+
+
+def test_messages_are_cut_to_the_width_of_a_terminal_and_whole_in_a_pipe() -> None:
+    headings, rows = ["KIND/NAME", "MESSAGE", "RULE"], [["Pod/a", "x" * 200, "built-in Pod"], ["Pod/b", "", "r"]]
+    fitted = table(headings, rows, 60)
+    assert {len(line) <= 60 for line in fitted} == {True}
+    assert "x…   built-in Pod" in fitted[1]
+    assert "x" * 200 in table(headings, rows)[1]
+    assert "x" * 19 + "…" in table(headings, rows, 10)[1], "a narrow terminal must not take the message away"
+    assert Screen(io.StringIO()).table(headings, rows) == table(headings, rows)
 
 
 def test_a_stranger_s_text_cannot_move_the_cursor() -> None:

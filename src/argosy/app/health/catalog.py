@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from argosy.app.health.kinds import find_kind, kind_of, known_kinds
 from argosy.health.bundled import Origin, Rule, key_text, profile_rules, profiles, profiles_of
+from argosy.health.installation import MAP_KEY
 from argosy.health.kind_keys import is_wild
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Check, Customizations
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind
 
+OPERATED: Final = "ArgoCD"
 BUILT_IN: Final[Mapping[str, str]] = {
     "apps/Deployment": "Suspended while paused; Degraded past its progress deadline; Progressing until the newest "
     "template is observed and all replicas are updated and available; then Healthy.",
@@ -47,6 +49,15 @@ class Row:
     also: tuple[str, ...]
     where: str
 
+    @property
+    def name(self) -> str:
+        """What `argosy health show` takes; empty where there is nothing to show."""
+        if not self.source or self.source == Origin.FALLBACK:
+            return ""
+        if is_wild(f"{self.group}/{self.kind}"):
+            return key_text(self.group, self.kind)
+        return f"{self.kind}.{self.group}" if self.group else f"core/{self.kind}"
+
     def as_data(self) -> dict[str, Any]:
         return {
             "group": self.group,
@@ -66,7 +77,7 @@ def rows(customizations: Customizations, profile: str = "") -> list[Row]:
     rulebook = Rulebook(customizations)
     found = [_row(of, rulebook.rule_for(*of)) for of in known_kinds(customizations)]
     wild = [check for check in customizations.checks if is_wild(check.pattern)]
-    found += [Row(*kind_of(check.pattern), "", str(Origin.ARGOCD_CM), (), check.where) for check in wild]
+    found += [_row(kind_of(check.pattern), _wild_rule(check)) for check in wild]
     if customizations.fallback:
         found.append(Row("*", "*", "", str(Origin.FALLBACK), (), "argosy-cm health.fallback"))
     return found
@@ -75,7 +86,18 @@ def rows(customizations: Customizations, profile: str = "") -> list[Row]:
 def _row(of: GroupKind, rule: Rule | None) -> Row:
     profile = rule.profile if rule else ""
     also = tuple(name for name in profiles_of(of) if name != profile)
-    return Row(of.group, of.kind, profile, str(rule.origin) if rule else "", also, rule.where if rule else "")
+    return Row(of.group, of.kind, profile, source_of(rule) if rule else "", also, rule.where if rule else "")
+
+
+def source_of(rule: Rule) -> str:
+    """Where a rule is. A check in an ArgoCD resource is used as one of argocd-cm, but stands in the resource."""
+    return OPERATED if rule.where.startswith(f"{OPERATED}/") else str(rule.origin)
+
+
+def called(rule: str) -> str:
+    """A rule's name for people: a script or an ArgoCD resource is no key of argocd-cm, though it is used as one."""
+    place = rule.removeprefix(f"{Origin.ARGOCD_CM} ")
+    return rule if place.startswith(MAP_KEY) else place
 
 
 def check_profile(profile: str) -> None:
@@ -85,6 +107,9 @@ def check_profile(profile: str) -> None:
 
 def find_rule(word: str, customizations: Customizations, profile: str = "") -> tuple[GroupKind, Rule]:
     """The rule in force for the kind that is meant, or the one of a profile."""
+    for check in customizations.checks:
+        if check.pattern == word and is_wild(word) and not profile:
+            return kind_of(word), _wild_rule(check)
     of = find_kind(word, known_kinds(customizations))
     if profile:
         return of, _of_profile(of, profile)
@@ -93,6 +118,10 @@ def find_rule(word: str, customizations: Customizations, profile: str = "") -> t
         choices = ", ".join(profiles_of(of))
         raise UserError(f"nothing judges {of} unless a profile is chosen; add --profile with one of {choices}")
     return of, rule
+
+
+def _wild_rule(check: Check) -> Rule:
+    return Rule(*kind_of(check.pattern), Origin.ARGOCD_CM, "", check.script, check.open_libs, check.where)
 
 
 def _of_profile(of: GroupKind, profile: str) -> Rule:
@@ -118,20 +147,14 @@ def with_profile(customizations: Customizations, profile: str) -> Customizations
     chosen = {key_text(*of): profile for of in profile_rules(profile)}
     kept = tuple(check for check in customizations.checks if check.pattern not in chosen)
     return Customizations(
-        kept, customizations.actions, {**customizations.profiles, **chosen}, customizations.fallback, ()
+        kept,
+        customizations.actions,
+        {**customizations.profiles, **chosen},
+        customizations.fallback,
+        customizations.problems,
     )
 
 
 def with_script(script: str, kinds: set[GroupKind], *, open_libs: bool, where: str) -> Customizations:
     """Settings under which one script judges these kinds."""
     return Customizations(tuple(Check(key_text(*of), script, open_libs, where) for of in sorted(kinds)))
-
-
-def unknown_profiles(customizations: Customizations) -> list[str]:
-    """Sentences on profiles that were chosen and do not exist."""
-    return [
-        f"health.profile.{pattern.replace('/', '_')}: {pattern} has no profile {profile!r}; "
-        f"it has {', '.join(profiles_of(kind_of(pattern))) or 'none'}"
-        for pattern, profile in customizations.profiles.items()
-        if kind_of(pattern) not in profile_rules(profile)
-    ]

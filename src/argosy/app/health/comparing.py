@@ -9,22 +9,25 @@ import difflib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from argosy.app.health.catalog import find_rule, shown, with_profile, with_script
-from argosy.app.health.inputs import named, read_settings, read_text
-from argosy.app.health.kinds import find_kind, known_kinds
-from argosy.app.health.workbench import Verdict, Workbench, called
+from argosy.app.health.catalog import called, find_rule, shown, with_profile, with_script
+from argosy.app.health.inputs import named, read_inputs, read_settings, read_text
+from argosy.app.health.kinds import find_kind, kind_of, known_kinds
+from argosy.app.health.sources import Located
+from argosy.app.health.workbench import Verdict, Workbench
 from argosy.health.bundled import PROFILES, RULES, Origin, Rule, profiles_of
+from argosy.health.facts import facts_from
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Customizations
 from argosy.health.suite import collect
 from argosy.model.errors import UserError
 from argosy.model.flow import Health
 from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.model.names import GroupKind, split_api_version
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,17 @@ class Alternative:
     settings: tuple[Path, ...] = ()
     script: Path | None = None
     open_libs: bool = False
+
+    def check(self) -> None:
+        """Raises UserError unless there is exactly one."""
+        given = {"--profile": self.profile, "-f": self.settings, "--script": self.script}
+        names = [name for name, value in given.items() if value]
+        if not names:
+            raise UserError("say what to compare with; add one of --profile P, -f FILE and --script FILE")
+        if len(names) > 1:
+            raise UserError(f"{' and '.join(names)} each say what to compare with; keep one of them")
+        if self.open_libs and not self.script:
+            raise UserError("--open-libs is for the script of --script; settings have useOpenLibs for their checks")
 
 
 @dataclass(frozen=True)
@@ -84,18 +98,54 @@ class Comparison:
         }
 
 
-def compare(bench: Workbench, word: str, alternative: Alternative) -> Comparison:
-    """The default rule of a kind and another."""
-    if sum(map(bool, (alternative.profile, alternative.settings, alternative.script))) != 1:
-        raise UserError("say what to compare with; add one of --profile P, -f FILE and --script FILE")
+def compare(bench: Workbench, word: str, alternative: Alternative, objects: Sequence[Path] = ()) -> Comparison:
+    """The default rule of a kind and another, on objects or else on those of our own tests."""
+    alternative.check()
     given = read_settings(alternative.settings)
-    of = find_kind(word, known_kinds(given))
+    found = _read(objects)
+    of = _meant(word, given, {_kind_of(each.manifest) for each in found})
     changed = _changed(of, given, alternative)
     one, other = Rulebook().rule_for(*of), Rulebook(changed).rule_for(*of)
-    samples = _samples(of)
+    if alternative.settings and other == one:
+        what = f"these settings hold no check for {of}, and choose no other profile for it"
+        raise UserError(f"{what}; name a kind that they have one for")
+    samples = _own_samples(of, found) if objects else _samples(of)
     differing = tuple(_disagreements(bench, samples, changed))
     lines = tuple(_difference(one, other))
     return Comparison(of, _name(one), _name(other), lines, differing, len(samples), _hint(one, other, differing), given)
+
+
+def _meant(word: str, given: Customizations, kinds: set[GroupKind]) -> GroupKind:
+    """A kind that several groups have is the one of the objects or of the settings that were named."""
+    checked = {kind_of(check.pattern) for check in given.checks}
+    for near in (kinds, checked):
+        with suppress(UserError):
+            return find_kind(word, near)
+    return find_kind(word, {*known_kinds(given), *kinds})
+
+
+def _read(objects: Sequence[Path]) -> list[Located]:
+    found = read_inputs(objects)
+    for problem in found.problems:
+        raise problem
+    return list(found.objects)
+
+
+def _own_samples(of: GroupKind, found: Sequence[Located]) -> list[_Sample]:
+    facts = facts_from(each.manifest for each in found)
+    samples = [_Sample(_called_in(each), each.manifest, facts) for each in found if _kind_of(each.manifest) == of]
+    if not samples:
+        raise UserError(f"none of the objects is a {of}; name some that are")
+    return samples
+
+
+def _called_in(located: Located) -> str:
+    metadata = located.manifest["metadata"]
+    return f"{located.file} {metadata.get('name') or metadata.get('generateName')}"
+
+
+def _kind_of(manifest: Manifest) -> GroupKind:
+    return GroupKind(split_api_version(manifest["apiVersion"])[0], manifest["kind"])
 
 
 def _disagreements(bench: Workbench, samples: Sequence[_Sample], changed: Customizations) -> Iterator[Disagreement]:

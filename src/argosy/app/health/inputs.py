@@ -9,24 +9,18 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from argosy.app.health.sources import Located, Source
 from argosy.health.facts import facts_from
 from argosy.health.installation import holds_settings
 from argosy.health.settings import Customizations, from_manifests
 from argosy.model.errors import UserError
-from argosy.model.manifest import Manifest, load, read_manifests
+from argosy.model.manifest import load
 
 STDIN: Final = Path("-")
 MANIFESTS: Final = (".yaml", ".yml", ".json")
 RULE_FILES: Final = ("health.lua", "health.yaml", "health_test.yaml", "action_test.yaml", "discovery.lua", "action.lua")
-
-
-class Located(NamedTuple):
-    """A manifest, and the file that it stands in."""
-
-    manifest: Manifest
-    file: str
 
 
 @dataclass(frozen=True)
@@ -34,10 +28,10 @@ class Inputs:
     trees: tuple[Path, ...]
     objects: tuple[Located, ...]
     settings: tuple[Located, ...]
-    files: tuple[Path, ...]  # everything that was read, but for the trees
+    problems: tuple[UserError, ...] = ()  # files that could not be read; the others are judged all the same
 
     def customizations(self) -> Customizations:
-        return from_manifests(each.manifest for each in self.settings)
+        return from_manifests([each.manifest for each in self.settings])
 
     def facts(self) -> dict[str, Any]:
         return facts_from(each.manifest for each in self.objects)
@@ -46,28 +40,41 @@ class Inputs:
 def read_inputs(paths: Sequence[Path], settings: Sequence[Path] = ()) -> Inputs:
     """Sort what was named. Settings among the paths count as settings, wherever they stand."""
     trees: list[Path] = []
-    files: list[Path] = list(settings)
+    problems: list[UserError] = []
     found: list[Located] = list(_all_settings(settings))
-    for path in paths:
-        if path != STDIN and path.is_dir():
-            if is_tree(path):
-                trees.append(path)
-                continue
-            inside = sorted(file for file in path.rglob("*") if file.suffix in MANIFESTS and file.is_file())
-            if not inside:
-                raise UserError("there is neither a rule nor an object in it; name a folder with some", where=str(path))
-            files += inside
-            found += [each for file in inside for each in read_located(file)]
-        else:
-            files.append(path)
-            found += read_located(path)
+    for file in _files_of(paths, trees, problems):
+        try:
+            found += read_located(file)
+        except UserError as error:
+            problems.append(error)
+    if len(problems) == 1 and not (trees or found):
+        raise problems[0]
     objects = tuple(each for each in found if not holds_settings(each.manifest))
-    return Inputs(tuple(trees), objects, tuple(each for each in found if holds_settings(each.manifest)), tuple(files))
+    held = tuple(each for each in found if holds_settings(each.manifest))
+    return Inputs(tuple(trees), objects, held, tuple(problems))
+
+
+def _files_of(paths: Iterable[Path], trees: list[Path], problems: list[UserError]) -> Iterator[Path]:
+    """Files that hold manifests; trees of rules are put aside."""
+    for path in paths:
+        if path == STDIN or not path.is_dir():
+            yield path
+        elif is_tree(path):
+            trees.append(path)
+        elif inside := manifest_files(path):
+            yield from inside
+        else:
+            what = "there is neither a rule nor an object in it; name a folder with some"
+            problems.append(UserError(what, where=str(path)))
+
+
+def manifest_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.suffix in MANIFESTS and file.is_file())
 
 
 def read_settings(files: Sequence[Path]) -> Customizations:
     """The settings in files of which each must hold some."""
-    return from_manifests(each.manifest for each in _all_settings(files))
+    return from_manifests([each.manifest for each in _all_settings(files)])
 
 
 def _all_settings(files: Iterable[Path]) -> Iterator[Located]:
@@ -87,15 +94,15 @@ def read_located(file: Path) -> list[Located]:
     """The manifests of a file, at least one."""
     if file.suffix == ".lua":
         raise UserError("is a script, not an object; use --script for it, and name the objects", where=str(file))
-    found = read_manifests(read_text(file), where=named(file))
+    found = Source(named(file), read_text(file)).located()
     if not found:
         raise UserError("there is no object in it; name a file with a Kubernetes object", where=named(file))
-    return [Located(manifest, named(file)) for manifest in found]
+    return found
 
 
 def read_text(file: Path) -> str:
     try:
-        data = sys.stdin.buffer.read() if file == STDIN else file.read_bytes()
+        data = _standard_input() if file == STDIN else file.read_bytes()
     except FileNotFoundError:
         raise UserError("does not exist; name a file or a folder that does", where=str(file)) from None
     except OSError as error:
@@ -104,6 +111,12 @@ def read_text(file: Path) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise UserError("is not UTF-8 text; save it as UTF-8", where=named(file)) from error
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:  # how Python says that it was closed before the start
+        raise UserError("is closed, so nothing can be read from it; name a file", where=named(STDIN))
+    return sys.stdin.buffer.read()
 
 
 def read_facts(file: Path | None) -> dict[str, Any]:

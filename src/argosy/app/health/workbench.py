@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
+from argosy.app.health.catalog import called
 from argosy.confine import Pool
-from argosy.health.assess import EVALUATE, Assessor
+from argosy.health.assess import Assessor
 from argosy.health.bundled import Origin
-from argosy.health.installation import MAP_KEY
 from argosy.health.kind_keys import is_wild
-from argosy.health.lua import LuaFault, answer_of, health_of
+from argosy.health.lua import EVALUATE, LuaFault, answer_of, health_of
+from argosy.health.lua.outcomes import INVALID
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import Check, Customizations
 from argosy.health.suite import Outcome, Suite, run
-from argosy.model.flow import Assessment
+from argosy.model.flow import Assessment, Health
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 
@@ -33,6 +34,8 @@ class Verdict:
 
     key: ResourceKey
     assessment: Assessment | None
+    file: str = ""
+    origin: Origin | None = None  # of the rule
 
     @property
     def health(self) -> str:
@@ -48,18 +51,33 @@ class Verdict:
         return self.assessment.message
 
     @property
+    def told(self) -> str:
+        """The message, with the name of the script where Lua has none for it."""
+        return in_script(self.message, self.rule)
+
+    @property
     def rule(self) -> str:
         return called(self.assessment.rule) if self.assessment else ""
 
     @property
     def fault(self) -> str:
-        return self.assessment.fault if self.assessment else ""
+        return fault_of(self.assessment) if self.assessment else ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a rule of ours judged: if that fails, the object is to blame."""
+        return self.origin is not Origin.ARGOCD_CM
 
 
-def called(rule: str) -> str:
-    """A rule's name for people: a script or an ArgoCD resource is no key of argocd-cm, though it is used as one."""
-    place = rule.removeprefix(f"{Origin.ARGOCD_CM} ")
-    return rule if place.startswith(MAP_KEY) else place
+def in_script(text: str, script: str) -> str:
+    """Argo CD's messages call every script `<string>`."""
+    return text.replace("<string>:", f"{script.removeprefix(f'{Origin.ARGOCD_CM} ')}:") if script else text
+
+
+def fault_of(assessment: Assessment) -> str:
+    """Why a rule failed. A word that is no health is an answer in a cluster, and a mistake on a desk."""
+    is_no_word = (assessment.health, assessment.message) == (Health.UNKNOWN, INVALID)
+    return assessment.fault or (f"{INVALID}: none of {', '.join(Health)}" if is_no_word else "")
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,10 @@ class Trial:
     health: str
     message: str
     fault: str
+
+    @property
+    def told(self) -> str:
+        return in_script(self.message, self.check.where)
 
 
 Tell = Callable[[str], None]
@@ -122,9 +144,13 @@ class Workbench:
         self, customizations: Customizations, manifests: Sequence[Manifest], facts: Mapping[str, Any]
     ) -> list[Verdict]:
         # Nothing is remembered: files on a desk share uids and versions, and are edited.
-        assessor = Assessor(Rulebook(customizations), self.pool, remembered=0)
+        rulebook = Rulebook(customizations)
+        assessor = Assessor(rulebook, self.pool, remembered=0)
         found = self._wait(assessor.assess_all(manifests, facts), lambda: f"judging {len(manifests)} objects")
-        return [Verdict(_key(manifest), each) for manifest, each in zip(manifests, found, strict=True)]
+        return [
+            Verdict(_key(manifest), each, origin=_origin(rulebook, manifest))
+            for manifest, each in zip(manifests, found, strict=True)
+        ]
 
     def try_checks(self, checks: Sequence[Check]) -> list[Trial]:
         """Run each check once on an object that has only a kind and a name: it must not fail on that."""
@@ -141,6 +167,12 @@ def _key(manifest: Manifest) -> ResourceKey:
     return key_of({**manifest, "metadata": {**metadata, "name": metadata.get("name") or metadata.get("generateName")}})
 
 
+def _origin(rulebook: Rulebook, manifest: Manifest) -> Origin | None:
+    key = _key(manifest)
+    rule = rulebook.rule_for(key.group, key.kind)
+    return rule.origin if rule else None
+
+
 def _empty(pattern: str) -> Manifest:
     group, _, kind = pattern.rpartition("/")
     group, kind = ("example.com" if is_wild(group) else group), ("Example" if is_wild(kind) else kind)
@@ -152,4 +184,4 @@ def _trial(check: Check, answer: Any) -> Trial:
         found = health_of(answer_of(answer))
     except LuaFault as fault:
         return Trial(check, "Unknown", str(fault), str(fault))
-    return Trial(check, str(found.health or ""), found.message, found.fault)
+    return Trial(check, str(found.health or ""), found.message, fault_of(found))

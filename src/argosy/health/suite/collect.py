@@ -20,6 +20,7 @@ from argosy.health.suite.tree import (
     ACTION_TEST,
     ACTIONS,
     DISCOVERY,
+    HEALTH,
     HEALTH_TEST,
     Folder,
     Tree,
@@ -35,10 +36,11 @@ MOST_CASES: Final = 20_000
 BUNDLE: Final = "resource_customizations"  # argo: the folder of the rules in its repository
 _LEVELS: Final = 2  # `group/Kind` may both stand above what is in the folder that was named
 _SAMPLE: Final = 200
+NO_RULE: Final = f"there is no {HEALTH} beside the tests; add it, or correct its name"
 
 
-def collect(folder: Path) -> Suite:
-    """All cases of a folder; raises UserError where there is none."""
+def collect(folder: Path, *, strict: bool = False) -> Suite:
+    """All cases of a folder; raises UserError where there is none. With `strict`, tests without a rule fail."""
     if not folder.is_dir():
         raise UserError("is no folder; name a folder with rules in Argo CD's layout", where=str(folder))
     folder = folder.resolve()
@@ -48,7 +50,9 @@ def collect(folder: Path) -> Suite:
         folder = folder.parent  # a part of a rule, whose test data may lie with the rule's
     files = Files(folder)
     folders = list(walk(files.folder))
-    found = [case for each in folders for case in _cases(files, each)]
+    # argo: its own tests pass over tests without a rule, so a tree that is called as its own may have some
+    strict = strict and folder.name != BUNDLE
+    found = [case for each in folders for case in _cases(files, each, strict)]
     if not found:
         tests = f"{HEALTH_TEST} or actions/{ACTION_TEST}"
         raise UserError(f"there are no tests in it; name a folder with {tests} beside the rules", where=str(folder))
@@ -86,9 +90,12 @@ class _OneScript:
         raise UserError("a lone script has no actions")
 
 
-def _cases(files: Files, folder: Folder) -> Iterator[Case]:
+def _cases(files: Files, folder: Folder, strict: bool) -> Iterator[Case]:
     if folder.has_rule:
         yield from _read(files, folder, HEALTH_TEST, _health_cases)
+    elif strict and HEALTH_TEST in folder.files and not folder.is_data:
+        cases = _read(files, folder, HEALTH_TEST, _health_cases)
+        yield from (replace(case, problem=case.problem or NO_RULE) for case in cases)
     if ACTION_TEST in folder.files:
         yield from _read(files, folder, ACTION_TEST, _action_cases)
 
@@ -186,7 +193,7 @@ def _notes(folders: Iterable[Folder], cases: Iterable[Case]) -> Iterator[str]:
     for folder in folders:
         if folder.has_rule and folder.path not in tested:
             yield f"{shown(folder.path, HEALTH_TEST)}: has no rows, so the rule beside it is not tested; add some"
-        elif HEALTH_TEST in folder.files and not folder.has_rule and not folder.is_data:
+        elif HEALTH_TEST in folder.files and folder.path not in tested and not folder.has_rule and not folder.is_data:
             yield f"{shown(folder.path, HEALTH_TEST)}: there is no rule beside it, so it is not run"
         if ACTION_TEST in folder.files and folder.path not in tested:
             yield f"{shown(folder.path, ACTION_TEST)}: has no rows, so the actions are not tested; add some"

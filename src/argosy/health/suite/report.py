@@ -70,8 +70,8 @@ def _case(outcome: Outcome) -> str:
     head = f'    <testcase classname="{_xml(f"{case.suite} {kind}")}" name="{_xml(case.name)}"'
     if outcome.ok:
         return f"{head}/>"
-    expected, got = told(outcome.expected), told(outcome.got)
-    message = f'      <failure message="{_xml(f"expected {expected}, got {got}")}"/>'
+    expected = "" if outcome.expected is None else f"expected {told(outcome.expected)}, "
+    message = f'      <failure message="{_xml(f"{expected}got {told(outcome.got)}")}"/>'
     return f"{head}>\n{message}\n    </testcase>"
 
 

@@ -56,7 +56,8 @@ async def run(
 def _batches(cases: Sequence[Case]) -> list[list[int]]:
     """The places of the cases, some at a time. First a few of every folder: those find out a script that hangs."""
     seen = Counter[Any]()
-    early, late = [], []
+    early: list[int] = []
+    late: list[int] = []
     for place, case in enumerate(cases):
         (early if seen[case.folder] < PATIENCE else late).append(place)
         seen[case.folder] += 1
