@@ -29,7 +29,8 @@ def exported(form: str, checks: Sequence[Check], *, namespace: str = "", name: s
 
 def _resource(checks: Sequence[Check], namespace: str, name: str) -> str:
     head = [
-        f"Health checks for an Argo CD that an operator runs, such as OpenShift GitOps: {_names(checks)}.",
+        "Health checks for an Argo CD that an operator runs, such as OpenShift GitOps:",
+        *_names(checks),
         "",
         f"By hand: paste what is below `spec:` into `kubectl edit argocd {name} -n {namespace}`.",
         f"CAREFUL: `kubectl apply` of this file replaces the whole list {FIELD} of that resource:",
@@ -46,7 +47,8 @@ def _resource(checks: Sequence[Check], namespace: str, name: str) -> str:
 
 def _config_map(checks: Sequence[Check], namespace: str) -> str:
     head = [
-        f"Health checks for an Argo CD that no operator runs: {_names(checks)}.",
+        "Health checks for an Argo CD that no operator runs:",
+        *_names(checks),
         "",
         f"`kubectl apply` of this file adds these keys to {SETTINGS} and keeps the others.",
         "Where an ArgoCD resource owns that ConfigMap, its operator removes them again: use the resource there.",
@@ -65,12 +67,12 @@ def _config_map(checks: Sequence[Check], namespace: str) -> str:
 
 
 def _variables(checks: Sequence[Check]) -> str:
-    head = [f"Health checks for the role validated_patterns_deploy: {_names(checks)}."]
+    head = ["Health checks for the role validated_patterns_deploy:", *_names(checks)]
     return _comment(head) + dump({VARIABLE: [check.entry for check in checks]})
 
 
-def _names(checks: Sequence[Check]) -> str:
-    return ", ".join(check.name for check in checks)
+def _names(checks: Sequence[Check]) -> list[str]:
+    return [f"- {check.name}" for check in checks]
 
 
 def _comment(lines: Sequence[str]) -> str:
