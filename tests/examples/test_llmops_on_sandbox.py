@@ -1,0 +1,62 @@
+"""The folder llmops-via-argocd on a sandbox that plays OpenShift GitOps: manifests are accepted, scripts work."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import ARGOSY, KUBECTL, Sandbox, environment, kubectl, sandbox
+
+FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
+HEALTH = FOLDER / "argocd-custom-healthcheck"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    if not KUBECTL.exists():
+        pytest.skip("no kubectl in .venv/bin: make install")
+    folder = tmp_path_factory.mktemp("llmops")
+    with sandbox(folder / "data", "--addons", "argocd_operator", "--port", "0") as started:
+        for namespace in ("llmops-dev", "llmops-staging", "llmops-prod"):
+            kubectl(started.kubeconfig, "create", "namespace", namespace)
+        yield started
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"apply -f {FOLDER}/argocd-apps",
+        f"apply -k {FOLDER}/deploy_model/overlays/dev",
+        f"apply -k {FOLDER}/deploy_model/overlays/staging",
+        f"apply -k {FOLDER}/deploy_model/overlays/production",
+        f"apply -k {FOLDER}/pipelines/tekton",
+        f"create -n default -f {FOLDER}/pipelines/tekton/run.yaml",
+        f"apply -n llmops-dev -f {FOLDER}/deploy_model/secret-examples/external-secret/externalsecret.yaml",
+        f"apply -n llmops-dev -f {FOLDER}/deploy_model/secret-examples/sealed-secret/sealedsecret.yaml",
+    ],
+    ids=lambda command: command.replace(f"{FOLDER}/", ""),
+)
+def test_a_server_that_knows_the_kinds_accepts_every_field(running: Sandbox, command: str) -> None:
+    done = kubectl(running.kubeconfig, *command.split(), "--validate=strict")
+    assert done.code == 0, done.err
+    assert "Warning" not in done.err
+
+
+def script(running: Sandbox, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = environment(running.folder.parent) | {"ARGOSY": str(ARGOSY), "KUBECONFIG": str(running.kubeconfig)}
+    command = [str(HEALTH / name), *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_health_scripts_work_one_after_the_other_and_again(running: Sandbox) -> None:
+    missing = script(running, "verify-health-check.sh")
+    assert (missing.returncode, "✗ resourceHealthChecks NOT found in ArgoCD CR" in missing.stdout) == (1, True)
+    applied = script(running, "apply-health-check-via-cr.sh")
+    assert (applied.returncode, "✓ Health checks applied" in applied.stdout) == (0, True), applied.stderr
+    verified = script(running, "verify-health-check.sh")
+    assert verified.returncode == 0, verified.stdout
+    assert "✓ Health check successfully propagated to ConfigMap" in verified.stdout
+    again = script(running, "apply-health-check-via-cr.sh", "--force")
+    assert (again.returncode, "Done!" in again.stdout) == (0, True), again.stderr
