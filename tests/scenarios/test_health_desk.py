@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -232,10 +233,10 @@ def test_two_rules_are_compared_on_objects_of_one_s_own(files: Path) -> None:
     code, out, err = health(files, *words)
     assert code == 1
     assert "model.yaml churn" in out and "no rule judges this kind" in out
-    assert "of 1 object 1 change" in err
+    assert "of 1 object 1 would have another health, 0 only another message" in err
     code, _, err = health(files, "diff", "isvc", "--profile", "strict", files / "model.yaml")
     assert code == 2
-    assert "none of the objects is a InferenceService.serving.kserve.io" in err
+    assert "none of the objects is of the kind InferenceService.serving.kserve.io" in err
 
 
 def test_a_check_of_an_argocd_resource_has_it_as_its_source(files: Path) -> None:
@@ -245,3 +246,16 @@ def test_a_check_of_an_argocd_resource_has_it_as_its_source(files: Path) -> None
     rows = json.loads(health(files, "list", "-f", files / "cr.yaml", "-o", "json")[1])["items"]
     assert [row["source"] for row in rows if row["kind"] == "Node"] == ["ArgoCD"]
     assert health(files, "show", "Node", "-f", files / "cr.yaml")[2] == "ArgoCD/gitops spec.resourceHealthChecks[0]\n"
+
+
+@pytest.mark.parametrize("moment", ["---", "watching; Ctrl-C ends it"])
+def test_ctrl_c_ends_a_watch_with_0_whenever_it_comes(files: Path, moment: str) -> None:
+    (files / "slow.lua").write_text("while true do end")
+    words = [str(ARGOSY), "health", "test", "--script", "slow.lua", "model.yaml", "--watch"]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+    with subprocess.Popen(words, cwd=files, env=environment(files), text=True, bufsize=1, **pipes) as process:
+        assert process.stdout is not None
+        seen = next((line for line in process.stdout if line.strip() == moment), "")
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert (process.wait(20), seen.strip(), "Traceback" in rest) == (0, moment, False)

@@ -99,7 +99,7 @@ def _counted(found: Comparison) -> str:
         return "there are no test objects of this kind to try them on"
     health = sum(each.changes_health for each in found.disagreements)
     message = len(found.disagreements) - health
-    return f"of {counted(found.objects, 'object')} {health} change their health, {message} only the message"
+    return f"of {counted(found.objects, 'object')} {health} would have another health, {message} only another message"
 
 
 def _told(found: Comparison, screen: Screen) -> Iterator[str]:

@@ -276,7 +276,7 @@ def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: 
     assert code == 1
     assert out.startswith("--- bundled serving.kserve.io/InferenceService (argocd)\n+++ ")
     assert "OBJECT" in out and "Degraded" in out
-    assert "change their health" in err and "next: " in err
+    assert "would have another health" in err and "next: " in err
     assert run(capsys, "diff", "isvc", "--profile", "argocd")[:2] == (
         0,
         "InferenceService.serving.kserve.io: no difference between bundled serving.kserve.io/InferenceService (argocd) "

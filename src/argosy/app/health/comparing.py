@@ -135,7 +135,7 @@ def _own_samples(of: GroupKind, found: Sequence[Located]) -> list[_Sample]:
     facts = facts_from(each.manifest for each in found)
     samples = [_Sample(_called_in(each), each.manifest, facts) for each in found if _kind_of(each.manifest) == of]
     if not samples:
-        raise UserError(f"none of the objects is a {of}; name some that are")
+        raise UserError(f"none of the objects is of the kind {of}; name some that are")
     return samples
 
 

@@ -155,6 +155,8 @@ def _settings(request: Request, inputs: Inputs) -> Customizations:
     settings = inputs.customizations()
     if request.script:
         script = read_text(request.script)
+        if not inputs.objects and inputs.problems:
+            raise inputs.problems[0]
         if not inputs.objects:
             raise UserError("--script needs objects to judge; name at least one file with some")
         kinds = {_group_kind(each.manifest) for each in inputs.objects}
