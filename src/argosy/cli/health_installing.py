@@ -174,8 +174,8 @@ def _tell(said: Said) -> None:
 def _ask(question: str) -> str:
     print(question, end=" ", flush=True)
     answer = sys.stdin.readline() if sys.stdin else ""
-    if not answer.endswith("\n"):
-        print(flush=True)
+    if not (answer.endswith("\n") and sys.stdin.isatty()):
+        print(flush=True)  # nobody pressed return on this screen
     return answer
 
 

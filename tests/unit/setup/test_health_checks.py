@@ -1,4 +1,4 @@
-"""Which checks are wanted, and what they change: foreign entries stay, ours take their place, a second run does nothing."""
+"""Which checks are wanted, and what they change: foreign entries stay, ours take their place."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_the_usual_checks_are_strict_for_models_and_the_only_rule_for_runtimes()
 def test_each_profile_has_its_own_script_for_models(profile: str) -> None:
     (check,) = wanted_checks([INFERENCE_SERVICE], profile)
     assert check.profile == profile
-    others = {profile_rules(name)[INFERENCE_SERVICE].script for name in ("strict", "lenient", "argocd")} - {check.script}
-    assert len(others) == 2
+    scripts = {profile_rules(name)[INFERENCE_SERVICE].script for name in ("strict", "lenient", "argocd")}
+    assert len(scripts - {check.script}) == 2
 
 
 def test_a_kind_with_one_profile_only_takes_that_one() -> None:
@@ -62,7 +62,7 @@ def test_a_kind_that_argo_cd_judges_by_itself_is_refused() -> None:
 
 
 def test_a_profile_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(UserError, match="no profile strickt; choose one of .*strict"):
+    with pytest.raises(UserError, match=r"no profile strickt; choose one of .*strict"):
         wanted_checks(USUAL_KINDS, "strickt")
 
 
@@ -118,7 +118,8 @@ def test_merging_keeps_all_of_others_in_order_has_ours_once_and_is_done_after_on
 ) -> None:
     after = merged(before, wanted)
     ours = {check.of for check in wanted}
-    assert [each for each in after if kind_in(each) not in ours] == [each for each in before if kind_in(each) not in ours]
+    foreign = [each for each in before if kind_in(each) not in ours]
+    assert [each for each in after if kind_in(each) not in ours] == foreign
     assert sorted(each["check"] for each in after if kind_in(each) in ours) == sorted(each.script for each in wanted)
     assert merged(after, wanted) == after
 

@@ -1,0 +1,280 @@
+"""The shell blocks that people follow to bring a health check to Argo CD, typed as they stand, with `oc` being kubectl.
+
+Two commands are stand-ins: `oc` is kubectl, and `sleep` ends as soon as the check is in argocd-cm. Blocks that read the
+log of a Pod need a Pod, and so do not run here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gitops_cluster import (
+    GITOPS,
+    MODEL_KEY,
+    RESOURCE,
+    argo_cd_playing,
+    as_lines,
+    data,
+    entries,
+    get,
+    in_order,
+    ready,
+    settings_of,
+    version,
+    with_environments,
+    with_model,
+    within,
+    without_checks,
+)
+from serving import ARGOSY, KUBECTL, Finished, Sandbox, sandbox
+
+from argosy.model.manifest import dump, load
+from argosy.setup.health_checks import USUAL_KINDS, wanted_checks
+from argosy.setup.health_export import exported
+
+pytestmark = pytest.mark.usefixtures("needs_kubectl")
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "llmops-via-argocd/argocd-custom-healthcheck"
+STRICT = wanted_checks(USUAL_KINDS)
+PATCH_REFRESH = """\
+oc patch application.argoproj.io llmops-dev -n openshift-gitops --type merge \
+-p '{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"hard"}}}'
+"""
+IN_CONFIG_MAP = 'oc get configmap argocd-cm -n openshift-gitops -o yaml | grep -A 5 "InferenceService"'
+SLEEP = f"""\
+#!/bin/sh
+exec oc wait configmap/argocd-cm -n {GITOPS} --timeout="$1s" \
+  --for=jsonpath='{{.data.{MODEL_KEY.replace(".", chr(92) + ".")}}}' > /dev/null
+"""
+
+
+class Terminal:
+    """A shell of somebody who is logged in to the sandbox."""
+
+    def __init__(self, started: Sandbox, home: Path) -> None:
+        self.cluster = started
+        commands = home / "bin"
+        commands.mkdir()
+        (commands / "oc").symlink_to(KUBECTL)
+        sleep = commands / "sleep"
+        sleep.write_text(SLEEP)
+        sleep.chmod(0o755)
+        self.environment = {
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "HOME": str(home),
+            "XDG_STATE_HOME": str(home / "state"),
+            "KUBECONFIG": str(started.kubeconfig),
+            "ARGOSY": str(ARGOSY),
+            "LANG": "C.UTF-8",
+        }
+        self.folder = home
+
+    def type(self, block: str, input: str = "") -> str:
+        done = self.run(block, input)
+        assert done.code == 0, done.out + done.err
+        return done.out
+
+    def run(self, block: str, input: str = "") -> Finished:
+        command = ["bash", "-euo", "pipefail", "-c", block]
+        done = subprocess.run(
+            command, input=input, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=90,
+            check=False,
+        )  # fmt: skip
+        return Finished(done.returncode, done.stdout, done.stderr, 0.0)
+
+
+@pytest.fixture(scope="module")
+def gitops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with sandbox(tmp_path_factory.mktemp("guide") / "data", "--port", "0", "--addons", "argocd_operator") as started:
+        ready(started)
+        yield started
+
+
+@pytest.fixture
+def terminal(gitops: Sandbox, tmp_path: Path) -> Terminal:
+    without_checks(gitops)
+    return Terminal(gitops, tmp_path)
+
+
+def configured(terminal: Terminal) -> None:
+    terminal.type('"$ARGOSY" health apply --force --settle 0')
+
+
+def test_the_two_scripts_apply_and_verify(terminal: Terminal) -> None:
+    shutil.copytree(SCRIPTS, terminal.folder / "llmops-via-argocd/argocd-custom-healthcheck")
+    with_environments(terminal.cluster, dev="Progressing")
+    with_model(terminal.cluster)
+    with argo_cd_playing(terminal.cluster):
+        said = terminal.type("""\
+cd llmops-via-argocd/argocd-custom-healthcheck
+chmod +x apply-health-check-via-cr.sh verify-health-check.sh
+./apply-health-check-via-cr.sh
+./verify-health-check.sh
+""")
+    in_order(
+        said,
+        "Current Application Status:",
+        "NAME                SYNC STATUS   HEALTH STATUS",
+        "llmops-dev          Synced        Healthy",
+        "Done!",
+        "✓ InferenceService health check found in ArgoCD CR",
+        "✓ Health check successfully propagated to ConfigMap",
+        "Namespace: llmops-dev",
+        "Verification Complete",
+    )
+
+
+def test_the_script_may_be_run_again_with_force(terminal: Terminal) -> None:
+    configured(terminal)
+    ready(terminal.cluster)
+    before = version(terminal.cluster, RESOURCE), version(terminal.cluster, settings_of())
+    said = terminal.type(f"{SCRIPTS}/apply-health-check-via-cr.sh --force")
+    assert "already up to date" in said
+    assert (version(terminal.cluster, RESOURCE), version(terminal.cluster, settings_of())) == before
+    assert terminal.type(f"{SCRIPTS}/apply-health-check-via-cr.sh", "n\n").endswith("Aborted by user.\n")
+
+
+def test_applications_and_the_health_of_one_are_shown(terminal: Terminal) -> None:
+    with_environments(terminal.cluster)
+    said = as_lines(terminal.type("oc get applications.argoproj.io -n openshift-gitops"))
+    assert said[0].split() == ["NAME", "SYNC", "STATUS", "HEALTH", "STATUS"]
+    assert sorted(line.split() for line in said[1:]) == [
+        ["llmops-dev", "Synced", "Healthy"],
+        ["llmops-production", "OutOfSync", "Missing"],
+        ["llmops-staging", "Synced", "Healthy"],
+    ]
+    one = "oc get application.argoproj.io llmops-dev -n openshift-gitops -o jsonpath='{.status.health.status}'"
+    assert terminal.type(f'{one}\necho ""') == "Healthy\n"
+
+
+def test_the_check_is_seen_in_the_resource_and_in_the_config_map(terminal: Terminal) -> None:
+    configured(terminal)
+    resource = terminal.type(
+        'oc get argocd openshift-gitops -n openshift-gitops -o yaml | grep -A 50 "resourceHealthChecks"'
+    )
+    in_order(
+        resource,
+        "  resourceHealthChecks:",
+        "  - check: |",
+        '      hs.status = "Progressing"',
+        '      hs.message = "Waiting for InferenceService"',
+    )
+    assert 'hs.message = "InferenceService is ready"' in resource
+    in_order(terminal.type(IN_CONFIG_MAP), f"  {MODEL_KEY}: |")
+
+
+def test_a_check_that_is_pasted_under_spec_by_hand_arrives(terminal: Terminal) -> None:
+    """What `oc edit` opens is written by an editor that pastes the exported list under `spec`."""
+    editor = terminal.folder / "paste"
+    fragment = dump(load(exported("cr", STRICT))["spec"])
+    pasted = "".join(f"  {line}".rstrip() + "\n" for line in fragment.splitlines())
+    (terminal.folder / "fragment").write_text(pasted)
+    editor.write_text(f'#!/bin/sh\nsed -i "/^spec:/r {terminal.folder}/fragment" "$1"\n')
+    editor.chmod(0o755)
+    said = terminal.type(f"""\
+EDITOR={editor} oc edit argocd openshift-gitops -n openshift-gitops
+sleep 15
+{IN_CONFIG_MAP}
+""")
+    assert f"{MODEL_KEY}: |" in said
+    assert entries(terminal.cluster) == [check.entry for check in STRICT]
+
+
+def test_a_refresh_by_hand_is_taken_up(terminal: Terminal) -> None:
+    configured(terminal)
+    with_environments(terminal.cluster, dev="Progressing")
+    with argo_cd_playing(terminal.cluster):
+        terminal.type(PATCH_REFRESH)
+        wait = "oc wait -n openshift-gitops application.argoproj.io/llmops-dev --timeout=15s"
+        terminal.type(f"{wait} --for=jsonpath='{{.status.health.status}}'=Healthy")
+
+
+def test_still_progressing_is_looked_into_in_order(terminal: Terminal) -> None:
+    configured(terminal)
+    with_environments(terminal.cluster)
+    key = MODEL_KEY.replace(".", "\\.")
+    said = terminal.type(f"""\
+oc get argocd openshift-gitops -n openshift-gitops -o yaml | grep -A 10 "resourceHealthChecks"
+oc get configmap argocd-cm -n openshift-gitops -o jsonpath='{{.data.{key}}}' | head -10
+{PATCH_REFRESH}
+sleep 30
+oc get applications.argoproj.io -n openshift-gitops
+""")
+    in_order(said, "  resourceHealthChecks:", STRICT[0].script.splitlines()[0])
+    assert "application.argoproj.io/llmops-dev patched" in said
+
+
+def test_an_operator_that_does_not_act_is_looked_at_and_made_to_look_again(terminal: Terminal) -> None:
+    configured(terminal)
+    said = terminal.type(f"""\
+oc get pods -n openshift-gitops-operator
+oc patch argocd openshift-gitops -n openshift-gitops --type merge \
+-p '{{"metadata":{{"annotations":{{"kubectl.kubernetes.io/restartedAt":"'$(date +%Y-%m-%dT%H:%M:%S%z)'"}}}}}}'
+sleep 15
+{IN_CONFIG_MAP}
+""")
+    assert "Running" in said and "argocd.argoproj.io/openshift-gitops patched" in said
+    assert f"{MODEL_KEY}: |" in said
+    assert "kubectl.kubernetes.io/restartedAt" in get(terminal.cluster, RESOURCE)["metadata"]["annotations"]
+
+
+def test_an_edit_of_the_config_map_is_undone(terminal: Terminal) -> None:
+    configured(terminal)
+    before = data(terminal.cluster)
+    editor = terminal.folder / "break"
+    editor.write_text('#!/bin/sh\nsed -i "s/Waiting for InferenceService/changed by hand/" "$1"\n')
+    editor.chmod(0o755)
+    at = version(terminal.cluster, settings_of())
+    said = terminal.type(f"EDITOR={editor} oc edit configmap argocd-cm -n openshift-gitops")
+    assert said == "configmap/argocd-cm edited\n"
+    within(15, lambda: data(terminal.cluster) == before)
+    assert version(terminal.cluster, settings_of()) != at
+
+
+def test_the_operators_deployment_and_what_it_says_of_the_resource_are_shown(terminal: Terminal) -> None:
+    said = terminal.type("""\
+oc get deployment -n openshift-gitops-operator
+oc get argocd openshift-gitops -n openshift-gitops -o yaml | grep -A 20 "status:"
+""")
+    assert "openshift-gitops-operator-controller-manager   1/1" in said
+    in_order(said, "status:", "  phase: Available")
+
+
+def test_other_kinds_are_added_in_the_same_way(terminal: Terminal) -> None:
+    configured(terminal)
+    terminal.type('"$ARGOSY" health apply --force --settle 0 --kinds ClusterServingRuntime,TrainedModel')
+    assert [each["kind"] for each in entries(terminal.cluster)] == [
+        "InferenceService",
+        "ServingRuntime",
+        "ClusterServingRuntime",
+        "TrainedModel",
+    ]
+
+
+def test_with_the_check_a_model_that_serves_is_healthy_and_one_that_failed_is_not(terminal: Terminal) -> None:
+    """Judged by what argocd-cm holds now, and by nothing of argosy's own."""
+    configured(terminal)
+    for name, status in (("serves", "True"), ("failed", "False")):
+        conditions = [
+            {"type": "Ready", "status": status},
+            {"type": "LatestDeploymentReady", "status": "Unknown"},
+            {"type": "Stopped", "status": "False"},
+        ]
+        model = {
+            "apiVersion": "serving.kserve.io/v1beta1",
+            "kind": "InferenceService",
+            "metadata": {"name": name},
+            "status": {"conditions": conditions},
+        }
+        (terminal.folder / f"{name}.yaml").write_text(dump(model))
+    terminal.type("oc get configmap argocd-cm -n openshift-gitops -o yaml > argocd-cm.yaml")
+    judge = '"$ARGOSY" health test'
+    assert terminal.run(f"{judge} serves.yaml --expect Progressing").code == 0, "without the check"
+    assert terminal.run(f"{judge} failed.yaml --expect Progressing").code == 0, "without the check"
+    terminal.type(f"{judge} argocd-cm.yaml serves.yaml --expect Healthy")
+    terminal.type(f"{judge} argocd-cm.yaml failed.yaml --expect Degraded")

@@ -1,0 +1,411 @@
+"""`argosy health apply|verify|export` against Argo CD's stand-in: what is said, written and left alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from gitops_cluster import (
+    APPLICATIONS,
+    GITOPS,
+    MODEL_KEY,
+    PVC,
+    REFRESH,
+    RESOURCE,
+    application,
+    argo_cd_playing,
+    as_lines,
+    create,
+    data,
+    entries,
+    get,
+    health,
+    in_order,
+    kubeconfig_to_nowhere,
+    patch,
+    ready,
+    settings_of,
+    version,
+    with_environments,
+    with_model,
+    within,
+    without_checks,
+)
+from serving import Sandbox, argosy, kubectl, sandbox
+
+from argosy.model.manifest import dump
+from argosy.schema.definitions import definition
+from argosy.setup.health_checks import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
+
+pytestmark = pytest.mark.usefixtures("needs_kubectl")
+RULE = "=" * 42
+STRICT = [check.entry for check in wanted_checks(USUAL_KINDS)]
+QUICK = ("--settle", "0")
+MODEL = ("serving.kserve.io", "InferenceService")
+
+
+@pytest.fixture(scope="module")
+def gitops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with sandbox(tmp_path_factory.mktemp("health") / "data", "--port", "0", "--addons", "argocd_operator") as started:
+        ready(started)
+        yield started
+
+
+@pytest.fixture
+def openshift(gitops: Sandbox) -> Sandbox:
+    without_checks(gitops)
+    return gitops
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("plain") / "data"
+    with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
+        yield started
+
+
+# -- apply
+
+
+def test_the_first_run_goes_through_all_steps_and_the_checks_arrive(openshift: Sandbox) -> None:
+    done = health(openshift, "apply", *QUICK)
+    assert done.code == 0, done.err
+    in_order(
+        done.out,
+        RULE,
+        "Applying Custom Health Checks to ArgoCD CR",
+        RULE,
+        "✓ ArgoCD CR found",
+        "✓ No existing resourceHealthChecks found",
+        "✓ Health check found in ConfigMap",
+        RULE,
+        "Current Application Status:",
+        RULE,
+        RULE,
+        "Done!",
+        RULE,
+    )
+    assert [line.split(":")[0] for line in as_lines(done.out) if line.startswith("Step ")] == [
+        f"Step {number}" for number in range(1, 8)
+    ]
+    assert "✓ Health checks applied" in done.out
+    assert "argosy health verify" in done.out and "-w" in done.out
+    assert entries(openshift) == STRICT
+    assert data(openshift)[MODEL_KEY] == STRICT[0]["check"]
+    assert done.err == f"target: the sandbox ({openshift.address})\n"
+
+
+def test_it_says_why_the_checks_go_into_the_resource_and_not_into_the_config_map(openshift: Sandbox) -> None:
+    (why,) = [line for line in as_lines(health(openshift, "apply", *QUICK).out) if "drops what others put" in line]
+    assert "the operator writes argocd-cm anew" in why and "spec.resourceHealthChecks" in why
+
+
+def test_an_entry_of_another_team_survives_and_stays_first(openshift: Sandbox) -> None:
+    patch(openshift, RESOURCE, {"spec": {"resourceHealthChecks": [PVC]}})
+    first = health(openshift, "apply", *QUICK)
+    in_order(first.out, "✓ resourceHealthChecks found, but no KServe health checks detected")
+    second = health(openshift, "apply", "--force", "--profile", "lenient", *QUICK)
+    assert (first.code, second.code) == (0, 0)
+    assert "✓ Health checks applied" in first.out and "✓ Health checks updated" in second.out
+    assert entries(openshift)[0] == PVC
+    assert [each["kind"] for each in entries(openshift)] == [
+        "PersistentVolumeClaim",
+        "InferenceService",
+        "ServingRuntime",
+    ]
+    assert data(openshift)["resource.customizations.health.PersistentVolumeClaim"] == PVC["check"]
+
+
+def test_a_second_run_leaves_both_objects_at_their_versions(openshift: Sandbox) -> None:
+    health(openshift, "apply", *QUICK)
+    ready(openshift)
+    before = version(openshift, RESOURCE), version(openshift, settings_of())
+    done = health(openshift, "apply", "--force", *QUICK)
+    assert done.code == 0
+    assert "✓ Health checks are already up to date" in done.out
+    assert (version(openshift, RESOURCE), version(openshift, settings_of())) == before
+
+
+@pytest.mark.parametrize("answer", ["n\n", "", "yes\n", "N", "\n"], ids=["n", "end", "yes", "N", "return"])
+def test_whoever_does_not_say_yes_changes_nothing(openshift: Sandbox, answer: str) -> None:
+    health(openshift, "apply", "--profile", "lenient", *QUICK)
+    before = version(openshift, RESOURCE)
+    done = health(openshift, "apply", input=answer)
+    assert done.code == 0
+    assert "⚠ Health checks for KServe already exist in ArgoCD CR" in done.out
+    assert "Do you want to continue? (y/n)" in done.out
+    assert as_lines(done.out)[-1] == "Aborted by user."
+    assert version(openshift, RESOURCE) == before
+
+
+@pytest.mark.parametrize("answer", ["y\n", "Y"])
+def test_whoever_says_yes_goes_on(openshift: Sandbox, answer: str) -> None:
+    health(openshift, "apply", "--profile", "lenient", *QUICK)
+    done = health(openshift, "apply", *QUICK, input=answer)
+    assert done.code == 0 and "✓ Health checks updated" in done.out
+    assert entries(openshift) == STRICT
+
+
+def test_force_is_said_and_asks_nothing(openshift: Sandbox) -> None:
+    health(openshift, "apply", *QUICK)
+    done = health(openshift, "apply", "-f", *QUICK)
+    assert done.code == 0 and "Force detected" in done.out and "(y/n)" not in done.out
+
+
+def test_a_resource_that_is_not_there_is_one_sentence_and_exit_code_1(openshift: Sandbox) -> None:
+    before = version(openshift, RESOURCE)
+    for part in ("apply", "verify"):
+        done = health(openshift, part, "--name", "other", "--namespace", "elsewhere")
+        assert done.code == 1
+        assert "Error: ArgoCD CR 'other' not found in namespace 'elsewhere'" in as_lines(done.err)
+        assert "Traceback" not in done.err
+    assert version(openshift, RESOURCE) == before
+
+
+def test_a_dry_run_tells_and_writes_nothing(openshift: Sandbox) -> None:
+    patch(openshift, RESOURCE, {"spec": {"resourceHealthChecks": [PVC, {**STRICT[0], "check": "return {}\n"}]}})
+    before = version(openshift, RESOURCE)
+    done = health(openshift, "apply", "--dry-run")
+    assert done.code == 0 and "Nothing was written." in done.out
+    assert "serving.kserve.io/InferenceService (profile strict): replaces another script" in done.out
+    assert "serving.kserve.io/ServingRuntime: new" in done.out
+    assert "PersistentVolumeClaim: somebody else's, kept as it is" in done.out
+    assert version(openshift, RESOURCE) == before
+
+
+def test_a_profile_that_is_replaced_is_named(openshift: Sandbox) -> None:
+    health(openshift, "apply", "--profile", "lenient", *QUICK)
+    done = health(openshift, "apply", "--force", *QUICK)
+    assert "serving.kserve.io/InferenceService (profile strict): replaces profile lenient" in done.out
+
+
+def test_two_profiles_for_one_kind_are_refused(openshift: Sandbox) -> None:
+    done = health(openshift, "apply", "--profile", "strict", "--profile", "lenient")
+    assert done.code == 2 and "strict and lenient claim the same kind" in done.err
+    assert entries(openshift) == []
+
+
+def test_other_kinds_can_be_chosen(openshift: Sandbox) -> None:
+    done = health(openshift, "apply", "--kinds", "ClusterServingRuntime,TrainedModel,nvj", *QUICK)
+    assert done.code == 0, done.err
+    assert [each["kind"] for each in entries(openshift)] == [
+        "ClusterServingRuntime",
+        "TrainedModel",
+        "NotebookValidationJob",
+    ]
+
+
+def test_checks_that_are_written_at_the_same_time_all_arrive(openshift: Sandbox) -> None:
+    kinds = ("isvc", "servingruntime", "trainedmodel", "clusterservingruntime")
+    with ThreadPoolExecutor() as pool:
+        runs = list(pool.map(lambda kind: health(openshift, "apply", "--force", "--kinds", kind, *QUICK), kinds))
+    assert [done.code for done in runs] == [0] * len(kinds), [done.err for done in runs]
+    assert len(entries(openshift)) == len(kinds)
+
+
+def test_a_key_of_extra_config_that_would_win_is_told_before(openshift: Sandbox) -> None:
+    patch(openshift, RESOURCE, {"spec": {"extraConfig": {MODEL_KEY: "return {}"}}})
+    done = health(openshift, "apply", "--timeout", "0", *QUICK)
+    assert done.code == 1
+    assert f"⚠ spec.extraConfig holds {MODEL_KEY}, which wins over spec.resourceHealthChecks" in done.out
+    assert f"  {MODEL_KEY}: holds another script" in as_lines(done.out)
+
+
+def test_a_resource_that_no_operator_serves_ends_with_exit_code_1_and_what_to_do(running: Sandbox) -> None:
+    kubectl(running.kubeconfig, "apply", "-f", "-", input=dump(definition("argocds.argoproj.io")))
+    kubectl(running.kubeconfig, "wait", "--for=condition=Established", "crd/argocds.argoproj.io", "--timeout=20s")
+    resource = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "mine"}, "spec": {}}
+    kubectl(running.kubeconfig, "apply", "-n", "default", "-f", "-", input=dump(resource))
+    done = health(running, "apply", "--timeout", "0.5")
+    assert done.code == 1, done.err
+    in_order(done.out, "✗ Health check not found in ConfigMap. Manual verification needed.")
+    assert "kubectl annotate argocd mine -n default --overwrite kubectl.kubernetes.io/restartedAt=" in done.out
+    assert "Done!" not in done.out
+    verified = health(running, "verify")
+    assert verified.code == 1
+    in_order(verified.out, "⚠ Health check not yet in ConfigMap")
+    assert "Wait 10 seconds" in verified.out and "Verification Complete" not in verified.out
+
+
+def test_a_cluster_that_does_not_answer_is_one_sentence_and_exit_code_3(home: Path) -> None:
+    done = argosy("health", "apply", "--kubeconfig", kubeconfig_to_nowhere(home), home=home)
+    assert done.code == 3
+    assert [line.partition(":")[0] for line in as_lines(done.err)] == ["target", "argosy", "next"]
+
+
+def test_without_any_cluster_it_says_so_with_exit_code_2(home: Path) -> None:
+    done = argosy("health", "verify", home=home)
+    assert done.code == 2 and done.err.startswith("argosy: ") and "Traceback" not in done.err
+
+
+# -- applications
+
+
+def test_applications_that_have_such_a_kind_are_refreshed_and_others_are_not(openshift: Sandbox) -> None:
+    create(openshift, APPLICATIONS, application("with-model", "Synced", "Progressing", MODEL))
+    create(openshift, APPLICATIONS, application("only-web", "Synced", "Healthy", ("apps", "Deployment")))
+    create(openshift, APPLICATIONS, application("unknown", "Unknown", "Unknown"))
+    done = health(openshift, "apply", *QUICK)
+    assert done.code == 0
+    asked = {
+        each["metadata"]["name"]
+        for each in get(openshift, APPLICATIONS)["items"]
+        if (each["metadata"].get("annotations") or {}).get(REFRESH) == "hard"
+    }
+    assert asked == {"with-model", "unknown"}
+    assert "⚠ Argo CD has not taken up every refresh yet" in done.out
+
+
+def test_it_waits_until_argo_cd_has_judged_anew_and_shows_the_new_health(openshift: Sandbox) -> None:
+    with_environments(openshift, dev="Progressing")
+    with argo_cd_playing(openshift):
+        done = health(openshift, "apply", "--settle", "20")
+    assert done.code == 0 and "✓ Argo CD has judged them anew" in done.out
+    table = as_lines(done.out.partition("Current Application Status:")[2])
+    assert table[2] == "NAME                SYNC STATUS   HEALTH STATUS"
+    assert sorted(table[3:6]) == [
+        "llmops-dev          Synced        Healthy",
+        "llmops-production   OutOfSync     Missing",
+        "llmops-staging      Synced        Healthy",
+    ]
+
+
+def test_without_applications_it_says_so_and_does_not_wait(openshift: Sandbox) -> None:
+    done = health(openshift, "apply", "--settle", "30")
+    assert done.code == 0 and done.seconds < 20
+    assert f"No application is in namespace {GITOPS}: nothing to refresh" in done.out
+
+
+# -- verify
+
+
+def test_verify_says_what_is_shown_where_all_is_well(openshift: Sandbox) -> None:
+    health(openshift, "apply", *QUICK)
+    with_environments(openshift)
+    url = with_model(openshift)
+    done = health(openshift, "verify")
+    assert done.code == 0, done.err
+    in_order(
+        done.out,
+        RULE,
+        "Verifying ArgoCD Health Check Configuration",
+        RULE,
+        "",
+        "Step 1: Checking if health check is in ArgoCD CR...",
+        "✓ resourceHealthChecks found in ArgoCD CR",
+        "✓ InferenceService health check found in ArgoCD CR",
+        "",
+        "Step 2: Checking if health check propagated to ConfigMap...",
+        "✓ Health check successfully propagated to ConfigMap",
+        "",
+        "Step 3: Checking ArgoCD application health status...",
+        "",
+        "NAME                SYNC STATUS   HEALTH STATUS",
+        "llmops-dev          Synced        Healthy",
+        "",
+        "Step 4: Checking InferenceService status...",
+        "",
+        "Namespace: llmops-dev",
+        f"NAME                      URL{' ' * (len(url) - 3)}   READY",
+        f"dev-qwen25-05b-instruct   {url}   True",
+        "",
+        RULE,
+        "Verification Complete",
+        RULE,
+    )
+    assert "llmops-production\n" not in done.out, "a namespace that does not exist is skipped"
+
+
+def test_a_namespace_without_models_is_told(openshift: Sandbox) -> None:
+    health(openshift, "apply", *QUICK)
+    create(openshift, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace",
+                                             "metadata": {"name": "llmops-staging"}})  # fmt: skip
+    in_order(health(openshift, "verify").out, "Namespace: llmops-staging", "  No InferenceServices found")
+
+
+def test_a_missing_list_ends_verification_with_the_command_to_run(openshift: Sandbox) -> None:
+    done = health(openshift, "verify")
+    assert done.code == 1
+    in_order(done.out, "✗ resourceHealthChecks NOT found in ArgoCD CR", "  Run: argosy health apply")
+    assert "Step 2" not in done.out
+
+
+def test_a_list_without_models_ends_verification(openshift: Sandbox) -> None:
+    patch(openshift, RESOURCE, {"spec": {"resourceHealthChecks": [PVC]}})
+    done = health(openshift, "verify")
+    assert done.code == 1
+    in_order(
+        done.out,
+        "✓ resourceHealthChecks found in ArgoCD CR",
+        "✗ InferenceService health check NOT found in ArgoCD CR",
+    )
+
+
+def test_an_entry_at_the_end_of_a_long_list_is_found(openshift: Sandbox) -> None:
+    long = [{"group": f"g{number}.example.com", "kind": "Thing", "check": "-- x\n" * 30} for number in range(20)]
+    patch(openshift, RESOURCE, {"spec": {"resourceHealthChecks": long}})
+    health(openshift, "apply", *QUICK)
+    assert health(openshift, "verify").code == 0
+
+
+def test_a_key_written_by_hand_is_gone_and_verification_still_passes(openshift: Sandbox) -> None:
+    health(openshift, "apply", *QUICK)
+    patch(openshift, settings_of(), {"data": {"resource.customizations.health.PersistentVolumeClaim": "return {}"}})
+    within(15, lambda: "resource.customizations.health.PersistentVolumeClaim" not in data(openshift))
+    assert health(openshift, "verify").code == 0
+
+
+def test_verify_answers_programs_too(openshift: Sandbox) -> None:
+    health(openshift, "apply", "--profile", "lenient", *QUICK)
+    found = json.loads(health(openshift, "verify", "-o", "json", "--kinds", "isvc,trainedmodel").out)
+    assert (found["apiVersion"], found["kind"], found["ok"]) == ("cli.argosy.dev/v1", "HealthVerification", False)
+    assert found["argocd"] == {"namespace": GITOPS, "name": GITOPS}
+    model, trained = found["checks"]
+    assert (model["configured"], model["propagated"], model["profile"]) == (True, True, "lenient")
+    assert (trained["configured"], trained["propagated"]) == (False, False)
+
+
+# -- Argo CD without an operator
+
+
+def test_without_an_operator_the_config_map_is_the_place(plain: Sandbox) -> None:
+    patch(plain, settings_of("argocd"), {"data": {"url": "https://argocd.example.com"}})
+    done = health(plain, "apply", *QUICK)
+    assert done.code == 0, done.err
+    in_order(done.out, "✓ Argo CD without an operator found", "✓ Health check found in ConfigMap", "Done!")
+    found = data(plain, "argocd")
+    assert found["url"] == "https://argocd.example.com"
+    assert found[MODEL_KEY] == STRICT[0]["check"]
+    assert health(plain, "verify").code == 0
+
+
+def test_without_an_operator_a_second_run_writes_nothing_either(plain: Sandbox) -> None:
+    health(plain, "apply", "--force", *QUICK)
+    before = version(plain, settings_of("argocd"))
+    done = health(plain, "apply", "--force", *QUICK)
+    assert done.code == 0 and "already up to date" in done.out
+    assert version(plain, settings_of("argocd")) == before
+
+
+# -- export
+
+
+def test_kubectl_takes_the_exported_config_map_and_keeps_other_keys(plain: Sandbox) -> None:
+    patch(plain, settings_of("argocd"), {"data": {"url": "https://argocd.example.com", MODEL_KEY: None}})
+    text = health(plain, "export", "--as", "configmap").out
+    done = kubectl(plain.kubeconfig, "apply", "-f", "-", input=text)
+    assert done.code == 0, done.err
+    assert data(plain, "argocd")["url"] == "https://argocd.example.com"
+    assert data(plain, "argocd")[MODEL_KEY] == STRICT[0]["check"]
+
+
+def test_kubectl_takes_the_exported_resource_and_the_operator_acts_on_it(openshift: Sandbox) -> None:
+    text = health(openshift, "export", "--as", "cr", "--profile", "argocd").out
+    done = kubectl(openshift.kubeconfig, "apply", "-f", "-", input=text)
+    assert done.code == 0, done.err
+    script = wanted_checks([INFERENCE_SERVICE], "argocd")[0].script
+    within(15, lambda: data(openshift).get(MODEL_KEY) == script)
+    assert health(openshift, "verify").code == 0
