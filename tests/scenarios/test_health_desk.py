@@ -123,7 +123,7 @@ def test_broken_settings_fail_the_test_of_an_object_that_they_concern(files: Pat
 def test_settings_alone_are_found_wrong_where_lint_finds_them_wrong(files: Path) -> None:
     (files / "cm.yaml").write_text(CM + "".join(BROKEN[name] for name in ("actions that are no YAML",)))
     tested, linted = (health(files, part, files / "cm.yaml")[1] for part in ("test", "lint"))
-    assert "cm.yaml:7: AGY406 error: is not valid YAML, in line 2 of its text" in linted
+    assert "cm.yaml:6: AGY406 error: is not valid YAML, in line 2 of its text" in linted
     assert tested == linted
 
 

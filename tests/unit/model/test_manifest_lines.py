@@ -71,7 +71,7 @@ def test_the_line_of_a_field_is_that_of_its_name(path: tuple[str | int, ...], li
         ((*DEPLOYMENT, "health.lua"), 2, 17),
         (ACTION, 2, 23),
         (("data", "quoted"), 3, 7),
-        (("data", "block"), 99, 12),
+        (("data", "block"), 99, 11),
     ],
 )
 def test_the_line_of_a_script_is_counted_in_its_file(path: tuple[str | int, ...], line: int, in_file: int) -> None:

@@ -56,15 +56,15 @@ class Lines:
                 break
             marked, node = found
             name, start = above + marked.start_mark.line + 1, above + _first(node)
-        is_flat = node is None or (isinstance(node, yaml.ScalarNode) and not _is_block(node))
-        return name, start, start if is_flat else above + node.end_mark.line + 1
+        more = len(node.value.splitlines()) - 1 if _is_block(node) else 0
+        return name, start, start + max(more, 0)
 
 
 def _objects_in(node: Any) -> Iterator[Any]:
     """The manifests of a document, in the order in which they are read."""
     if not isinstance(node, yaml.MappingNode):
         return
-    fields = {key.value: value for key, value in node.value}
+    fields = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
     kind, items = fields.get("kind"), fields.get("items")
     if kind is not None and str(kind.value).endswith("List") and isinstance(items, yaml.SequenceNode):
         for item in items.value:
