@@ -259,3 +259,16 @@ def test_ctrl_c_ends_a_watch_with_0_whenever_it_comes(files: Path, moment: str) 
         process.send_signal(signal.SIGINT)
         rest = process.stdout.read()
         assert (process.wait(20), seen.strip(), "Traceback" in rest) == (0, moment, False)
+
+
+def test_a_folder_of_manifests_may_hold_a_file_called_health_yaml(tmp_path: Path) -> None:
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "health.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: p}, status: {phase: Succeeded}}")
+    code, said, _ = health(tmp_path, "test", folder)
+    assert (code, "Pod/p" in said) == (0, True)
+
+
+def test_a_file_that_never_ends_is_refused(tmp_path: Path) -> None:
+    code, _, told = health(tmp_path, "test", "/dev/zero")
+    assert (code, "larger than 32 MiB" in told) == (2, True)

@@ -20,7 +20,8 @@ from argosy.model.manifest import load
 
 STDIN: Final = Path("-")
 MANIFESTS: Final = (".yaml", ".yml", ".json")
-RULE_FILES: Final = ("health.lua", "health.yaml", "health_test.yaml", "action_test.yaml", "discovery.lua", "action.lua")
+RULE_FILES: Final = ("health.lua", "health_test.yaml", "action_test.yaml", "discovery.lua", "action.lua")
+MOST_BYTES: Final = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def _all_settings(files: Iterable[Path]) -> Iterator[Located]:
 
 
 def is_tree(folder: Path) -> bool:
+    """Whether it holds rules or tests. A file `health.yaml` may be anybody's: alone it says nothing."""
     return any(file.name in RULE_FILES for file in folder.rglob("*"))
 
 
@@ -102,21 +104,28 @@ def read_located(file: Path) -> list[Located]:
 
 def read_text(file: Path) -> str:
     try:
-        data = _standard_input() if file == STDIN else file.read_bytes()
+        data = _standard_input() if file == STDIN else _some_of(file)
     except FileNotFoundError:
         raise UserError("does not exist; name a file or a folder that does", where=str(file)) from None
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror}); check the file", where=str(file)) from error
+    if len(data) > MOST_BYTES:
+        raise UserError(f"is larger than {MOST_BYTES >> 20} MiB; name a smaller file", where=named(file))
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise UserError("is not UTF-8 text; save it as UTF-8", where=named(file)) from error
 
 
+def _some_of(file: Path) -> bytes:
+    with file.open("rb") as stream:  # a device or a pipe may never end
+        return stream.read(MOST_BYTES + 1)
+
+
 def _standard_input() -> bytes:
     if sys.stdin is None:  # how Python says that it was closed before the start
         raise UserError("is closed, so nothing can be read from it; name a file", where=named(STDIN))
-    return sys.stdin.buffer.read()
+    return sys.stdin.buffer.read(MOST_BYTES + 1)
 
 
 def read_facts(file: Path | None) -> dict[str, Any]:
