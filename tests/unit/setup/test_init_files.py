@@ -82,6 +82,14 @@ def test_the_delivery_names_the_applications_as_they_are() -> None:
         assert delivery["argocd"]["namespace"] == application["metadata"]["namespace"]
 
 
+def test_the_delivery_is_one_that_setup_reads() -> None:
+    form = pytest.importorskip("argosy.setup.delivery_form")
+    for repository in (FRAUD, NewRepository()):
+        delivery = form.read_delivery(texts(repository)["argosy.yaml"])
+        assert delivery.product == repository.name
+        assert [each.after for each in delivery.environments] == ["", "dev", "staging"]
+
+
 def test_the_workflow_is_the_one_of_the_tree_with_other_paths() -> None:
     text = (TREE / "pipelines/github/validate.yaml").read_text().replace("llmops-via-argocd/", "")
     assert documents(NewRepository(), ".github/workflows/validate.yaml") == yaml.safe_load(text)
