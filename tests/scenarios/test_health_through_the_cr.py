@@ -214,6 +214,19 @@ def test_a_key_of_extra_config_that_would_win_is_told_before(openshift: Sandbox)
     assert f"  {MODEL_KEY}: holds another script" in as_lines(done.out)
 
 
+def test_a_resource_that_git_keeps_is_told(openshift: Sandbox) -> None:
+    tracking = "argocd.argoproj.io/tracking-id"
+    patch(openshift, RESOURCE, {"metadata": {"annotations": {tracking: f"cluster:argoproj.io/ArgoCD:{GITOPS}/x"}}})
+    done = health(openshift, "apply", *QUICK)
+    patch(openshift, RESOURCE, {"metadata": {"annotations": {tracking: None}}})
+    assert done.code == 0
+    in_order(
+        done.out,
+        "⚠ Application cluster keeps this object as it is in Git, and may undo what is not there",
+        "  Put the checks there as well: argosy health export --as cr",
+    )
+
+
 def test_a_resource_that_no_operator_serves_ends_with_exit_code_1_and_what_to_do(running: Sandbox) -> None:
     kubectl(running.kubeconfig, "apply", "-f", "-", input=dump(definition("argocds.argoproj.io")))
     kubectl(running.kubeconfig, "wait", "--for=condition=Established", "crd/argocds.argoproj.io", "--timeout=20s")
@@ -236,9 +249,38 @@ def test_a_cluster_that_does_not_answer_is_one_sentence_and_exit_code_3(home: Pa
     assert [line.partition(":")[0] for line in as_lines(done.err)] == ["target", "argosy", "next"]
 
 
+def test_a_token_that_is_not_accepted_is_one_sentence_and_exit_code_5(openshift: Sandbox, home: Path) -> None:
+    file = home / "other.kubeconfig"
+    file.write_text(openshift.kubeconfig.read_text().replace(openshift.endpoint.token, "of-yesterday"))
+    done = argosy("health", "apply", "--kubeconfig", file, home=home)
+    assert done.code == 5
+    assert [line.partition(":")[0] for line in as_lines(done.err)] == ["target", "argosy", "next"]
+
+
 def test_without_any_cluster_it_says_so_with_exit_code_2(home: Path) -> None:
     done = argosy("health", "verify", home=home)
     assert done.code == 2 and done.err.startswith("argosy: ") and "Traceback" not in done.err
+
+
+def test_who_may_only_change_the_resource_and_see_argocd_cm_can_apply(home: Path) -> None:
+    flags = ("--port", "0", "--rbac", "--addons", "argocd_operator")
+    with sandbox(home / "data", *flags) as started:
+        ready(started)
+        (home / "ada").write_text(argosy("sandbox", "user", "add", "ada", "--data-dir", started.folder, home=home).out)
+        words = ("apply", "--kubeconfig", home / "ada", "--namespace", GITOPS, "--name", GITOPS)
+        refused = argosy("health", *words, home=home)
+        assert refused.code == 5 and "Traceback" not in refused.err
+        admin = ("-n", GITOPS, "create")
+        for verbs, kinds in (("get,patch", "argocds.argoproj.io"), ("get,list,watch", "configmaps")):
+            role = kinds.partition(".")[0]
+            rule = (f"--verb={verbs}", f"--resource={kinds}")
+            assert kubectl(started.kubeconfig, *admin, "role", role, *rule).code == 0
+            assert kubectl(started.kubeconfig, *admin, "rolebinding", role, f"--role={role}", "--user=ada").code == 0
+        done = argosy("health", *words, home=home)
+        assert done.code == 0, done.out + done.err
+        in_order(done.out, "✓ Health check found in ConfigMap", "Done!")
+        verified = ("verify", "--kubeconfig", home / "ada", "--namespace", GITOPS, "--name", GITOPS)
+        assert argosy("health", *verified, home=home).code == 0
 
 
 # -- applications
@@ -276,7 +318,7 @@ def test_it_waits_until_argo_cd_has_judged_anew_and_shows_the_new_health(openshi
 def test_without_applications_it_says_so_and_does_not_wait(openshift: Sandbox) -> None:
     done = health(openshift, "apply", "--settle", "30")
     assert done.code == 0 and done.seconds < 20
-    assert f"No application is in namespace {GITOPS}: nothing to refresh" in done.out
+    assert f"No application is in namespace {GITOPS}, or you may not see them: nothing to refresh" in done.out
 
 
 # -- verify

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.cli.screen import Screen
+from argosy.cli.screen import Screen, plain
 
 if TYPE_CHECKING:
     from argosy.app.health.installing import Asked, Said
@@ -166,7 +166,10 @@ def _asked(chosen: argparse.Namespace) -> Asked:
 
 def _tell(said: Said) -> None:
     """At once: the next step may take long."""
-    lines = [said] if isinstance(said, str) else Screen(sys.stdout).table(said.headings, said.rows)
+    if isinstance(said, str):
+        lines = [plain(line) for line in said.split("\n")]
+    else:
+        lines = Screen(sys.stdout).table(said.headings, said.rows)
     for line in lines:
         print(line, flush=True)
 

@@ -7,13 +7,13 @@ not asked for; calls it done before argocd-cm holds every script whole.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from argosy.cluster import Cluster
 from argosy.health.bundled import key_text
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, annotation
 from argosy.setup.argocd import SETTINGS, USUAL, Installation, NotInstalled, find_argocd
 from argosy.setup.health_checks import (
     INFERENCE_SERVICE,
@@ -24,12 +24,13 @@ from argosy.setup.health_checks import (
     missing_from,
 )
 from argosy.setup.health_place import FIELD, Place, read_place, write_checks
-from argosy.setup.refreshing import affected, applications, refresh, settle, table_of
+from argosy.setup.refreshing import affected, applications_to_show, refresh, settle, table_of
 from argosy.setup.waiting import until
 from argosy.setup.words import Ask, Tell, banner
 
 QUESTION: Final = "Do you want to continue? (y/n)"
 AS_ARGO_CD: Final = "argocd"  # the profile that judges as Argo CD's own check does
+TRACKING: Final = "argocd.argoproj.io/tracking-id"  # argo: begins with the name of the application
 TOUCH: Final = "kubectl.kubernetes.io/restartedAt"
 
 
@@ -62,7 +63,8 @@ async def apply(cluster: Cluster, request: Request, tell: Tell, ask: Ask) -> Out
     if not await _propagated(cluster, place.installation, request, tell):
         return Outcome.NOT_PROPAGATED
     await _refresh(cluster, place.installation.namespace, request, tell)
-    _finish(place.installation, await applications(cluster, place.installation.namespace), request.checks, tell)
+    shown = await applications_to_show(cluster, place.installation.namespace)
+    _finish(place.installation, shown, request.checks, tell)
     return Outcome.DONE
 
 
@@ -104,11 +106,21 @@ def _state(place: Place, wanted: Sequence[Check], tell: Tell) -> bool:
         what = FIELD if place.installation.is_operated else SETTINGS
         tell(f"✓ {what} found, but no {theirs} health checks detected")
         tell(f"  Will add {_counted(wanted)}, and keep the rest")
+    for line in _warnings(place, wanted):
+        tell(line)
+    return bool(found)
+
+
+def _warnings(place: Place, wanted: Sequence[Check]) -> Iterator[str]:
+    """What may undo or hide the checks later."""
     if place.installation.is_operated:
         for check in wanted:
             if check.key in place.data:
-                tell(f"⚠ spec.extraConfig holds {check.key}, which wins over spec.{FIELD}; remove it there")
-    return bool(found)
+                yield f"⚠ spec.extraConfig holds {check.key}, which wins over spec.{FIELD}; remove it there"
+    if tracked := annotation(place.live, TRACKING).partition(":")[0]:
+        form = "cr" if place.installation.is_operated else "configmap"
+        yield f"⚠ Application {tracked} keeps this object as it is in Git, and may undo what is not there"
+        yield f"  Put the checks there as well: argosy health export --as {form}"
 
 
 def _counted(wanted: Sequence[Check]) -> str:
@@ -184,7 +196,7 @@ def _advice(installation: Installation) -> list[str]:
 
 async def _refresh(cluster: Cluster, namespace: str, request: Request, tell: Tell) -> None:
     tell("\nStep 6: Refreshing ArgoCD applications...")
-    found = await applications(cluster, namespace)
+    found = await applications_to_show(cluster, namespace)
     done = await refresh(cluster, affected(found, {check.of for check in request.checks}))
     for name in done.asked:
         tell(f"✓ {name}")
@@ -193,7 +205,7 @@ async def _refresh(cluster: Cluster, namespace: str, request: Request, tell: Tel
     for name in done.forbidden:
         tell(f"⚠ {name}: you may not change it, so it is judged anew only at its next turn")
     if not (done.asked or done.gone or done.forbidden):
-        why = "has such a resource" if found else f"is in namespace {namespace}"
+        why = "has such a resource" if found else f"is in namespace {namespace}, or you may not see them"
         tell(f"  No application {why}: nothing to refresh")
     if not done.asked:
         tell("\nStep 7: Waiting for health status to update is not needed")

@@ -13,13 +13,13 @@ from typing import Any, Final
 from argosy.cluster import ClusterReader
 from argosy.health.bundled import key_text
 from argosy.health.kind_keys import joined
-from argosy.model.errors import ClusterError
+from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup.argocd import PLAIN_NAMESPACE, SETTINGS, USUAL, find_argocd
 from argosy.setup.health_checks import INFERENCE_SERVICE, KEY_PREFIX, kind_in, profile_with
 from argosy.setup.health_place import FIELD, Place, read_place
-from argosy.setup.refreshing import applications, statuses, table_of
+from argosy.setup.refreshing import applications_to_show, statuses, table_of
 from argosy.setup.words import Said, Table, banner
 
 ENVIRONMENTS: Final = ("llmops-dev", "llmops-staging", "llmops-production")
@@ -112,14 +112,14 @@ async def verify(cluster: ClusterReader, namespace: str, name: str, kinds: tuple
     installation = await find_argocd(cluster, namespace, name)
     place = await read_place(cluster, installation)
     settings = await cluster.get(installation.settings) or {}
-    found = await applications(cluster, installation.namespace)
+    found = await applications_to_show(cluster, installation.namespace)
     services = await _services(cluster, found)
     return Verification(place, settings.get("data") or {}, kinds, found, services)
 
 
 async def _services(cluster: ClusterReader, found: Sequence[Manifest]) -> dict[str, list[Service]]:
     """Of the usual environments that exist; of other destinations, those that have one."""
-    usual = [name for name in ENVIRONMENTS if await cluster.get(ResourceKey(*NAMESPACE, "", name)) is not None]
+    usual = [name for name in ENVIRONMENTS if await _exists(cluster, name)]
     destinations = ((each.get("spec") or {}).get("destination") or {} for each in found)
     others = [str(each.get("namespace") or "") for each in destinations]
     services = {}
@@ -130,11 +130,19 @@ async def _services(cluster: ClusterReader, found: Sequence[Manifest]) -> dict[s
     return services
 
 
+async def _exists(cluster: ClusterReader, namespace: str) -> bool:
+    """No, where one may not know: then there is nothing to show either."""
+    try:
+        return await cluster.get(ResourceKey(*NAMESPACE, "", namespace)) is not None
+    except Forbidden:
+        return False
+
+
 async def _services_in(cluster: ClusterReader, namespace: str) -> list[Service]:
     try:
         listing = await cluster.list(INFERENCE_SERVICE, namespace=namespace)
     except ClusterError as error:
-        if error.code == 404:
+        if error.code in (403, 404):  # may not be seen, or KServe is not there
             return []
         raise
     return [_service(each) for each in listing.items]
