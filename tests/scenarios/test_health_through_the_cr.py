@@ -24,7 +24,6 @@ from gitops_cluster import (
     get,
     health,
     in_order,
-    kubeconfig_to_nowhere,
     patch,
     ready,
     settings_of,
@@ -36,8 +35,6 @@ from gitops_cluster import (
 )
 from serving import Sandbox, argosy, kubectl, sandbox
 
-from argosy.model.manifest import dump
-from argosy.schema.definitions import definition
 from argosy.setup.health_checks import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
@@ -58,13 +55,6 @@ def gitops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 def openshift(gitops: Sandbox) -> Sandbox:
     without_checks(gitops)
     return gitops
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    folder = tmp_path_factory.mktemp("plain") / "data"
-    with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
-        yield started
 
 
 # -- apply
@@ -227,39 +217,12 @@ def test_a_resource_that_git_keeps_is_told(openshift: Sandbox) -> None:
     )
 
 
-def test_a_resource_that_no_operator_serves_ends_with_exit_code_1_and_what_to_do(running: Sandbox) -> None:
-    kubectl(running.kubeconfig, "apply", "-f", "-", input=dump(definition("argocds.argoproj.io")))
-    kubectl(running.kubeconfig, "wait", "--for=condition=Established", "crd/argocds.argoproj.io", "--timeout=20s")
-    resource = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "mine"}, "spec": {}}
-    kubectl(running.kubeconfig, "apply", "-n", "default", "-f", "-", input=dump(resource))
-    done = health(running, "apply", "--timeout", "0.5")
-    assert done.code == 1, done.err
-    in_order(done.out, "✗ Health check not found in ConfigMap. Manual verification needed.")
-    assert "kubectl annotate argocd mine -n default --overwrite kubectl.kubernetes.io/restartedAt=" in done.out
-    assert "Done!" not in done.out
-    verified = health(running, "verify")
-    assert verified.code == 1
-    in_order(verified.out, "⚠ Health check not yet in ConfigMap")
-    assert "Wait 10 seconds" in verified.out and "Verification Complete" not in verified.out
-
-
-def test_a_cluster_that_does_not_answer_is_one_sentence_and_exit_code_3(home: Path) -> None:
-    done = argosy("health", "apply", "--kubeconfig", kubeconfig_to_nowhere(home), home=home)
-    assert done.code == 3
-    assert [line.partition(":")[0] for line in as_lines(done.err)] == ["target", "argosy", "next"]
-
-
 def test_a_token_that_is_not_accepted_is_one_sentence_and_exit_code_5(openshift: Sandbox, home: Path) -> None:
     file = home / "other.kubeconfig"
     file.write_text(openshift.kubeconfig.read_text().replace(openshift.endpoint.token, "of-yesterday"))
     done = argosy("health", "apply", "--kubeconfig", file, home=home)
     assert done.code == 5
     assert [line.partition(":")[0] for line in as_lines(done.err)] == ["target", "argosy", "next"]
-
-
-def test_without_any_cluster_it_says_so_with_exit_code_2(home: Path) -> None:
-    done = argosy("health", "verify", home=home)
-    assert done.code == 2 and done.err.startswith("argosy: ") and "Traceback" not in done.err
 
 
 def test_who_may_only_change_the_resource_and_see_argocd_cm_can_apply(home: Path) -> None:
@@ -410,38 +373,7 @@ def test_verify_answers_programs_too(openshift: Sandbox) -> None:
     assert (trained["configured"], trained["propagated"]) == (False, False)
 
 
-# -- Argo CD without an operator
-
-
-def test_without_an_operator_the_config_map_is_the_place(plain: Sandbox) -> None:
-    patch(plain, settings_of("argocd"), {"data": {"url": "https://argocd.example.com"}})
-    done = health(plain, "apply", *QUICK)
-    assert done.code == 0, done.err
-    in_order(done.out, "✓ Argo CD without an operator found", "✓ Health check found in ConfigMap", "Done!")
-    found = data(plain, "argocd")
-    assert found["url"] == "https://argocd.example.com"
-    assert found[MODEL_KEY] == STRICT[0]["check"]
-    assert health(plain, "verify").code == 0
-
-
-def test_without_an_operator_a_second_run_writes_nothing_either(plain: Sandbox) -> None:
-    health(plain, "apply", "--force", *QUICK)
-    before = version(plain, settings_of("argocd"))
-    done = health(plain, "apply", "--force", *QUICK)
-    assert done.code == 0 and "already up to date" in done.out
-    assert version(plain, settings_of("argocd")) == before
-
-
 # -- export
-
-
-def test_kubectl_takes_the_exported_config_map_and_keeps_other_keys(plain: Sandbox) -> None:
-    patch(plain, settings_of("argocd"), {"data": {"url": "https://argocd.example.com", MODEL_KEY: None}})
-    text = health(plain, "export", "--as", "configmap").out
-    done = kubectl(plain.kubeconfig, "apply", "-f", "-", input=text)
-    assert done.code == 0, done.err
-    assert data(plain, "argocd")["url"] == "https://argocd.example.com"
-    assert data(plain, "argocd")[MODEL_KEY] == STRICT[0]["check"]
 
 
 def test_kubectl_takes_the_exported_resource_and_the_operator_acts_on_it(openshift: Sandbox) -> None:

@@ -1,0 +1,90 @@
+"""`argosy health` where no operator looks after Argo CD: a plain one, a resource that nobody serves, or no cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gitops_cluster import (
+    MODEL_KEY,
+    as_lines,
+    data,
+    health,
+    in_order,
+    kubeconfig_to_nowhere,
+    patch,
+    settings_of,
+    version,
+)
+from serving import Sandbox, argosy, kubectl, sandbox
+
+from argosy.model.manifest import dump
+from argosy.schema.definitions import definition
+from argosy.setup.health_checks import USUAL_KINDS, wanted_checks
+
+pytestmark = pytest.mark.usefixtures("needs_kubectl")
+STRICT = [check.entry for check in wanted_checks(USUAL_KINDS)]
+QUICK = ("--settle", "0")
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("plain") / "data"
+    with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
+        yield started
+
+
+def test_without_an_operator_the_config_map_is_the_place(plain: Sandbox) -> None:
+    patch(plain, settings_of("argocd"), {"data": {"url": "https://argocd.example.com"}})
+    done = health(plain, "apply", *QUICK)
+    assert done.code == 0, done.err
+    in_order(done.out, "✓ Argo CD without an operator found", "✓ Health check found in ConfigMap", "Done!")
+    found = data(plain, "argocd")
+    assert found["url"] == "https://argocd.example.com"
+    assert found[MODEL_KEY] == STRICT[0]["check"]
+    assert health(plain, "verify").code == 0
+
+
+def test_without_an_operator_a_second_run_writes_nothing_either(plain: Sandbox) -> None:
+    health(plain, "apply", "--force", *QUICK)
+    before = version(plain, settings_of("argocd"))
+    done = health(plain, "apply", "--force", *QUICK)
+    assert done.code == 0 and "already up to date" in done.out
+    assert version(plain, settings_of("argocd")) == before
+
+
+def test_kubectl_takes_the_exported_config_map_and_keeps_other_keys(plain: Sandbox) -> None:
+    patch(plain, settings_of("argocd"), {"data": {"url": "https://argocd.example.com", MODEL_KEY: None}})
+    text = health(plain, "export", "--as", "configmap").out
+    done = kubectl(plain.kubeconfig, "apply", "-f", "-", input=text)
+    assert done.code == 0, done.err
+    assert data(plain, "argocd")["url"] == "https://argocd.example.com"
+    assert data(plain, "argocd")[MODEL_KEY] == STRICT[0]["check"]
+
+
+def test_a_cluster_that_does_not_answer_is_one_sentence_and_exit_code_3(home: Path) -> None:
+    done = argosy("health", "apply", "--kubeconfig", kubeconfig_to_nowhere(home), home=home)
+    assert done.code == 3
+    assert [line.partition(":")[0] for line in as_lines(done.err)] == ["target", "argosy", "next"]
+
+
+def test_without_any_cluster_it_says_so_with_exit_code_2(home: Path) -> None:
+    done = argosy("health", "verify", home=home)
+    assert done.code == 2 and done.err.startswith("argosy: ") and "Traceback" not in done.err
+
+
+def test_a_resource_that_no_operator_serves_ends_with_exit_code_1_and_what_to_do(running: Sandbox) -> None:
+    kubectl(running.kubeconfig, "apply", "-f", "-", input=dump(definition("argocds.argoproj.io")))
+    kubectl(running.kubeconfig, "wait", "--for=condition=Established", "crd/argocds.argoproj.io", "--timeout=20s")
+    resource = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "mine"}, "spec": {}}
+    kubectl(running.kubeconfig, "apply", "-n", "default", "-f", "-", input=dump(resource))
+    done = health(running, "apply", "--timeout", "0.5")
+    assert done.code == 1, done.err
+    in_order(done.out, "✗ Health check not found in ConfigMap. Manual verification needed.")
+    assert "kubectl annotate argocd mine -n default --overwrite kubectl.kubernetes.io/restartedAt=" in done.out
+    assert "Done!" not in done.out
+    verified = health(running, "verify")
+    assert verified.code == 1
+    in_order(verified.out, "⚠ Health check not yet in ConfigMap")
+    assert "Wait 10 seconds" in verified.out and "Verification Complete" not in verified.out
