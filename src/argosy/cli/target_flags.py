@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from argosy.app.target import TargetOptions
+if TYPE_CHECKING:
+    from argosy.app.target import TargetOptions
 
 
 def add_target_flags(parser: argparse.ArgumentParser) -> None:
@@ -19,4 +21,6 @@ def add_target_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def target_options(chosen: argparse.Namespace) -> TargetOptions:
+    from argosy.app.target import TargetOptions  # late: most commands need no cluster
+
     return TargetOptions(chosen.context, chosen.kubeconfig, chosen.data_dir)
