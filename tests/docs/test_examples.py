@@ -216,6 +216,11 @@ def test_the_session_about_loading_goes_as_shown(shell: Any) -> None:
     check(shell, "guides/sandbox.md", first="argosy sandbox load", last="load -f manifests/")
 
 
+def test_the_session_about_environments_goes_as_shown(shell: Any) -> None:
+    shell.start("--addons", "argocd_operator")
+    check(shell, "guides/environments.md", first="argosy init", last="setup status -f models/argosy.yaml")
+
+
 def test_a_session_that_goes_otherwise_is_noticed(shell: Any) -> None:
     with pytest.raises(AssertionError, match="get pods"):
         check(shell, "guides/users-and-rbac.md", first="argosy sandbox user add", last="get pods")

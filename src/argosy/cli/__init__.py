@@ -42,6 +42,7 @@ Commands:
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks
   sandbox    start, stop and fill the embedded cluster
+  setup      environments, permissions and Applications for an Argo CD
   version    this version, and what is simulated
 
 Run `argosy COMMAND --help` for its flags and examples.
@@ -133,9 +134,9 @@ def command_line() -> Parser:
     parser = Parser(prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    from argosy.cli import generate, health, init, sandbox, version
+    from argosy.cli import generate, health, init, sandbox, setup, version
 
-    for group in (generate, health, init, sandbox, version):
+    for group in (generate, health, init, sandbox, setup, version):
         group.add_to(commands)
     return parser
 

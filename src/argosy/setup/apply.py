@@ -6,19 +6,20 @@ somebody else changed since it was made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from argosy.cluster import Cluster
 from argosy.model.errors import Conflict, UserError
 from argosy.model.manifest import Manifest
+from argosy.runtime.clock import SYSTEM_CLOCK, sleep
 from argosy.setup import access_policy, desired
 from argosy.setup.argocd import Installation
 from argosy.setup.health_checks import Check, missing_from
 from argosy.setup.health_marks import with_marks
 from argosy.setup.health_place import ATTEMPTS, read_place
 from argosy.setup.plan import Change, Part, Plan, Request, Verb
-from argosy.setup.waiting import until
+from argosy.setup.waiting import AGAIN, until
 
 ORDER: Final = list(Part)
 
@@ -61,7 +62,7 @@ def changed_meanwhile(change: Change) -> UserError:
 
 async def _write_checks(cluster: Cluster, installation: Installation, checks: Sequence[Check]) -> Verb:
     """Read again each time: the same object holds the policy, and others write to it, too."""
-    for _ in range(ATTEMPTS):
+    async for _ in attempts():
         patch = with_marks(await read_place(cluster, installation), checks)
         if patch is None:
             return Verb.UNCHANGED
@@ -85,7 +86,7 @@ async def change_policy(
     changed: Callable[[access_policy.Texts], access_policy.Texts],
 ) -> Verb:
     key = access_policy.policy_key(installation)
-    for _ in range(ATTEMPTS):
+    async for _ in attempts():
         live = await cluster.get(key)
         before = access_policy.texts_of(installation, live)
         patch = access_policy.patch_of(installation, before, changed(before))
@@ -110,6 +111,14 @@ def _policy_map(installation: Installation, patch: Manifest) -> Manifest:
         "labels": {**labels, desired.MANAGED_BY: desired.MARK},
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **patch}
+
+
+async def attempts() -> AsyncIterator[int]:
+    """With a pause between them, so that who was first can finish."""
+    for number in range(ATTEMPTS):
+        if number:
+            await sleep(SYSTEM_CLOCK, AGAIN.delay(number))
+        yield number
 
 
 def busy(where: str) -> UserError:

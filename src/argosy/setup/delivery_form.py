@@ -37,7 +37,7 @@ from argosy.setup.delivery import (
 from argosy.setup.health_checks import USUAL_PROFILE
 
 _DURATION: Final = re.compile(r"(?:\d+(?:s|m|h|d))+")
-_PASSWORD: Final = re.compile(r"[a-z+]+://[^/@]*:[^/@]*@")
+_PASSWORD: Final = re.compile(r"https?://[^/@]*@|[a-z+]+://[^/@:]*:[^/@]*@")
 _WORD: Final = re.compile(r"[^\s,#]+")  # what may stand between the commas of a policy
 
 
@@ -61,6 +61,10 @@ class Section:
     def error(self, name: str, what: str) -> UserError:
         return UserError(what, where=f"{self.where}: {_joined(self.place, name)}")
 
+    def _shown(self, value: Any) -> str:
+        """Somebody may have put a secret where only its place belongs."""
+        return "a value" if self.place.startswith("repository.credentials") else repr(value)
+
     def has(self, name: str) -> bool:
         return self.value.get(name) is not None
 
@@ -72,7 +76,7 @@ class Section:
         if found is None:
             raise self.error(name, "is missing; add it")
         if not isinstance(found, str) or not found.strip() or "\n" in found:
-            raise self.error(name, f"is {found!r}; it must be a text on one line")
+            raise self.error(name, f"is {self._shown(found)}; it must be a text on one line")
         return found
 
     def word(self, name: str, usual: str | None = None) -> str:
@@ -112,7 +116,7 @@ class Section:
     def _section(self, name: str, value: Any, shape: str) -> Section:
         if not isinstance(value, Mapping):
             fields = ", ".join(_children(_joined(self.shape, shape)))
-            raise self.error(name, f"is {value!r}; it must hold fields: {fields}")
+            raise self.error(name, f"is {self._shown(value)}; it must hold fields: {fields}")
         return Section(value, _joined(self.place, name), _joined(self.shape, shape), self.where)
 
 
@@ -141,7 +145,7 @@ def _repository(top: Section) -> Repository:
         raise top.error("repository", "is missing; add its url")
     url = section.text("url")
     if _PASSWORD.match(url):
-        raise section.error("url", "holds a password, and would be committed; name it under credentials.passwordFrom")
+        raise section.error("url", "holds a user or a password, and would be committed; name them under credentials")
     credentials = section.section("credentials")
     return Repository(url, section.word("ref", "main"), _credentials(credentials) if credentials else None)
 

@@ -119,7 +119,7 @@ def make_plan(request: Request, live: Live) -> Plan:
                 changes.append(change)
                 seen.add(change.key)
     changes += _of_cluster(request, live)
-    notes = (*_questions(delivery), *request.unread)
+    notes = (*_questions(delivery), *_overruled(request.checks, live), *request.unread)
     return Plan(installation, tuple(changes), notes, tuple(_problems(delivery, live)))
 
 
@@ -238,6 +238,15 @@ def _questions(delivery: Delivery) -> Iterator[str]:
             what = f'Application "{environment.application}" deploys to namespace "{environment.namespace}"'
             how = f"rename it, or set environments.{environment.name}.namespace"
             yield f"{environment.name}: {what}: is the other name intended? If not, {how}"
+
+
+def _overruled(checks: Sequence[Check], live: Live) -> Iterator[str]:
+    """argo: the operator copies extraConfig last, so that it wins."""
+    if live.installation.is_operated:
+        place = Place(live.installation, live.found[live.installation.key])
+        for check in checks:
+            if check.key in place.data:
+                yield f"{check.name}: spec.extraConfig holds {check.key}, which wins; remove it there"
 
 
 def _problems(delivery: Delivery, live: Live) -> Iterator[str]:

@@ -14,10 +14,10 @@ from argosy.model.errors import ClusterError, Conflict
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.setup import access_policy, desired
-from argosy.setup.apply import Done, busy, change_policy, changed_meanwhile
+from argosy.setup.apply import Done, attempts, busy, change_policy, changed_meanwhile
 from argosy.setup.argocd import APPLICATION, Installation
 from argosy.setup.health_marks import without_marked
-from argosy.setup.health_place import ATTEMPTS, Place, read_place
+from argosy.setup.health_place import Place, read_place
 from argosy.setup.plan import Change, Live, Part, Plan, Request, Verb
 from argosy.setup.waiting import until
 
@@ -102,7 +102,7 @@ async def _delete(cluster: Cluster, change: Change) -> None:
 
 
 async def _remove_checks(cluster: Cluster, installation: Installation, request: Request) -> None:
-    for _ in range(ATTEMPTS):
+    async for _ in attempts():
         removed = without_marked(await read_place(cluster, installation), request.checks)
         if removed is None:
             return

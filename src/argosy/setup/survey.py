@@ -6,21 +6,30 @@ In: a cluster and a Delivery. Out: Live. Never: writes; reads objects that no pl
 from __future__ import annotations
 
 from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError
+from argosy.model.errors import ClusterError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.setup import desired
 from argosy.setup.argocd import APPLICATION, Installation, NotInstalled, find_argocd
-from argosy.setup.delivery import Delivery
+from argosy.setup.delivery import FILE, Delivery
 from argosy.setup.plan import Live, asked_keys
 
 
 async def survey(cluster: ClusterReader, delivery: Delivery) -> Live:
-    installation = await find_argocd(cluster, delivery.argocd.namespace, delivery.argocd.name)
+    installation = await _installation(cluster, delivery)
     found = {key: live for key in asked_keys(delivery, installation) if (live := await _get(cluster, key))}
     if installation.key not in found:
         raise NotInstalled(f"{installation.key} was deleted just now; run the command again")
     return Live(installation, found, await _repositories(cluster, delivery, installation))
+
+
+async def _installation(cluster: ClusterReader, delivery: Delivery) -> Installation:
+    try:
+        return await find_argocd(cluster, delivery.argocd.namespace, delivery.argocd.name)
+    except UserError as error:
+        what = error.message.partition("; ")[0]
+        advice = f"name yours under argocd in {FILE}, or log in to the cluster that has it"
+        raise type(error)(f"{what}; {advice}", where=error.where) from error
 
 
 async def _repositories(cluster: ClusterReader, delivery: Delivery, installation: Installation) -> list[Manifest]:

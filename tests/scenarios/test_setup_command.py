@@ -1,0 +1,525 @@
+"""`argosy setup …` against a sandbox in which somebody seems to have installed OpenShift GitOps, or a plain Argo CD."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import ARGOSY, Finished, Sandbox, argosy, environment, sandbox
+
+from argosy.schema.definitions import definition
+
+GITOPS, PLAIN = "openshift-gitops", "argocd"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+NAMES = ("dev", "staging", "production")
+FOREIGN = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {status = 'Healthy'}\n"}
+DELIVERY = """\
+apiVersion: argosy.dev/v1
+kind: Delivery
+repository: {{url: https://github.com/acme/models.git{credentials}}}
+argocd: {{namespace: {argocd}}}
+environments:
+  dev: {{application: {name}-dev, path: overlays/dev, sync: auto}}
+  staging: {{application: {name}-staging, path: overlays/staging, after: dev}}
+  production: {{application: {name}-production, namespace: {name}-prod, path: overlays/production}}
+health: {{profile: strict}}
+rbac:
+  admins: [cluster-admins, {name}-admins]
+  roles:
+    {name}-developer: {{groups: [scientists], may: [get, sync, override, action/*], applications: default/{name}-*}}
+"""
+
+
+@pytest.fixture(scope="module")
+def openshift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with sandbox(tmp_path_factory.mktemp("setup") / "data", "--port", "0", "--addons", "argocd_operator") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("plain") / "data"
+    with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
+        yield started
+
+
+def delivery(folder: Path, name: str, *, argocd: str = GITOPS, credentials: str = "") -> Path:
+    file = folder / "argosy.yaml"
+    file.write_text(DELIVERY.format(name=name, argocd=argocd, credentials=credentials))
+    return file
+
+
+def setup(where: Sandbox, *words: object, **options: Any) -> Finished:
+    return argosy("setup", *words, "--data-dir", where.folder, home=where.folder.parent, **options)
+
+
+def get(where: Sandbox, path: str) -> Any:
+    answer = where.request("GET", path)
+    return answer.json() if answer.code == 200 else None
+
+
+def application(name: str, namespace: str = GITOPS) -> str:
+    return f"/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications/{name}"
+
+
+def binding(namespace: str) -> str:
+    return f"{RBAC}/namespaces/{namespace}/rolebindings/argocd-admin"
+
+
+def argocd() -> str:
+    return f"/apis/argoproj.io/v1beta1/namespaces/{GITOPS}/argocds/{GITOPS}"
+
+
+def patch(where: Sandbox, path: str, change: Any) -> None:
+    answer = where.request("PATCH", path, change, "application/merge-patch+json")
+    assert answer.code == 200, answer.body
+
+
+def versions(where: Sandbox, name: str, namespace: str = GITOPS) -> dict[str, str]:
+    """The resourceVersion of everything that setup may touch."""
+    places = [f"/api/v1/namespaces/{name}-{end}" for end in ("dev", "staging", "prod")]
+    places += [binding(f"{name}-{end}") for end in ("dev", "staging", "prod")]
+    places += [application(f"{name}-{end}", namespace) for end in NAMES]
+    places += [f"/api/v1/namespaces/{namespace}/configmaps/{each}" for each in ("argocd-cm", "argocd-rbac-cm")]
+    places += [argocd()] if namespace == GITOPS else []
+    return {place: (get(where, place) or {"metadata": {"resourceVersion": "none"}})["metadata"]["resourceVersion"]
+            for place in places}  # fmt: skip
+
+
+# -- plan, apply, status, destroy ------------------------------------------------------------------------------------
+
+
+def test_a_plan_says_what_would_change_and_changes_nothing(openshift: Sandbox, home: Path) -> None:
+    file = delivery(home, "planned")
+    done = setup(openshift, "plan", "-f", file)
+    assert done.code == 0, done.err
+    assert "ArgoCD/openshift-gitops in openshift-gitops (an operator keeps it" in done.out
+    assert re.search(r"dev +planned-dev +auto +\+ namespace planned-dev  \+ rolebinding argocd-admin", done.out)
+    assert "Plan: 9 to add, 2 to change, 0 to remove." in done.out
+    assert '! production: Application "planned-production" deploys to namespace "planned-prod"' in done.out
+    found = json.loads(setup(openshift, "plan", "-f", file, "-o", "json").out)
+    assert (found["kind"], found["create"], found["update"], found["delete"]) == ("SetupPlan", 9, 2, 0)
+    assert {change["verb"] for change in found["changes"]} == {"create", "update"}
+    assert get(openshift, "/api/v1/namespaces/planned-dev") is None
+    assert setup(openshift, "apply", "-f", file, "--dry-run").code == 0
+    assert get(openshift, "/api/v1/namespaces/planned-dev") is None
+
+
+def test_applying_twice_changes_nothing_the_second_time(openshift: Sandbox, home: Path) -> None:
+    file = delivery(home, "twice")
+    first = setup(openshift, "apply", "-f", file, "-y")
+    assert first.code == 0, first.err
+    assert "target: the sandbox" in first.err and "created   application twice-dev in openshift-gitops" in first.out
+    namespace = get(openshift, "/api/v1/namespaces/twice-prod")["metadata"]
+    assert namespace["labels"]["opendatahub.io/dashboard"] == "true"
+    assert namespace["annotations"]["openshift.io/display-name"] == "twice-prod"
+    (subject,) = get(openshift, binding("twice-dev"))["subjects"]
+    assert subject["name"] == "openshift-gitops-argocd-application-controller" and subject["namespace"] == GITOPS
+    dev, staging = (get(openshift, application(f"twice-{end}"))["spec"] for end in ("dev", "staging"))
+    assert dev["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True, "allowEmpty": False}
+    assert "automated" not in staging["syncPolicy"]
+    before = versions(openshift, "twice")
+    second = setup(openshift, "apply", "-f", file)
+    assert second.code == 0 and "Plan: nothing to do." in second.out, second.err
+    lines = second.out.partition("Plan: ")[2].splitlines()[2:]
+    assert len(lines) == 11 and all(line.startswith("unchanged ") for line in lines)
+    assert versions(openshift, "twice") == before
+
+
+def test_settings_of_others_survive_and_ours_reach_argo_cd(openshift: Sandbox, home: Path) -> None:
+    live = get(openshift, argocd())["spec"]
+    checks = [*(live.get("resourceHealthChecks") or ()), FOREIGN]
+    policy = "g, my-own-group, role:admin\n" + (live["rbac"].get("policy") or "")
+    patch(openshift, argocd(), {"spec": {"resourceHealthChecks": checks, "rbac": {"policy": policy}}})
+    assert setup(openshift, "apply", "-f", delivery(home, "merged"), "-y").code == 0
+    spec = get(openshift, argocd())["spec"]
+    assert FOREIGN in spec["resourceHealthChecks"]
+    assert spec["rbac"]["policy"].startswith("g, my-own-group, role:admin\n")
+    data = get(openshift, f"/api/v1/namespaces/{GITOPS}/configmaps/argocd-cm")["data"]
+    assert "resource.customizations.health.serving.kserve.io_InferenceService" in data
+    lines = get(openshift, f"/api/v1/namespaces/{GITOPS}/configmaps/argocd-rbac-cm")["data"]["policy.csv"].splitlines()
+    assert "p, role:merged-developer, applications, action/*, default/merged-*, allow" in lines
+    assert lines.count("g, cluster-admins, role:admin") == 1, "somebody's line says it already"
+
+
+def test_without_a_terminal_and_without_y_nothing_is_written(openshift: Sandbox, home: Path) -> None:
+    done = setup(openshift, "apply", "-f", delivery(home, "unasked"))
+    assert done.code == 2 and "add -y" in done.err
+    assert get(openshift, "/api/v1/namespaces/unasked-dev") is None
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 2), ("y\n", 0)])
+def test_on_a_terminal_it_asks(openshift: Sandbox, home: Path, answer: str, code: int) -> None:
+    name = f"asked-{answer.strip()}"
+    file = delivery(home, name)
+    ours, theirs = pty.openpty()
+    os.write(ours, answer.encode())
+    command = [str(ARGOSY), "setup", "apply", "-f", str(file), "--data-dir", str(openshift.folder)]
+    done = subprocess.run(
+        command, stdin=theirs, capture_output=True, text=True, timeout=30, check=False,
+        env=environment(openshift.folder.parent),
+    )  # fmt: skip
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == code and "Do it? [y/N]" in done.stderr
+    assert (get(openshift, f"/api/v1/namespaces/{name}-dev") is None) == (code == 2)
+
+
+def test_status_tells_whether_all_is_there(openshift: Sandbox, home: Path) -> None:
+    file = delivery(home, "told")
+    before = setup(openshift, "status", "-f", file)
+    assert before.code == 1 and "namespace told-dev is missing" in before.out
+    assert setup(openshift, "apply", "-f", file, "-y").code == 0
+    said = {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}
+    patch(openshift, application("told-dev"), {"status": said})
+    after = setup(openshift, "status", "-f", file)
+    assert after.code == 0, after.out
+    assert re.search(r"^dev +told-dev +told-dev +Synced +Healthy +complete$", after.out, re.MULTILINE)
+    patch(openshift, application("told-dev"), {"spec": {"source": {"targetRevision": "other"}}})
+    found = setup(openshift, "status", "-f", file, "-o", "json")
+    assert found.code == 1
+    told = json.loads(found.out)
+    assert told["complete"] is False and told["environments"][0]["missing"] == ["application told-dev differs"]
+
+
+def test_destroy_removes_what_setup_made_and_namespaces_only_when_told(openshift: Sandbox, home: Path) -> None:
+    file = delivery(home, "gone")
+    assert openshift.request("POST", "/api/v1/namespaces", {"metadata": {"name": "gone-prod"}}).code == 201
+    assert setup(openshift, "apply", "-f", file, "-y").code == 0
+    refused = setup(openshift, "destroy", "-f", file)
+    assert refused.code == 2 and get(openshift, application("gone-dev")) is not None
+    assert setup(openshift, "destroy", "-f", file, "--namespaces").code == 2
+    rehearsed = setup(openshift, "destroy", "-f", file, "--dry-run", "-o", "json")
+    assert json.loads(rehearsed.out)["delete"] == 6 and get(openshift, application("gone-dev")) is not None
+    done = setup(openshift, "destroy", "-f", file, "-y")
+    assert done.code == 0 and done.out.index("deleted   application") < done.out.index("deleted   rolebinding")
+    assert get(openshift, application("gone-dev")) is None and get(openshift, binding("gone-dev")) is None
+    assert get(openshift, "/api/v1/namespaces/gone-dev") is not None
+    policy = get(openshift, argocd())["spec"]["rbac"]["policy"]
+    assert "gone-developer" not in policy and "cluster-admins" in policy
+    assert setup(openshift, "destroy", "-f", file, "--namespaces", "-y").code == 0
+    left = get(openshift, "/api/v1/namespaces/gone-dev")
+    assert left is None or left["metadata"]["deletionTimestamp"]
+    assert "deletionTimestamp" not in get(openshift, "/api/v1/namespaces/gone-prod")["metadata"], "somebody else's"
+    assert "Plan: nothing to do." in setup(openshift, "destroy", "-f", file, "-y").out
+
+
+def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_maps(
+    plain: Sandbox, home: Path
+) -> None:
+    file = delivery(home, "llmops", argocd=PLAIN)
+    place = f"/api/v1/namespaces/{PLAIN}/configmaps"
+    patch(plain, f"{place}/argocd-cm", {"data": {"url": "https://argocd.example.com"}})
+    patch(plain, f"{place}/argocd-rbac-cm", {"data": {"policy.csv": "g, my-own-group, role:admin\n"}})
+    done = setup(plain, "apply", "-f", file, "-y")
+    assert done.code == 0, done.err
+    assert "argocd (no operator: settings go right into argocd-cm)" in done.out
+    data = get(plain, f"{place}/argocd-cm")["data"]
+    assert data["url"] == "https://argocd.example.com"
+    assert "resource.customizations.health.serving.kserve.io_InferenceService" in data
+    policy = get(plain, f"{place}/argocd-rbac-cm")["data"]["policy.csv"]
+    assert policy.startswith("g, my-own-group, role:admin\n") and "role:llmops-developer" in policy
+    (subject,) = get(plain, binding("llmops-dev"))["subjects"]
+    assert (subject["name"], subject["namespace"]) == ("argocd-application-controller", PLAIN)
+    before = versions(plain, "llmops", PLAIN)
+    assert setup(plain, "apply", "-f", file).code == 0 and versions(plain, "llmops", PLAIN) == before
+    assert setup(plain, "status", "-f", file).code == 0
+    assert setup(plain, "destroy", "-f", file, "-y").code == 0
+    assert get(plain, f"{place}/argocd-cm")["data"] == {"url": "https://argocd.example.com"}
+    assert get(plain, f"{place}/argocd-rbac-cm")["data"]["policy.csv"] == "g, my-own-group, role:admin\n"
+
+
+def test_a_password_reaches_the_secret_and_nothing_that_is_printed(openshift: Sandbox, home: Path) -> None:
+    (home / "token").write_text("hunter2-of-a-test\n")
+    credentials = ", credentials: {username: ada, passwordFrom: {file: token}}"
+    file = delivery(home, "private", credentials=credentials)
+    outputs = [setup(openshift, "plan", "-f", file, "-o", form) for form in ("text", "json", "yaml")]
+    outputs.append(setup(openshift, "apply", "-f", file, "-y", "-o", "json"))
+    assert [done.code for done in outputs] == [0, 0, 0, 0]
+    place = f"/api/v1/namespaces/{GITOPS}/secrets/private-repository"
+    secret = get(openshift, place)
+    data = {name: base64.b64decode(value).decode() for name, value in secret["data"].items()}
+    assert data == {
+        "type": "git",
+        "url": "https://github.com/acme/models.git",
+        "username": "ada",
+        "password": "hunter2-of-a-test",
+    }
+    assert secret["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "repository"
+    (home / "token").write_text("another-of-a-test")
+    outputs.append(setup(openshift, "apply", "-f", file, "-y"))
+    assert "password: changed" in outputs[-1].out
+    assert base64.b64decode(get(openshift, place)["data"]["password"]) == b"another-of-a-test"
+    (home / "token").unlink()
+    outputs.append(setup(openshift, "plan", "-f", file))
+    assert "! the repository's password cannot be read: file token is empty or not there" in outputs[-1].out
+    shown = "".join(done.out + done.err for done in outputs)
+    assert "of-a-test" not in shown and "aHVudGVyMi1vZi1hLXRlc3Q=" not in shown
+    assert openshift.request("DELETE", place).code == 200
+    missing = setup(openshift, "apply", "-f", file, "-y")
+    assert missing.code == 2 and "cannot be read" in missing.err
+
+
+def test_a_mistake_in_the_file_ends_before_any_cluster_is_asked(openshift: Sandbox, home: Path) -> None:
+    file = delivery(home, "wrong")
+    file.write_text(file.read_text().replace("profile: strict", "profile: strikt"))
+    done = setup(openshift, "plan", "-f", file)
+    assert done.code == 2 and "health: there is no profile strikt" in done.err and "Traceback" not in done.err
+    assert setup(openshift, "plan", "-f", home / "none.yaml").code == 2
+
+
+def test_where_no_argo_cd_is_the_answer_is_no(shared: Sandbox, home: Path) -> None:
+    done = setup(shared, "plan", "-f", delivery(home, "nowhere"))
+    assert done.code == 1 and "not found in namespace 'openshift-gitops'" in done.err
+
+
+# -- who may write only where it is declared -------------------------------------------------------------------------
+
+
+def may(where: Sandbox, namespace: str, name: str, rules: list[dict[str, Any]]) -> None:
+    """A Role for alice; a ClusterRole where there is no namespace."""
+    place = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+    prefix = "" if namespace else "Cluster"
+    role = {"metadata": {"name": name}, "rules": rules}
+    assert where.request("POST", f"{place}/{prefix.lower()}roles", role).code == 201
+    bind(where, namespace, name, f"{prefix}Role", name)
+
+
+def bind(where: Sandbox, namespace: str, name: str, kind: str, role: str) -> None:
+    place = f"{RBAC}/namespaces/{namespace}/rolebindings" if namespace else f"{RBAC}/clusterrolebindings"
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
+    made = {"metadata": {"name": f"alice-{name}"}, "roleRef": reference, "subjects": [subject]}
+    assert where.request("POST", place, made).code == 201
+
+
+def rule(group: str, resources: str, verbs: str) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": resources.split(), "verbs": verbs.split()}
+
+
+def refusals(where: Sandbox) -> int:
+    text = where.request("GET", "/metrics").body.decode()
+    return sum(int(count) for count in re.findall(r'^apiserver_request_total\{.*code="403"\} (\d+)$', text, re.M))
+
+
+def test_who_may_write_only_in_the_declared_namespaces_can_set_up(home: Path) -> None:
+    with sandbox(home / "data", "--port", "0", "--rbac", "--addons", "argocd_operator") as guarded:
+        added = argosy("sandbox", "user", "add", "alice", "--data-dir", guarded.folder, home=home)
+        kubeconfig = home / "alice.kubeconfig"
+        kubeconfig.write_text(added.out)
+        may(guarded, "", "reader", [rule("*", "*", "get list watch")])
+        settings = [rule("argoproj.io", "applications", "create patch delete"), rule("argoproj.io", "argocds", "patch")]
+        may(guarded, GITOPS, "deliverer", settings)
+        labels = {**rule("", "namespaces", "patch"), "resourceNames": ["llmops-dev", "llmops-staging", "llmops-prod"]}
+        may(guarded, "", "labels", [labels])
+        for end in ("dev", "staging", "prod"):
+            assert guarded.request("POST", "/api/v1/namespaces", {"metadata": {"name": f"llmops-{end}"}}).code == 201
+            bind(guarded, f"llmops-{end}", "admin", "ClusterRole", "admin")
+        flags = ("-f", delivery(home, "llmops"), "--kubeconfig", kubeconfig)
+        done = argosy("setup", "apply", *flags, "-y", home=home)
+        assert done.code == 0, done.err
+        assert "user alice" in done.out and "created   application llmops-dev" in done.out
+        assert argosy("setup", "status", *flags, home=home).code == 0
+        assert argosy("setup", "destroy", *flags, "-y", home=home).code == 0
+        assert refusals(guarded) == 0, "something was tried that alice may not do"
+        elsewhere = ("-f", delivery(home, "fraud"), "--kubeconfig", kubeconfig)
+        assert argosy("setup", "plan", *elsewhere, home=home).code == 0, "reading is allowed everywhere"
+        refused = argosy("setup", "apply", *elsewhere, "-y", home=home)
+        assert refused.code == 5 and 'User "alice" cannot create resource "namespaces"' in refused.err
+
+
+# -- the commands behind the scripts ---------------------------------------------------------------------------------
+
+
+def write_applications(folder: Path, name: str, namespace: str = GITOPS) -> Path:
+    folder.mkdir(exist_ok=True)
+    for each in NAMES:
+        manifest = {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": f"{name}-{each}", "namespace": namespace},
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": "https://example.com/r.git", "targetRevision": "main", "path": each},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": f"{name}-{each}"},
+                "syncPolicy": {"automated": {"prune": True}},
+            },
+        }
+        (folder / f"{each}-application.yaml").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_argocd_prepares_namespaces_and_permissions_and_keeps_the_password(openshift: Sandbox, home: Path) -> None:
+    apps = write_applications(home / "apps", "ready")
+    made = {"metadata": {"name": "ready-staging", "labels": {"team": "ml"}}}
+    assert openshift.request("POST", "/api/v1/namespaces", made).code == 201
+    first = setup(openshift, "argocd", "--apps", apps)
+    assert first.code == 0, first.err
+    assert "✓ Subscription openshift-gitops-operator found in namespace openshift-gitops-operator" in first.out
+    assert "✓ Namespace ready-dev created" in first.out
+    assert "✓ Namespace ready-staging is already there; its labels were refreshed" in first.out
+    assert "✓ RoleBinding argocd-admin created in ready-production" in first.out
+    labels = get(openshift, "/api/v1/namespaces/ready-staging")["metadata"]["labels"]
+    assert labels["opendatahub.io/dashboard"] == "true" and labels["team"] == "ml"
+    host = get(openshift, f"/apis/route.openshift.io/v1/namespaces/{GITOPS}/routes/openshift-gitops-server")
+    assert f"URL:      https://{host['spec']['host']}" in first.out and "Username: admin" in first.out
+    secret = get(openshift, f"/api/v1/namespaces/{GITOPS}/secrets/openshift-gitops-cluster")
+    password = base64.b64decode(secret["data"]["admin.password"]).decode()
+    assert password not in first.out + first.err
+    assert "Password: kubectl -n openshift-gitops get secret openshift-gitops-cluster" in first.out
+    second = setup(openshift, "argocd", "--apps", apps, "--show-password")
+    assert second.code == 0 and f"Password: {password}" in second.out
+    assert second.out.count("is already there") == 6 and second.out.count("skipped") == 3
+    assert "created" not in second.out
+
+
+def test_argocd_without_the_operator_is_no(plain: Sandbox, home: Path) -> None:
+    done = setup(plain, "argocd", "--apps", write_applications(home / "apps", "no"))
+    assert done.code == 1 and "the OpenShift GitOps operator is not installed" in done.err
+    assert get(plain, "/api/v1/namespaces/no-dev") is None
+
+
+def test_argocd_waits_until_the_server_is_available(running: Sandbox, home: Path) -> None:
+    kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert running.request("POST", kinds, definition("subscriptions.operators.coreos.com")).code == 201
+    assert running.request("POST", "/api/v1/namespaces", {"metadata": {"name": "openshift-operators"}}).code == 201
+    subscription = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "Subscription",
+        "metadata": {"name": "openshift-gitops-operator"},
+        "spec": {"name": "openshift-gitops-operator", "source": "s", "sourceNamespace": "n"},
+    }
+    place = "/apis/operators.coreos.com/v1alpha1/namespaces/openshift-operators/subscriptions"
+    while (answer := running.request("POST", place, subscription)).code == 404:
+        pass  # the kind is not served yet
+    assert answer.code == 201, answer.body
+    apps = write_applications(home / "apps", "late")
+    late = setup(running, "argocd", "--apps", apps, "--timeout", "0.5")
+    assert late.code == 4 and "namespace openshift-gitops did not appear within 0.5 s" in late.err
+    command = [str(ARGOSY), "setup", "argocd", "--apps", str(apps), "--data-dir", str(running.folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(home)) as waiting:
+        assert waiting.stdout is not None
+        for line in waiting.stdout:
+            if line.startswith("Step 3: Waiting"):
+                break
+        assert running.request("POST", "/api/v1/namespaces", {"metadata": {"name": GITOPS}}).code == 201
+        pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": pod}
+        deployments = f"/apis/apps/v1/namespaces/{GITOPS}/deployments"
+        server = {"metadata": {"name": "openshift-gitops-server"}, "spec": spec}
+        assert running.request("POST", deployments, server).code == 201
+        condition = {"type": "Available", "status": "True", "reason": "r", "message": "m"}
+        patch(running, f"{deployments}/openshift-gitops-server/status", {"status": {"conditions": [condition]}})
+        rest = waiting.stdout.read()
+    assert waiting.returncode == 0 and "✓ Namespace late-dev created" in rest
+
+
+@pytest.mark.parametrize("words", [("argocd", "--apps"), ("apps",)])
+def test_who_is_not_logged_in_is_told_so(openshift: Sandbox, home: Path, words: tuple[str, ...]) -> None:
+    kubeconfig = home / "nobody.kubeconfig"
+    kubeconfig.write_text(openshift.kubeconfig.read_text().replace(openshift.endpoint.token, "of-nobody"))
+    apps = write_applications(home / "apps", "nobody")
+    done = argosy("setup", *words, apps, "--kubeconfig", kubeconfig, home=home)
+    assert done.code == 5 and "you are not logged in" in done.err and "oc login" in done.err
+
+
+def test_apps_says_created_updated_or_unchanged_and_lists_them(openshift: Sandbox, home: Path) -> None:
+    apps = write_applications(home / "apps", "listed")
+    first = setup(openshift, "apps", apps)
+    assert first.code == 0, first.err
+    assert [f"✓ Application listed-{each} created" in first.out for each in NAMES] == [True] * 3
+    before = [get(openshift, application(f"listed-{each}"))["metadata"]["resourceVersion"] for each in NAMES]
+    second = setup(openshift, "apps", apps)
+    assert second.out.count("unchanged") == 3
+    assert [get(openshift, application(f"listed-{each}"))["metadata"]["resourceVersion"] for each in NAMES] == before
+    patch(openshift, application("listed-dev"), {"status": {"sync": {"status": "OutOfSync"}}})
+    file = apps / "dev-application.yaml"
+    file.write_text(file.read_text().replace('"syncPolicy": {"automated": {"prune": true}}', '"syncPolicy": {}'))
+    third = setup(openshift, "apps", apps)
+    assert "✓ Application listed-dev updated" in third.out and third.out.count("unchanged") == 2
+    assert "automated" not in get(openshift, application("listed-dev"))["spec"]["syncPolicy"]
+    assert re.search(r"^NAME +SYNC STATUS +HEALTH STATUS\nlisted-dev +OutOfSync +-\nlisted-staging ", third.out, re.M)
+    assert re.search(r"^URL: https://openshift-gitops-server", third.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("missing", [f"{name}-application.yaml" for name in NAMES])
+def test_apps_names_the_file_that_is_missing_and_applies_none(openshift: Sandbox, home: Path, missing: str) -> None:
+    apps = write_applications(home / "apps", "partly")
+    (apps / missing).unlink()
+    done = setup(openshift, "apps", apps)
+    assert done.code == 1 and missing in done.err and "Application" not in done.out
+    assert all(get(openshift, application(f"partly-{each}")) is None for each in NAMES)
+
+
+def test_apps_wants_applications_in_a_namespace_that_exists(openshift: Sandbox, home: Path) -> None:
+    done = setup(openshift, "apps", write_applications(home / "apps", "x", namespace="nowhere"))
+    assert done.code == 1 and "namespace nowhere does not exist" in done.err
+    (home / "apps/dev-application.yaml").write_text('{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}')
+    done = setup(openshift, "apps", home / "apps")
+    assert done.code == 2 and "holds Secret x, not an Application" in done.err
+
+
+def test_gitea_credentials_follow_the_resource_and_are_never_printed(openshift: Sandbox) -> None:
+    gitea = "/apis/pfe.rhpds.com/v1/namespaces/gitea/gitea"
+    secrets = "/api/v1/namespaces/default/secrets"
+    words = ("credentials", "gitea", "--namespace", "default")
+    skipped = setup(openshift, *words)
+    assert skipped.code == 0 and "skipped: there is no Gitea gitea-with-admin in namespace gitea" in skipped.out
+    assert openshift.request("POST", "/api/v1/namespaces", {"metadata": {"name": "gitea"}}).code == 201
+    manifest = {
+        "apiVersion": "pfe.rhpds.com/v1",
+        "kind": "Gitea",
+        "metadata": {"name": "gitea-with-admin"},
+        "spec": {"giteaAdminUser": "opentlc-mgr"},
+    }
+    assert openshift.request("POST", gitea, manifest).code == 201
+    early = setup(openshift, *words)
+    assert early.code == 0 and "has no status.adminPassword yet" in early.out
+    printed = early.out + early.err
+    first, new = "first-of-a-test", "new-of-a-test"
+    for password, word in ((first, "created"), (first, "unchanged"), (new, "updated")):
+        where = f"{gitea}/gitea-with-admin"
+        answer = openshift.request(
+            "PATCH", f"{where}/status", {"status": {"adminPassword": password}}, "application/merge-patch+json"
+        )
+        if answer.code == 404:  # without a status subresource
+            patch(openshift, where, {"status": {"adminPassword": password}})
+        done = setup(openshift, *words)
+        assert done.code == 0 and done.out.count(f" {word}\n") == 2, done.out
+        printed += done.out + done.err
+        for name in ("gitea-credentials-source", "git-credentials-source"):
+            data = get(openshift, f"{secrets}/{name}")["data"]
+            assert base64.b64decode(data["username"]) == b"opentlc-mgr"
+            assert base64.b64decode(data["password"]).decode() == password
+    assert get(openshift, f"{secrets}/git-credentials-source")["type"] == "kubernetes.io/basic-auth"
+    assert "of-a-test" not in printed
+
+
+SCRIPTS = Path(__file__).parents[2] / "llmops-via-argocd" / "setup_scripts"
+
+
+def script(where: Sandbox, name: str, *flags: str) -> str:
+    env = {**where.environment, "ARGOSY": str(ARGOSY), "KUBECONFIG": str(where.kubeconfig)}
+    done = subprocess.run(
+        ["bash", str(SCRIPTS / name), *flags], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_scripts_of_the_folder_set_up_three_applications_and_may_be_repeated(openshift: Sandbox) -> None:
+    assert "✓ RoleBinding argocd-admin created in llmops-prod" in script(openshift, "setup-argocd.sh")
+    applied = script(openshift, "apply-argocd-apps.sh")
+    assert "✓ Application llmops-production created" in applied
+    table = r"^NAME +SYNC STATUS +HEALTH STATUS\nllmops-dev .*\nllmops-staging .*\nllmops-production "
+    assert re.search(table, applied, re.MULTILINE)
+    assert script(openshift, "setup-argocd.sh").count("skipped") == 3
+    assert script(openshift, "apply-argocd-apps.sh").count("unchanged") == 3
