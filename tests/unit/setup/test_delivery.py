@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from argosy.model.errors import UserError
+from argosy.model.manifest import dump, load
 from argosy.setup.delivery import FIELDS, ArgoCD, Credentials, Gate, Health, Role, Secret, Sync
 from argosy.setup.delivery_form import read_delivery
 
@@ -166,3 +169,28 @@ def test_the_example_of_the_reference_is_a_delivery() -> None:
     text = (ROOT / "docs/reference/argosy-yaml.md").read_text()
     delivery = read_delivery(text.partition("```yaml\n")[2].partition("```")[0])
     assert delivery.product == "fraud" and delivery.rbac is not None
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, child in entries:
+        yield from places(child, (*path, name))
+
+
+def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("new", [None, 5, 1.5, True, "", " ", "x\ny", "a, b", [], [None], [[]], {}, {"x": 1}])
+def test_whatever_stands_in_a_field_the_answer_is_a_value_or_a_sentence(new: Any) -> None:
+    whole = load(WHOLE)
+    for path in places(whole):
+        try:
+            read_delivery(dump(replaced(whole, path, new)))
+        except UserError as error:
+            assert "; " in str(error), f"{path}: {error} says not what to do"
