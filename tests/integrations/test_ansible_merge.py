@@ -1,0 +1,95 @@
+"""The role's own merging of health checks, held against the one that `argosy health apply` does."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+import pytest
+from ansible_playbook import DEPLOY
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.model.names import GroupKind
+from argosy.patch import json_patch
+from argosy.setup.health_checks import Check, merged, missing_from
+
+
+def _filters() -> ModuleType:
+    file = DEPLOY / "filter_plugins" / "argocd_health_checks.py"
+    spec = importlib.util.spec_from_file_location("argocd_health_checks_of_the_role", file)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ROLE = _filters()
+SCRIPTS = st.sampled_from(["return {}\n", "return {status = 'Healthy'}", ""])
+KINDS = st.tuples(st.sampled_from(["", "example.com", "serving.kserve.io"]), st.sampled_from(["Claim", "Model"]))
+CHECKS = st.dictionaries(KINDS, SCRIPTS, min_size=1).map(
+    lambda wanted: [{"group": group, "kind": kind, "check": script} for (group, kind), script in wanted.items()]
+)
+ENTRIES = st.lists(
+    st.one_of(
+        st.fixed_dictionaries(
+            {"kind": st.sampled_from(["Claim", "Model", "Theirs"]), "check": SCRIPTS},
+            optional={"group": st.sampled_from(["", "example.com", "serving.kserve.io"]), "note": st.just("x")},
+        ),
+        st.just({"check": "an entry without a kind"}),
+    )
+)
+
+
+def as_checks(wanted: list[dict[str, str]]) -> list[Check]:
+    return [Check(GroupKind(each["group"], each["kind"]), each["check"]) for each in wanted]
+
+
+def resource(entries: Any) -> dict[str, Any]:
+    spec = {"server": {}} if entries is None else {"server": {}, "resourceHealthChecks": entries}
+    return {"kind": "ArgoCD", "metadata": {"resourceVersion": "7"}, "spec": spec}
+
+
+@given(ENTRIES, CHECKS)
+def test_the_role_merges_as_the_command_does(entries: list[Any], wanted: list[dict[str, str]]) -> None:
+    before = copy.deepcopy(entries)
+    assert ROLE.merged(entries, wanted) == merged(entries, as_checks(wanted))
+    assert entries == before
+
+
+@given(st.none() | ENTRIES, CHECKS)
+def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, wanted: list[dict[str, str]]) -> None:
+    live = resource(entries)
+    found = ROLE.patch(live, wanted)
+    if not found:
+        assert merged(entries or [], as_checks(wanted)) == (entries or [])
+        return
+    patched = json_patch.apply(live, found["content"])
+    assert patched["spec"]["resourceHealthChecks"] == merged(entries or [], as_checks(wanted))
+    assert patched["spec"]["server"] == {}
+    assert ROLE.patch(patched, wanted) == {}
+
+
+@given(st.dictionaries(KINDS, SCRIPTS), CHECKS)
+def test_the_keys_of_argocd_cm_are_those_that_the_command_writes(there: Any, wanted: list[dict[str, str]]) -> None:
+    data = {Check(GroupKind(*kind), script).key: script for kind, script in there.items()}
+    found = ROLE.patch({"kind": "ConfigMap", "data": data}, wanted)
+    expected = {check.key: check.script for check in missing_from(data, as_checks(wanted))}
+    assert (found["content"]["data"] if found else {}) == expected
+
+
+def test_a_resource_without_a_spec_gets_one() -> None:
+    live = {"kind": "ArgoCD", "metadata": {"resourceVersion": "7"}}
+    wanted = [{"kind": "Claim", "check": "return {}"}]
+    patched = json_patch.apply(live, ROLE.patch(live, wanted)["content"])
+    assert patched["spec"] == {"resourceHealthChecks": [{"group": "", "kind": "Claim", "check": "return {}"}]}
+
+
+@pytest.mark.parametrize("theirs", [[{"kind": "Theirs", "check": "1"}], []])
+def test_a_patch_is_refused_once_somebody_else_has_changed_the_list(theirs: list[Any]) -> None:
+    wanted = [{"group": "", "kind": "Claim", "check": "return {}"}]
+    found = ROLE.patch(resource([{"kind": "Other", "check": "0"}]), wanted)
+    with pytest.raises(Exception, match="test"):
+        json_patch.apply(resource(theirs), found["content"])

@@ -1,0 +1,85 @@
+"""The requests of the roles mean to a real kube-apiserver what they mean to the sandbox."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import cluster
+import pytest
+from ansible_playbook import ask, needs_ansible, needs_kubectl, play, read
+
+from argosy.schema.definitions import definition
+
+pytestmark = [needs_ansible, needs_kubectl]
+
+FOREIGN = {"group": "example.com", "kind": "Theirs", "check": "return {status = 'Healthy'}\n"}
+OURS = [
+    {"group": "", "kind": "PersistentVolumeClaim", "check": "return {}\n"},
+    {"group": "serving.kserve.io", "kind": "InferenceService", "check": "return {status = 'Degraded'}\n"},
+]
+KEYS = ("PersistentVolumeClaim", "serving.kserve.io_InferenceService")
+DATA = {f"resource.customizations.health.{key}": each["check"] for key, each in zip(KEYS, OURS)}
+GITOPS = ("-n", "openshift-gitops")
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[cluster.RealCluster]:
+    if not cluster.programs():
+        pytest.skip(f"a real server: it is not in {cluster.CACHE} (make realcluster)")
+    with cluster.real_cluster(with_controllers=False) as started:
+        for namespace in ("openshift-gitops", "argocd", "gitea", "self-healing-platform"):
+            ask(started, "create", "namespace", namespace)
+        for name in ("argocds.argoproj.io", "gitea.pfe.rhpds.com"):
+            create(started, definition(name))
+            ask(started, "wait", "--for=condition=Established", f"crd/{name}")
+        yield started
+
+
+def create(real: cluster.RealCluster, manifest: object) -> None:
+    ask(real, "create", "-f", "-", given=json.dumps(manifest))
+
+
+def settings(namespace: str, data: dict[str, str]) -> dict[str, object]:
+    metadata = {"name": "argocd-cm", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+@pytest.mark.parametrize("spec", [{"resourceHealthChecks": [FOREIGN]}, {"server": {}}, None], ids=str)
+def test_a_real_server_takes_the_patch_of_the_resource(
+    real: cluster.RealCluster, spec: dict[str, object] | None
+) -> None:
+    ask(real, *GITOPS, "delete", "argocd,configmap", "--all")
+    metadata = {"name": "openshift-gitops", "namespace": "openshift-gitops"}
+    manifest = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata}
+    create(real, manifest if spec is None else {**manifest, "spec": spec})
+    create(real, settings("openshift-gitops", DATA))  # as the operator would write it
+    assert play(real, "--check", argocd_health_checks=OURS).changed == 1
+    first = play(real, argocd_health_checks=OURS, wait_retries=1)
+    assert "openshift-gitops-application-controller in namespace openshift-gitops does not run (no pod)" in first.words
+    found = read(real, *GITOPS, "argocd", "openshift-gitops")
+    theirs = [FOREIGN] if spec and "resourceHealthChecks" in spec else []
+    assert found["spec"]["resourceHealthChecks"] == [*theirs, *OURS]
+    second = play(real, argocd_health_checks=OURS)
+    assert (second.code, second.changed) == (0, 0), second.text
+    assert read(real, *GITOPS, "argocd", "openshift-gitops")["metadata"] == found["metadata"]
+
+
+def test_a_real_server_takes_the_patch_of_argocd_cm(real: cluster.RealCluster) -> None:
+    create(real, settings("argocd", {"theirs": "kept"}))
+    first = play(real, argocd_health_checks=OURS, argocd_namespace="argocd", wait_retries=1)
+    assert first.changed == 1, first.text
+    assert read(real, "-n", "argocd", "configmap", "argocd-cm")["data"] == {"theirs": "kept", **DATA}
+
+
+def test_a_real_server_takes_the_secrets(real: cluster.RealCluster) -> None:
+    metadata = {"name": "gitea-with-admin", "namespace": "gitea"}
+    manifest = {"apiVersion": "pfe.rhpds.com/v1", "kind": "Gitea", "metadata": metadata}
+    create(real, {**manifest, "spec": {"giteaAdminUser": "ops"}})
+    status = ("--subresource=status", "--type=merge", "-p", '{"status": {"adminPassword": "of-a-test"}}')
+    ask(real, "-n", "gitea", "patch", "gitea.pfe.rhpds.com", "gitea-with-admin", *status)
+    for flags, changed in ((["--check"], 2), ([], 2), ([], 0)):
+        done = play(real, "--tags", "secrets", *flags)
+        assert (done.code, done.changed) == (0, changed), done.text
+    secret = read(real, "-n", "self-healing-platform", "secret", "git-credentials-source")
+    assert secret["type"] == "kubernetes.io/basic-auth" and "annotations" not in secret["metadata"]

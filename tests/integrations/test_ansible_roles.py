@@ -1,0 +1,228 @@
+"""The role validated_patterns_deploy, run by the real Ansible against an Argo CD with an operator and one without."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_playbook import ANSIBLE, DEPLOY, ROLES, ask, needs_ansible, needs_kubectl, noted, play, read
+from serving import KUBECTL, Sandbox, argosy, sandbox
+
+from argosy.health.bundled import bundled_rules, profile_rules
+from argosy.model.names import GroupKind
+
+pytestmark = [needs_ansible, needs_kubectl]
+
+GITOPS = ("-n", "openshift-gitops")
+RESOURCE = (*GITOPS, "argocds.argoproj.io", "openshift-gitops")
+SETTINGS = (*GITOPS, "configmap", "argocd-cm")
+PLAIN_SETTINGS = ("-n", "argocd", "configmap", "argocd-cm")
+PREFIX = "resource.customizations.health."
+CLAIM, SERVICE, SECRET = "PersistentVolumeClaim", "InferenceService", "ExternalSecret"
+# Braces as in a template, which Ansible must not read as one.
+FOREIGN = {"group": "example.com", "kind": "Theirs", "check": "local t = {{1}, {2}}\nreturn {status = 'Healthy'}\n"}
+OLD = {"group": "serving.kserve.io", "kind": SERVICE, "check": "return {status = 'Degraded'}\n"}
+
+
+@pytest.fixture(scope="module")
+def operated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with sandbox(tmp_path_factory.mktemp("ansible") / "data", "--port", "0", "--addons", "argocd_operator") as started:
+        ask(started, *GITOPS, "wait", "argocd/openshift-gitops", "--for=jsonpath={.status.phase}=Available")
+        yield started
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("plain") / "data"
+    with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
+        controller = "statefulset/argocd-application-controller"
+        ask(started, "-n", "argocd", "rollout", "status", controller, "--timeout=20s")
+        yield started
+
+
+def begin_with(operated: Sandbox, *entries: dict[str, str], **extra: str) -> None:
+    none = {"resourceHealthChecks": None, "extraConfig": None}
+    for spec in (none, {"resourceHealthChecks": list(entries) or None, "extraConfig": extra or None}):
+        ask(operated, *GITOPS, "patch", "argocd", "openshift-gitops", "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def entries(operated: Sandbox) -> list[dict[str, str]]:
+    return read(operated, *RESOURCE)["spec"].get("resourceHealthChecks") or []
+
+
+def version(running: Sandbox, *words: object) -> str:
+    return str(read(running, *words)["metadata"]["resourceVersion"])
+
+
+def shipped(name: str) -> str:
+    return (DEPLOY / "files" / f"{name.lower()}-health-check.lua").read_bytes().decode()
+
+
+OURS = [
+    {"group": "", "kind": CLAIM, "check": shipped("pvc")},
+    {"group": "serving.kserve.io", "kind": SERVICE, "check": shipped(SERVICE)},
+    {"group": "external-secrets.io", "kind": SECRET, "check": shipped(SECRET)},
+]
+
+
+def test_the_scripts_of_the_role_are_the_bundled_rules_byte_for_byte() -> None:
+    claim, service = GroupKind("", CLAIM), GroupKind("serving.kserve.io", SERVICE)
+    assert shipped("pvc") == profile_rules("wait-for-consumer")[claim].script
+    assert shipped(SERVICE) == profile_rules("lenient")[service].script
+    assert shipped(SECRET) == bundled_rules()[GroupKind("external-secrets.io", SECRET)].script
+    assert {file.name for file in (DEPLOY / "files").iterdir()} == {
+        "pvc-health-check.lua", "inferenceservice-health-check.lua", "externalsecret-health-check.lua",
+    }  # fmt: skip
+
+
+def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sandbox) -> None:
+    begin_with(operated, FOREIGN, OLD)
+    first = play(operated)
+    assert (first.code, first.changed) == (0, 1), first.text
+    assert "serving.kserve.io/InferenceService: replaces another script" in first.text
+    assert "PersistentVolumeClaim: new" in first.text
+    claim, service, secret = OURS
+    assert entries(operated) == [FOREIGN, service, claim, secret]
+    data = read(operated, *SETTINGS)["data"]
+    assert data[f"{PREFIX}PersistentVolumeClaim"] == claim["check"]
+    assert data[f"{PREFIX}serving.kserve.io_InferenceService"] == service["check"]
+    before = version(operated, *RESOURCE), version(operated, *SETTINGS)
+    second = play(operated)
+    assert (second.code, second.changed) == (0, 0), second.text
+    assert (version(operated, *RESOURCE), version(operated, *SETTINGS)) == before
+
+
+def test_a_resource_without_any_check_gets_the_list(operated: Sandbox) -> None:
+    begin_with(operated)
+    assert play(operated).changed == 1
+    assert entries(operated) == OURS
+
+
+def test_check_mode_says_what_would_change_and_changes_nothing(operated: Sandbox) -> None:
+    begin_with(operated, FOREIGN)
+    before = version(operated, *RESOURCE)
+    done = play(operated, "--check")
+    assert (done.code, done.changed) == (0, 1), done.text
+    assert "external-secrets.io/ExternalSecret: new" in done.text
+    assert version(operated, *RESOURCE) == before
+
+
+def test_the_switch_leaves_argo_cd_alone(operated: Sandbox) -> None:
+    begin_with(operated, FOREIGN)
+    before = version(operated, *RESOURCE)
+    done = play(operated, configure_argocd_health_checks=False)
+    assert (done.code, done.changed) == (0, 0), done.text
+    assert version(operated, *RESOURCE) == before
+
+
+def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_path: Path) -> None:
+    begin_with(operated, FOREIGN)
+    exported = argosy("health", "export", "--as", "ansible", home=tmp_path)
+    assert exported.code == 0, exported.err
+    (tmp_path / "checks.yaml").write_text(exported.out)
+    done = play(operated, "-e", f"@{tmp_path / 'checks.yaml'}")
+    assert (done.code, done.changed) == (0, 1), done.text
+    strict = yaml.safe_load(exported.out)["validated_patterns_argocd_health_checks"]
+    assert entries(operated) == [FOREIGN, *strict]
+    told = argosy("health", "apply", "--dry-run", "--kubeconfig", operated.kubeconfig, home=tmp_path)
+    assert "it is already up to date" in told.out, told
+
+
+def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
+    begin_with(operated, FOREIGN)
+    done = play(operated, argocd_health_checks=[OLD, *OURS])
+    assert done.code != 0 and "serving.kserve.io/InferenceService has 2 health checks" in done.words
+    assert entries(operated) == [FOREIGN]
+
+
+def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: Sandbox, tmp_path: Path) -> None:
+    begin_with(operated, OLD)
+    theirs = json.dumps({"spec": {"resourceHealthChecks": [OLD, {**FOREIGN, "check": "return {}"}]}})
+    patch = f"patch argocd openshift-gitops -n openshift-gitops --type=merge -p '{theirs}' >/dev/null </dev/null"
+    before = f'case "$*" in *--type=json*) "{KUBECTL}" --kubeconfig "{operated.kubeconfig}" {patch};; esac'
+    done = play(operated, client=noted(tmp_path, before))
+    assert done.code != 0 and "was left as it is" in done.words and "run the playbook again" in done.words, done.text
+    assert [entry["kind"] for entry in entries(operated)] == [SERVICE, "Theirs"]
+    again = play(operated)
+    assert (again.code, again.changed) == (0, 1), again.text
+    assert [entry["kind"] for entry in entries(operated)] == [SERVICE, "Theirs", CLAIM, SECRET]
+
+
+def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> None:
+    key = f"{PREFIX}PersistentVolumeClaim"
+    begin_with(operated, **{key: "return {}"})
+    done = play(operated, wait_retries=1)
+    assert done.code != 0, done.text
+    assert f"does not hold {key}." in done.words and "spec.extraConfig, which wins" in done.words
+
+
+def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
+    begin_with(operated, **{"dex.config": "clientSecret: not-for-logs"})
+    for changed in (1, 0):
+        done = play(operated, "-vvv")
+        assert (done.code, done.changed) == (0, changed), done.text
+        assert "not-for-logs" not in done.text
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        ({"argocd_name": "other"}, "argocd-cm belongs to an ArgoCD resource of another name"),
+        ({"argocd_namespace": "default"}, "in namespace default, and no argocd-cm either"),
+        ({"kubeconfig": "/nowhere"}, "cannot read the settings of Argo CD in namespace openshift-gitops"),
+        ({"kubectl": "/nowhere/kubectl"}, "in namespace openshift-gitops: it could not be started."),
+    ],
+)
+def test_an_argo_cd_that_is_not_found_is_a_sentence(
+    operated: Sandbox, variables: dict[str, Any], sentence: str
+) -> None:
+    done = play(operated, **variables)
+    assert done.code != 0 and done.failed == 1, done.text
+    assert sentence in done.words and "validated_patterns_" in done.words
+
+
+def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -> None:
+    theirs = json.dumps({"data": {"theirs": "kept", f"{PREFIX}PersistentVolumeClaim": "return {}"}})
+    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", theirs)
+    rehearsed = play(plain, "--check", argocd_namespace="argocd")
+    assert (rehearsed.code, rehearsed.changed) == (0, 1), rehearsed.text
+    assert read(plain, *PLAIN_SETTINGS)["data"] == json.loads(theirs)["data"]
+    first = play(plain, argocd_namespace="argocd")
+    assert (first.code, first.changed) == (0, 1), first.text
+    assert read(plain, *PLAIN_SETTINGS)["data"] == {
+        "theirs": "kept",
+        f"{PREFIX}PersistentVolumeClaim": shipped("pvc"),
+        f"{PREFIX}serving.kserve.io_InferenceService": shipped(SERVICE),
+        f"{PREFIX}external-secrets.io_ExternalSecret": shipped(SECRET),
+    }
+    before = version(plain, *PLAIN_SETTINGS)
+    second = play(plain, argocd_namespace="argocd")
+    assert (second.code, second.changed) == (0, 0), second.text
+    assert version(plain, *PLAIN_SETTINGS) == before
+
+
+def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbox) -> None:
+    controller = ("-n", "argocd", "statefulset", "argocd-application-controller")
+    ask(plain, "scale", *controller, "--replicas=0")
+    ask(plain, "-n", "argocd", "wait", "--for=delete", "pod/argocd-application-controller-0", "--timeout=20s")
+    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
+    done = play(plain, argocd_namespace="argocd", wait_retries=1)
+    assert done.code != 0 and "argocd-application-controller in namespace argocd does not run (no pod)" in done.words
+    ask(plain, "scale", *controller, "--replicas=1")
+    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
+    assert play(plain, argocd_namespace="argocd").code == 0
+
+
+@pytest.mark.parametrize("role", sorted(ROLES.iterdir()), ids=lambda role: role.name)
+def test_the_page_and_the_specification_of_a_role_name_each_of_its_variables(role: Path) -> None:
+    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
+    specified = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    assert specified.keys() == defaults.keys()
+    assert {name: each["default"] for name, each in specified.items() if "default" in each}.items() <= defaults.items()
+    page = (role / "README.md").read_text()
+    assert [name for name in defaults if f"| `{name}` |" not in page] == []
+    assert (ANSIBLE / "README.md").read_text().count(role.name) >= 1
