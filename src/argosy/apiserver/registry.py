@@ -60,6 +60,8 @@ class Registry:
         self, user: User, verb: str, served: Served, namespace: str, name: str = "", subresource: str = ""
     ) -> None:
         resource = served.resource
+        if (resource.group, resource.plural) == ("", "namespaces"):
+            namespace = name  # k8s: a namespace lies in itself, so a Role in it can allow to read it
         asked = Attributes(verb, resource.group, resource.plural, subresource, namespace, name)
         self.access.require(user, asked)
 

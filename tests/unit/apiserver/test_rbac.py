@@ -367,3 +367,21 @@ async def test_a_review_must_ask_exactly_one_thing(api: Api) -> None:
     both = {"resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"path": "/"}}
     for spec in ({}, both):
         assert (await api.post(path, {"spec": spec})).code in (400, 422)
+
+
+@anyio
+async def test_a_role_in_a_namespace_can_allow_to_read_that_namespace(guarded: Plane) -> None:
+    cluster = EmbeddedCluster(guarded)
+    rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
+    place = {"name": "r", "namespace": "default"}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": place, "rules": rules}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": "alice"}
+    reference = {"apiGroup": RBAC, "kind": "Role", "name": "r"}
+    binding = {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": reference}
+    del binding["rules"]
+    await cluster.create(role)
+    await cluster.create(binding)
+    alice = cluster.acting_as(ALICE)
+    assert await alice.get(ResourceKey("", "Namespace", "", "default"))
+    with pytest.raises(Forbidden, match='in the namespace "kube-system"'):
+        await alice.get(ResourceKey("", "Namespace", "", "kube-system"))
