@@ -2,7 +2,8 @@
 
 ArgosyError
 ├── UserError          the author of the input: a condition on the object, HTTP 400, exit code 2
-│   ├── ManifestError  LimitError  PatchError  SourceError  RenderError
+│   ├── ManifestError  LimitError  PatchError  RenderError
+│   ├── SourceError    Unreachable  SourceTimeout  SourceRefused  UnknownRef  CorruptSource  SourceTooLarge
 │   └── PolicyError    refused by a rule: exit code 5
 ├── ClusterError       the cluster said no: carries code, reason and key
 │   ├── Conflict 409   Gone 410   Invalid 422   Forbidden 403
@@ -44,6 +45,32 @@ class PatchError(UserError):
 
 class SourceError(UserError):
     """A repository, ref or path cannot be had."""
+
+    last_good = ""  # the revision that the same ref had when it could last be had; it can still be checked out
+
+
+class Unreachable(SourceError):
+    """The repository's host gives no answer, or not the one that git needs. It may pass by itself: try again later."""
+
+
+class SourceTimeout(Unreachable):
+    """The repository's host was too slow."""
+
+
+class SourceRefused(SourceError):
+    """The host wants other credentials, or a rule of ours forbids the address."""
+
+
+class UnknownRef(SourceError):
+    """The repository is there, the branch, tag or commit is not."""
+
+
+class CorruptSource(SourceError):
+    """Objects of the repository are missing or damaged."""
+
+
+class SourceTooLarge(SourceError):
+    """The repository, or a file in it, is larger than the limits allow."""
 
 
 class RenderError(UserError):

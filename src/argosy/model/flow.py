@@ -8,6 +8,16 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from argosy.model.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A source at one revision: the commit's id, and its files."""
+
+    tree: Tree
+    revision: str
+
 
 class Health(enum.StrEnum):
     """How a live manifest fares, best to worst, in Argo CD's spelling."""

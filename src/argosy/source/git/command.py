@@ -1,0 +1,170 @@
+"""Runs git, the same way each time.
+
+In: arguments of ours, and an environment. Out: what it printed, or GitFailed. Never: a shell, the user's own git
+settings, a secret among the arguments, a child that outlives the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from argosy.model.errors import SourceError
+
+# What git may know of the surroundings: how to find programs and the way out of a company's network.
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+KEPT = ("PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", *_PROXIES, *(name.upper() for name in _PROXIES))
+
+CLEAN = {
+    "LC_ALL": "C",  # its messages are told apart by their words
+    "HOME": "/nonexistent",
+    "XDG_CONFIG_HOME": "/nonexistent",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PROTOCOL_FROM_USER": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+}
+
+# Slips of old programs that harm nobody; many a well-known repository has them.
+_HARMLESS = (
+    *("badTimezone", "badDate", "badDateOverflow", "zeroPaddedDate", "missingSpaceBeforeDate", "zeroPaddedFilemode"),
+    *("badEmail", "missingEmail", "missingSpaceBeforeEmail", "missingNameBeforeEmail"),
+    *("missingTaggerEntry", "badTagName"),
+)
+
+CONFIG = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.symlinks": "false",
+    "core.alternateRefsCommand": "",
+    "core.bigFileThreshold": "1m",
+    "credential.helper": "",
+    "protocol.allow": "never",
+    "protocol.ext.allow": "never",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "fetch.unpackLimit": "1",  # one pack a fetch: a fetch that dies leaves one file to sweep
+    "fetch.writeCommitGraph": "false",
+    "transfer.fsckObjects": "true",
+    "fetch.fsckObjects": "true",
+    "transfer.bundleURI": "false",
+    "http.followRedirects": "false",  # a redirect would take the credentials along
+    "http.lowSpeedLimit": "1",
+    "http.lowSpeedTime": "30",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "pack.threads": "1",
+    "advice.detachedHead": "false",
+    **{f"fetch.fsck.{name}": "ignore" for name in _HARMLESS},
+}
+MOST_STDERR = 64 << 10
+
+
+class GitFailed(Exception):
+    """git ended with an error; `said` is its stderr and may hold secrets: it is for `refusals` alone."""
+
+    def __init__(self, code: int, said: str) -> None:
+        super().__init__(f"git failed with exit code {code}")
+        self.code = code
+        self.said = said
+
+
+class TooMuchOutput(Exception):
+    """git printed more than was asked to be taken."""
+
+
+def environment(config: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+    """Settings go by the environment: /proc shows arguments to every user of a machine, and this to none."""
+    settings = {**CONFIG, **config}
+    env = {name: os.environ[name] for name in KEPT if name in os.environ} | CLEAN | dict(extra)
+    env["GIT_CONFIG_COUNT"] = str(len(settings))
+    for number, (key, value) in enumerate(settings.items()):
+        env[f"GIT_CONFIG_KEY_{number}"] = key
+        env[f"GIT_CONFIG_VALUE_{number}"] = value
+    return env
+
+
+async def run_git(
+    folder: Path | None,
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    seconds: float,
+    most_output: int = 1 << 20,
+    most_file: int | None = None,
+    held: int | None = None,
+) -> bytes:
+    """Raises GitFailed, TooMuchOutput, TimeoutError. `held` is a lock that must last as long as git runs."""
+    process = await _start(folder, arguments, env, held)
+    try:
+        if most_file is not None:
+            _limit_files(process.pid, most_file)
+        async with asyncio.timeout(seconds):
+            stdout, stderr = await asyncio.gather(
+                _take(process.stdout, most_output), _take(process.stderr, MOST_STDERR, drop=True)
+            )
+            code = await process.wait()
+    finally:
+        await _end(process)
+    if code:
+        raise GitFailed(code, stderr.decode(errors="replace"))
+    return stdout
+
+
+async def _start(
+    folder: Path | None, arguments: Sequence[str], env: Mapping[str, str], held: int | None
+) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            "git",
+            *([] if folder is None else [f"--git-dir={folder}"]),
+            *arguments,
+            env=env,
+            cwd="/",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            pass_fds=() if held is None else (held,),
+            start_new_session=True,  # so that its own children can be ended with it
+        )
+    except FileNotFoundError as error:
+        raise SourceError("git is not installed, or not in PATH; install git 2.31 or newer") from error
+
+
+def _limit_files(pid: int, most: int) -> None:
+    # Set from outside and before the first answer can have come: code between fork and exec is not safe with threads.
+    if hasattr(resource, "prlimit"):
+        try:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+        except ProcessLookupError:
+            pass
+
+
+async def _take(stream: asyncio.StreamReader | None, most: int, *, drop: bool = False) -> bytes:
+    assert stream is not None
+    taken = bytearray()
+    while chunk := await stream.read(1 << 16):
+        room = most - len(taken)
+        taken += chunk[:room]
+        if len(chunk) > room and not drop:
+            raise TooMuchOutput
+    return bytes(taken)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Ends whatever is left of git and of the programs that it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+    if process.returncode is None:
+        await process.wait()

@@ -1,0 +1,218 @@
+"""A bare mirror of one repository.
+
+In: a ref. Out: Checkout, or a SourceError that names the last good revision. Never: an update that leaves the
+mirror worse than it was; two fetches at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from argosy.model.errors import CorruptSource, SourceError, SourceTimeout, UnknownRef
+from argosy.model.flow import Checkout
+from argosy.source.git.command import GitFailed, environment, run_git
+from argosy.source.git.folder import is_there, replacing, sweep
+from argosy.source.git.locks import locked
+from argosy.source.git.objects import SUSPECT, ObjectReader
+from argosy.source.git.refs import COMMIT, SHORT_COMMIT, Refs
+from argosy.source.git.refusals import source_error
+from argosy.source.git.remote import Remote
+from argosy.source.git.tree import GitTree
+
+EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+LOCAL_SECONDS = 30.0
+
+
+class Mirror:
+    """One folder on disk, shared by all processes that name it."""
+
+    def __init__(self, folder: Path, remote: Remote) -> None:
+        self.folder = folder
+        self.remote = remote
+        self.objects = ObjectReader(folder, remote.limits, remote.shown)
+        self._last: dict[str, str] = {}
+
+    async def checkout(self, ref: str, *, tag_prefix: str = "") -> Checkout:
+        """A whole commit id that the mirror has needs no network: so the last good revision can always be had."""
+        try:
+            revision = await self._resolve(ref, tag_prefix)
+            tree = await asyncio.to_thread(self._tree, revision)
+        except SourceError as error:
+            error.last_good = await self.last_good(ref, tag_prefix=tag_prefix)
+            raise
+        with contextlib.suppress(CorruptSource):  # what was read is what its id says; the next refresh heals the rest
+            await self._remember(_pin(ref, tag_prefix), revision)
+        return Checkout(tree, revision)
+
+    async def refs(self) -> Refs:
+        """What the host has now."""
+        return await self.remote.refs(self._scratch())
+
+    async def last_good(self, ref: str, *, tag_prefix: str = "") -> str:
+        """The revision of the last checkout of this ref; empty where there was none, or where it is damaged."""
+        pin = _pin(ref, tag_prefix)
+        try:
+            revision = self._last.get(pin) or await self._commit_of(pin)
+            return revision if revision and await self._has(revision) else ""
+        except SourceError:
+            return ""
+
+    async def compact(self) -> None:
+        """Packs what many fetches left, and lets go of what no ref has led to for two weeks."""
+        async with self._lock() as held:
+            self.close()
+            await self._local("gc", "--quiet", "--prune=2.weeks.ago", held=held, seconds=10 * LOCAL_SECONDS)
+
+    def close(self) -> None:
+        """Ends the git that reads; the next read starts another."""
+        self.objects.close()
+
+    # -- from a ref to a commit that is here -----------------------------------------------------------------------
+
+    async def _resolve(self, ref: str, tag_prefix: str) -> str:
+        if COMMIT.fullmatch(ref):
+            return await self._whole_commit(ref.lower())
+        refs = await self.refs()
+        revision = refs.find(ref, tag_prefix)
+        if revision is None and SHORT_COMMIT.fullmatch(ref):
+            revision = await self._short_commit(ref.lower(), refs)
+        if revision is None:
+            raise refs.unknown(ref, tag_prefix, self.remote.shown)
+        if not (self._is_sound() and await self._has(revision)):
+            await self._fetch(refs, revision)
+        if not await self._has(revision):
+            raise UnknownRef(
+                f"{ref!r} leads to {revision[:12]}, which is no commit, or moved a moment ago; name another, or wait",
+                where=self.remote.shown,
+            )
+        return revision
+
+    async def _whole_commit(self, revision: str) -> str:
+        if await self._has(revision):
+            return revision
+        await self._fetch(await self.refs(), revision)
+        if not await self._has(revision):
+            raise UnknownRef(f"there is no commit {revision}; push it first", where=self.remote.shown)
+        return revision
+
+    async def _short_commit(self, short: str, refs: Refs) -> str | None:
+        found = await self._commit_of(short)
+        if not found and refs.commits:
+            await self._fetch(refs, "")
+            found = await self._commit_of(short)
+        return found or None
+
+    async def _commit_of(self, name: str) -> str:
+        """What a name of ours or a few digits lead to in the mirror; empty where to nothing."""
+        if not is_there(self.folder):
+            return ""
+        try:
+            return await self._local("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        except SourceError:
+            return ""
+
+    def _tree(self, revision: str) -> GitTree:
+        header = self.objects.read(revision).content.partition(b"\n")[0]
+        if not header.startswith(b"tree "):
+            raise CorruptSource(f"{revision} is no commit; run `git fsck` there", where=self.remote.shown)
+        return GitTree(self.objects, header.removeprefix(b"tree ").decode("ascii", "replace"))
+
+    async def _has(self, revision: str) -> bool:
+        if not is_there(self.folder):
+            return False
+        found = await asyncio.to_thread(self.objects.find, revision)
+        return found is not None and found.kind == "commit"
+
+    def _is_sound(self) -> bool:
+        return is_there(self.folder) and not (self.folder / SUSPECT).exists()
+
+    # -- fetching --------------------------------------------------------------------------------------------------
+
+    async def _fetch(self, refs: Refs, wanted: str) -> None:
+        """All branches and tags, and the wanted commit where it is in none of them and the host gives it out."""
+        async with self._lock() as held:
+            if wanted and self._is_sound() and await self._has(wanted):
+                return  # whoever had the lock before has fetched it
+            sweep(self.folder)
+            if self._is_sound():
+                await self._update(refs, held)
+            else:
+                await self._make_anew(refs, held)
+            if wanted and not await self._has(wanted):
+                await self._fetch_one(wanted, held)
+
+    async def _update(self, refs: Refs, held: int) -> None:
+        try:
+            await self.remote.fetch(self.folder, EVERYTHING, scratch=self._scratch(), held=held)
+        except CorruptSource:
+            # It is either the mirror or the host. A new mirror tells; the old one stays until that one is whole.
+            await self._make_anew(refs, held)
+
+    async def _make_anew(self, refs: Refs, held: int) -> None:
+        wide = any(len(commit) == 64 for commit in refs.commits.values())
+        with replacing(self.folder) as fresh:
+            form = f"--object-format={'sha256' if wide else 'sha1'}"
+            await self._local("init", "--quiet", "--bare", "--template=", form, folder=fresh)
+            await self.remote.fetch(fresh, EVERYTHING, scratch=self._scratch(), held=held)
+            self.close()
+
+    async def _fetch_one(self, commit: str, held: int) -> None:
+        try:
+            what = [f"+{commit}:refs/argosy/wanted/{commit}"]
+            await self.remote.fetch(self.folder, what, scratch=self._scratch(), held=held)
+        except UnknownRef:
+            return  # the caller says what that means
+
+    async def _remember(self, pin: str, revision: str) -> None:
+        if self._last.get(pin) == revision:
+            return
+        if await self._commit_of(pin) != revision:
+            async with self._lock() as held:
+                await self._local("update-ref", pin, revision, held=held)
+        self._last[pin] = revision
+
+    # -- on this machine -------------------------------------------------------------------------------------------
+
+    def _scratch(self) -> Path:
+        self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self.folder.parent
+
+    @contextlib.asynccontextmanager
+    async def _lock(self) -> AsyncIterator[int]:
+        path = self._scratch() / f"{self.folder.name}.lock"
+        # A fetch of another process may be under way, and before it one of a third.
+        taking = contextlib.AsyncExitStack()
+        try:
+            held = await taking.enter_async_context(locked(path, seconds=2 * self.remote.limits.fetch_seconds))
+        except TimeoutError:
+            raise SourceTimeout(
+                "another fetch of it has not ended; it is tried again; if it goes on, end the git process that hangs",
+                where=self.remote.shown,
+            ) from None
+        async with taking:
+            yield held
+
+    async def _local(
+        self, *arguments: str, folder: Path | None = None, held: int | None = None, seconds: float = LOCAL_SECONDS
+    ) -> str:
+        env = environment({}, {"GIT_ALLOW_PROTOCOL": "none"})
+        try:
+            printed = await run_git(folder or self.folder, arguments, env=env, seconds=seconds, held=held)
+        except GitFailed as failed:
+            error = source_error(failed, self.remote.shown, folder or self.folder)
+            if isinstance(error, CorruptSource) and self.folder.is_dir():
+                (self.folder / SUSPECT).touch()
+            raise error from None
+        except TimeoutError:
+            raise SourceTimeout("git did not end in time on this machine", where=self.remote.shown) from None
+        return printed.decode().strip()
+
+
+def _pin(ref: str, tag_prefix: str) -> str:
+    """A ref of ours that keeps the last good revision from being packed away; the user's words are no part of it."""
+    words = f"{tag_prefix}\0{ref}".encode(errors="surrogateescape")
+    return f"refs/argosy/last/{hashlib.sha256(words).hexdigest()[:32]}"

@@ -1,0 +1,127 @@
+"""Objects of a mirror, read through one `git cat-file --batch` that stays open.
+
+In: an id. Out: the object's kind and bytes, checked against the id. Never: more bytes than the limit, a lazy fetch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from argosy.model.errors import CorruptSource, SourceError, SourceTooLarge
+from argosy.source.git.command import environment
+from argosy.source.settings import SourceLimits
+
+SUSPECT = "argosy-suspect"  # a file in the mirror: something in it is damaged, so it is made anew
+
+
+class GitObject(NamedTuple):
+    kind: str
+    content: bytes
+
+
+class ObjectReader:
+    """Safe for threads. It can be pickled, and then opens a git of its own."""
+
+    def __init__(self, folder: Path, limits: SourceLimits, where: str) -> None:
+        self.folder = folder
+        self.limits = limits
+        self.where = where
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __getstate__(self) -> tuple[Path, SourceLimits, str]:
+        return self.folder, self.limits, self.where
+
+    def __setstate__(self, state: tuple[Path, SourceLimits, str]) -> None:
+        self.__init__(*state)  # type: ignore[misc]  # a fresh one, with a lock and a process of its own
+
+    def read(self, id: str) -> GitObject:
+        found = self.find(id)
+        if found is None:
+            raise self._corrupt(id, "is missing")
+        return found
+
+    def find(self, id: str) -> GitObject | None:
+        """None where the mirror has no such object."""
+        with self._lock:
+            try:
+                found = self._ask(id)
+            except (OSError, ValueError) as error:
+                self._close()
+                raise self._corrupt(id, "cannot be read") from error
+            except SourceError:
+                self._close()
+                raise
+        if found is not None and _id_of(found, len(id)) != id:
+            raise self._corrupt(id, "is not what its id says")
+        return found
+
+    def close(self) -> None:
+        """The next read opens it again."""
+        with self._lock:
+            self._close()
+
+    def _ask(self, id: str) -> GitObject | None:
+        process = self._process or self._open()
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(id.encode("ascii") + b"\n")
+        process.stdin.flush()
+        header = process.stdout.readline(1024).split()
+        if len(header) == 2 and header[1] == b"missing":
+            return None
+        if len(header) != 3:
+            raise ValueError("no answer")
+        kind, size = header[1].decode(), int(header[2])
+        if size > self.limits.file_bytes:
+            # What follows is not read: the process is ended, and a new one starts with the next question.
+            raise SourceTooLarge(
+                f"object {id} has {size} bytes, and {self.limits.file_bytes} are allowed; keep it outside of Git",
+                where=self.where,
+            )
+        content = process.stdout.read(size)
+        if len(content) != size or process.stdout.read(1) != b"\n":
+            raise ValueError("cut short")
+        return GitObject(kind, content)
+
+    def _open(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
+            ["git", f"--git-dir={self.folder}", "cat-file", "--batch"],
+            env=environment({}, {"GIT_ALLOW_PROTOCOL": "none"}),
+            cwd="/",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        return self._process
+
+    def _close(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:
+                    pass
+
+    def _corrupt(self, id: str, what: str) -> CorruptSource:
+        if self.folder.is_dir():
+            (self.folder / SUSPECT).touch()
+        return CorruptSource(
+            f"object {id} {what} in the local mirror; the next refresh fetches it anew", where=self.where
+        )
+
+
+def _id_of(found: GitObject, length: int) -> str:
+    digest: Any = hashlib.sha256() if length == 64 else hashlib.sha1(usedforsecurity=False)
+    digest.update(f"{found.kind} {len(found.content)}\0".encode())
+    digest.update(found.content)
+    return str(digest.hexdigest())

@@ -1,0 +1,69 @@
+"""The refs of a repository, and what a ref of a user means among them.
+
+In: the listing that `git ls-remote` prints; a ref. Out: a revision, or UnknownRef. Never: a user's ref in an argument.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from argosy.model.errors import CorruptSource, UnknownRef
+from argosy.source.versions import newest_tag, parse_range, parse_version
+
+COMMIT = re.compile(r"[0-9a-fA-F]{40}|[0-9a-fA-F]{64}")
+SHORT_COMMIT = re.compile(r"[0-9a-fA-F]{7,63}")
+_LINE = re.compile(rb"([0-9a-f]{40}|[0-9a-f]{64})\t(\S+)")
+HEADS, TAGS = "refs/heads/", "refs/tags/"
+
+
+@dataclass(frozen=True, slots=True)
+class Refs:
+    """Full names to the commits that they lead to."""
+
+    commits: Mapping[str, str]
+
+    @property
+    def tags(self) -> list[str]:
+        return [name.removeprefix(TAGS) for name in self.commits if name.startswith(TAGS)]
+
+    @property
+    def branches(self) -> list[str]:
+        return [name.removeprefix(HEADS) for name in self.commits if name.startswith(HEADS)]
+
+    def find(self, ref: str, tag_prefix: str = "") -> str | None:
+        """A range stands for its newest tag; a branch comes before a tag of the same name."""
+        name = newest_tag(ref, self.tags, tag_prefix) or ref or "HEAD"
+        names = [name, HEADS + name, TAGS + name, f"refs/{name}"]
+        if tag_prefix:
+            names[:0] = [TAGS + tag_prefix + ref]
+        return next((self.commits[full] for full in names if full in self.commits), None)
+
+    def unknown(self, ref: str, tag_prefix: str, where: str) -> UnknownRef:
+        if not self.commits:
+            return UnknownRef("the repository is empty; push a commit first", where=where)
+        shown = f"{tag_prefix}{ref}"[:200]
+        if parse_range(ref) and not parse_version(ref):
+            return UnknownRef(
+                f"none of the {len(self.tags)} tags is in the range {shown!r}; push such a tag, or widen the range "
+                "(pre-releases count only where the range ends in -0)",
+                where=where,
+            )
+        near = difflib.get_close_matches(ref[:200], [*self.branches, *self.tags][:5000], n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; push it, or name one that is there"
+        return UnknownRef(f"there is no branch, tag or commit {shown!r}{hint}", where=where)
+
+
+def read_refs(listing: bytes, where: str) -> Refs:
+    commits: dict[str, str] = {}
+    for line in listing.splitlines():
+        if line.startswith(b"ref: "):
+            continue
+        if not (found := _LINE.fullmatch(line)):
+            raise CorruptSource("the host sent a listing of refs that cannot be read; run `git ls-remote`", where=where)
+        name = found[2].decode(errors="surrogateescape")
+        # An annotated tag comes twice: the second line, with ^{}, says which commit it leads to.
+        commits[name.removesuffix("^{}")] = found[1].decode()
+    return Refs(commits)

@@ -1,0 +1,116 @@
+"""Turns what git says into errors of ours.
+
+In: its stderr. Out: a SourceError with what to do next. Never: git's words as they are: they may
+hold secrets or escapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from argosy.model.errors import CorruptSource, SourceError, SourceRefused, SourceTooLarge, UnknownRef, Unreachable
+from argosy.source.git.command import GitFailed
+
+_USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
+_LONG_SECRET = re.compile(r"(?i)\b(authorization|bearer|basic|token|password)(\s*[:=]\s*|\s+)\S+")
+_NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
+LONGEST = 300
+TOO_LARGE = "the repository is larger than the limit for one fetch; split it, or keep large files outside of Git"
+
+# In this order: the first words that are found decide.
+KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
+    (
+        r"not our ref|couldn't find remote ref|unadvertised object",
+        UnknownRef,
+        "the host has no such commit, or does not give it out; name a branch or tag that holds it",
+    ),
+    (
+        r"No space left|Disk quota|Read-only file system",
+        Unreachable,
+        "the disk that holds the mirrors is full or cannot be written; make room there",
+    ),
+    (
+        r"dubious ownership|detected dubious",
+        SourceRefused,
+        "the folder belongs to another user of this machine; give it to the one that argosy runs as",
+    ),
+    (
+        r"Host key verification failed|No .*host key is known|REMOTE HOST IDENTIFICATION",
+        SourceRefused,
+        "the host's ssh key is not known; add it to ssh_known_hosts in the ConfigMap argocd-ssh-known-hosts-cm",
+    ),
+    (
+        r"Authentication failed|could not read Username|could not read Password|Permission denied( \(|, please)|"
+        r"error: 40[13]|terminal prompts disabled|Load key",
+        SourceRefused,
+        "the host wants other credentials; check the Secret with the label argocd.argoproj.io/secret-type "
+        "that is for this address",
+    ),
+    (
+        r"transport '.*' not allowed|not allowed by",
+        SourceRefused,
+        "the protocol is not allowed here",
+    ),
+    (
+        r"unable to update url base from redirection|error: 30[1278]",
+        SourceRefused,
+        "the host sends to another address, and redirects are not followed; write the address that it names",
+    ),
+    (
+        r"certificate|SSL|TLS|gnutls",
+        SourceRefused,
+        "the host's certificate is not trusted; add its authority to the ConfigMap argocd-tls-certs-cm",
+    ),
+    (
+        r"File too large",
+        SourceTooLarge,
+        TOO_LARGE,
+    ),
+    (
+        r"does not appear to be a git repository|[Rr]epository .*not found|not found: did you run|error: 404|"
+        r"repository '.*' does not exist",
+        SourceRefused,
+        "there is no such repository, or these credentials may not see it; check the address and its Secret",
+    ),
+    (
+        r"fsck error|bad object|object corrupt|is corrupt|inflate|did not send all necessary objects|index-pack failed|"
+        r"unpack-objects|missing (blob|tree|commit)|invalid (object|index|pack|sha1)|bad (tree|config|pack|signature)|"
+        r"not a git repository|(unexpected|unterminated) line|unable to (read|find|parse)|packfile|broken",
+        CorruptSource,
+        "the repository holds damaged or forbidden objects; run `git fsck` in it",
+    ),
+    (
+        r"[Cc]ould not resolve|Name or service|Temporary failure in name",
+        Unreachable,
+        "the host's name cannot be resolved; check the address and the DNS",
+    ),
+    (
+        r"Connection (refused|reset|timed out|closed)|Couldn't connect|Failed to connect|unreachable|timed out|"
+        r"No route|early EOF|hung up|error: 5\d\d|error: 429|Could not read from remote",
+        Unreachable,
+        "the host does not answer; it is tried again",
+    ),
+)
+
+
+def source_error(failed: GitFailed, where: str, folder: Path | None, secrets: Iterable[str] = ()) -> SourceError:
+    kinds = ((kind, what_next) for words, kind, what_next in KINDS if re.search(words, failed.said))
+    kind, what_next = next(kinds, (SourceError, "see what git says, and try the same address by hand"))
+    said = failed.said.replace(str(folder), "the mirror") if folder else failed.said
+    said = scrubbed(_telling_line(said), secrets)
+    return kind(f"{what_next} (git: {said})" if said else what_next, where=where)
+
+
+def _telling_line(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))), lines[-1] if lines else "")
+
+
+def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:
+    """Without secrets that are known, without what looks like one, and in plain characters."""
+    for secret in sorted({part for value in secrets for part in (value, *value.split()) if len(part) > 3}, key=len):
+        text = text.replace(secret, "***")
+    text = _LONG_SECRET.sub(r"\1 ***", _USER_INFO.sub("", text))
+    return _NOT_PRINTED.sub("?", text)[:LONGEST]

@@ -1,0 +1,90 @@
+"""The other end of a mirror.
+
+In: arguments for git, and where to run it. Out: what it printed, or a SourceError. Never: a credential that
+outlives the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from argosy.model.errors import SourceError, SourceTimeout, SourceTooLarge
+from argosy.source.credentials import Credential, Trust
+from argosy.source.git.access import access
+from argosy.source.git.command import GitFailed, TooMuchOutput, environment, run_git
+from argosy.source.git.folder import largest_left
+from argosy.source.git.refs import Refs, read_refs
+from argosy.source.git.refusals import TOO_LARGE, source_error
+from argosy.source.settings import SourceLimits
+from argosy.source.urls import RepositoryUrl
+
+FETCH = (
+    *("fetch", "--quiet", "--force", "--prune", "--no-tags"),
+    *("--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Where to fetch from, under the name that the user knows."""
+
+    url: RepositoryUrl  # what git gets
+    shown: str  # what messages say
+    credential: Credential | None = None
+    trust: Trust = field(default_factory=Trust)
+    limits: SourceLimits = field(default_factory=SourceLimits)
+
+    async def refs(self, scratch: Path) -> Refs:
+        """What the host has now."""
+        limits = self.limits
+        arguments = ["ls-remote", "--quiet", "--", str(self.url)]
+        listing = await self._run(None, arguments, scratch, limits.list_seconds, most_output=limits.refs_bytes)
+        return read_refs(listing, self.shown)
+
+    async def fetch(self, folder: Path, what: Sequence[str], *, scratch: Path, held: int) -> None:
+        arguments = [*FETCH, "--", str(self.url), *what]
+        try:
+            await self._run(folder, arguments, scratch, self.limits.fetch_seconds, held=held)
+        except SourceError as error:
+            # The kernel ends whoever writes past the limit, so git itself cannot say what happened.
+            if largest_left(folder) >= self.limits.pack_bytes:
+                raise SourceTooLarge(TOO_LARGE, where=self.shown) from error
+            raise
+
+    async def _run(
+        self,
+        folder: Path | None,
+        arguments: Sequence[str],
+        scratch: Path,
+        seconds: float,
+        *,
+        most_output: int = 1 << 20,
+        held: int | None = None,
+    ) -> bytes:
+        with access(scratch, self.url, self.credential, self.trust) as given:
+            env = environment(given.config, given.env)
+            try:
+                return await run_git(
+                    folder,
+                    arguments,
+                    env=env,
+                    seconds=seconds,
+                    most_output=most_output,
+                    most_file=self.limits.pack_bytes,
+                    held=held,
+                )
+            except GitFailed as failed:
+                # Not `from failed`: its text may hold secrets, and whoever logs the error would log its causes too.
+                raise source_error(failed, self.shown, folder, given.secrets) from None
+            except TimeoutError:
+                raise SourceTimeout(
+                    f"no answer in {seconds:g} s; it is tried again; if it goes on, check the host, or make the "
+                    "repository smaller",
+                    where=self.shown,
+                ) from None
+            except TooMuchOutput:
+                raise SourceTooLarge(
+                    "it has too many branches and tags; delete those that nobody needs", where=self.shown
+                ) from None

@@ -1,0 +1,67 @@
+"""All repositories that an installation reads.
+
+In: repoURL, ref. Out: Checkout(tree, revision), or a SourceError. Never: a project's mirror for another project.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from argosy.model.flow import Checkout
+from argosy.source.credentials import Credential, Trust, find_credential
+from argosy.source.git.mirror import Mirror
+from argosy.source.git.remote import Remote
+from argosy.source.settings import SourceSettings
+from argosy.source.urls import RepositoryUrl, parse_url
+
+MOST_OPEN = 64  # each open mirror keeps a git process
+
+
+class Repositories:
+    """Mirrors below one folder, made as they are asked for."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: SourceSettings,
+        credentials: Iterable[Credential] = (),
+        trust: Trust | None = None,
+    ) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.credentials = tuple(credentials)
+        self.trust = trust or Trust()
+        self._open: dict[Path, Mirror] = {}
+
+    async def checkout(self, url: str, ref: str, *, project: str = "", tag_prefix: str = "") -> Checkout:
+        return await self.mirror(url, project=project).checkout(ref, tag_prefix=tag_prefix)
+
+    def mirror(self, url: str, *, project: str = "") -> Mirror:
+        asked = parse_url(url)
+        place = self.settings.locate(asked)
+        credential = None if place.scheme == "file" else find_credential(self.credentials, place, project)
+        folder = self.folder / f"{_name(place, credential)}.git"
+        mirror = self._open.pop(folder, None)
+        remote = Remote(place, str(asked), credential, self.trust, self.settings.limits)
+        if mirror is None or mirror.remote != remote:
+            if mirror is not None:
+                mirror.close()
+            mirror = Mirror(folder, remote)
+        self._open[folder] = mirror  # last in the row: the first is the one that was not asked for the longest
+        while len(self._open) > MOST_OPEN:
+            self._open.pop(next(iter(self._open))).close()
+        return mirror
+
+    def close(self) -> None:
+        for mirror in self._open.values():
+            mirror.close()
+        self._open.clear()
+
+
+def _name(url: RepositoryUrl, credential: Credential | None) -> str:
+    """What a project's own credentials have fetched is not for those who have none."""
+    scope = (credential.project, credential.secret) if credential else ("", "")
+    words = repr((str(url), scope)).encode()  # by the letter: hosts may tell cases apart
+    return hashlib.sha256(words).hexdigest()[:32]
