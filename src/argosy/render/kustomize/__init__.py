@@ -1,0 +1,45 @@
+"""A native Kustomize. In: a tree and the path of a kustomization in it. Out: what `kustomize build` gives.
+
+Never: runs a program, reaches the network, or reads outside of the tree.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.model.errors import RenderError
+from argosy.model.manifest import Manifest
+from argosy.model.tree import Tree
+from argosy.render.kustomize.accumulate import Accumulated, Build
+from argosy.render.kustomize.hashes import add_hashes
+from argosy.render.kustomize.names import fix_references
+from argosy.render.kustomize.places import joined, located
+from argosy.render.kustomize.resource import Resource
+from argosy.render.kustomize.sorting import in_order
+from argosy.render.kustomize.variables import resolve
+
+__all__ = ["build"]
+_LOCAL: Final = "config.kubernetes.io/local-config"
+
+
+def build(tree: Tree, path: str, *, order: str = "legacy") -> list[Manifest]:
+    """The manifests of the kustomization in a folder; `order` holds where it does not say one itself."""
+    folder, kind = located(tree, joined("", path, path), path)
+    if kind != "folder" and folder:
+        raise RenderError("there is no such folder: correct the path", where=path)
+    level = Build(tree).open(folder, path or ".", ())
+    found = level.accumulate(Accumulated())
+    resources = found.resources
+    add_hashes(resources.listed)
+    fix_references(resources.listed, found.config)
+    resolve(resources, found.variables, found.config)
+    kept = [each for each in resources.listed if each.mapping("annotations").get(_LOCAL, "false") == "false"]
+    options = level.kustomization.get("sortOptions") or {"order": order}
+    return [_finished(each) for each in in_order(kept, options, level.file)]
+
+
+def _finished(resource: Resource) -> Manifest:
+    metadata = resource.manifest.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("annotations", "") in ({}, None):
+        del metadata["annotations"]
+    return resource.manifest

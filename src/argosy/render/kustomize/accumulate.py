@@ -1,0 +1,214 @@
+"""A kustomization with all it stands on. In: a folder of a tree. Out: its resources, transformed, and what flows up.
+
+Never: a file outside of the kustomization that names it, a folder that is already being read, or the network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from argosy.model.errors import LimitError, RenderError
+from argosy.model.tree import Tree
+from argosy.render.kustomize import plugins, stages
+from argosy.render.kustomize.config import EMPTY, Config, default_config, read_config
+from argosy.render.kustomize.crds import crd_config, read_openapi
+from argosy.render.kustomize.documents import read_resources
+from argosy.render.kustomize.generators import generate
+from argosy.render.kustomize.loading import Kustomization, kustomization_file, read_kustomization
+from argosy.render.kustomize.merge_keys import Definitions, builtin_node
+from argosy.render.kustomize.patches import SchemaOf
+from argosy.render.kustomize.places import is_within, joined, located
+from argosy.render.kustomize.resource import Resource
+from argosy.render.kustomize.resources import Resources
+from argosy.render.kustomize.variables import Var, bound, merge_vars
+
+_DEEPEST: Final = 50
+_MOST_FOLDERS: Final = 5_000
+_MOST_RESOURCES: Final = 50_000
+
+
+@dataclass
+class Accumulated:
+    """What a kustomization hands to the one that uses it."""
+
+    resources: Resources = field(default_factory=Resources)
+    config: Config = EMPTY
+    variables: list[Var] = field(default_factory=list)
+
+    def absorb(self, other: Accumulated) -> None:
+        self.resources.extend(other.resources)
+        self.config = self.config.merge(other.config)
+        self.variables = merge_vars(self.variables, other.variables)
+
+
+class Build:
+    """One run: the tree, and the limits over all of it."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.folders = 0
+        self.openapi: Definitions | None = None
+
+    @property
+    def schemas(self) -> SchemaOf:
+        return self.openapi.node if self.openapi else builtin_node
+
+    def open(self, folder: str, where: str, within: tuple[str, ...]) -> Level:
+        self.folders += 1
+        if len(within) > _DEEPEST or self.folders > _MOST_FOLDERS:
+            message = (
+                f"kustomizations stand on more than {_DEEPEST} others or read {_MOST_FOLDERS} folders: flatten them"
+            )
+            raise LimitError(message, where=where)
+        file = kustomization_file(self.tree, folder)
+        if file is None:
+            message = f"there is no kustomization.yaml in {folder or 'the root folder'}: add one or correct the path"
+            raise RenderError(message, where=where)
+        file, _ = located(self.tree, file, where)
+        return Level(self, folder, read_kustomization(self.tree.read(file), file), (*within, folder))
+
+
+class Level:
+    """One kustomization's folder."""
+
+    def __init__(self, build: Build, folder: str, kustomization: Kustomization, within: tuple[str, ...]) -> None:
+        self.build = build
+        self.folder = folder
+        self.kustomization = kustomization
+        self.within = within
+        self.file = kustomization.file
+
+    def accumulate(self, into: Accumulated) -> Accumulated:
+        kustomization = self.kustomization
+        if path := (kustomization.get("openapi") or {}).get("path"):
+            self.build.openapi = read_openapi(self.read(path), path)
+        self._add_resources(into)
+        into.config = into.config.merge(self._config())
+        for path in kustomization.listed("crds"):
+            into.config = into.config.merge(crd_config(self.read(path), path))
+        self._generate(into)
+        for path in kustomization.listed("components"):
+            self._add_component(into, path)
+        stages.transform(self, into)
+        for each in self.plugins("transformers"):
+            plugins.transform(self, into, each)
+            into.resources.drop_empty()
+        if kustomization.listed("validators"):
+            raise RenderError("validators run programs, which is refused: remove them", where=self.file)
+        found = [bound(each, into.resources, self.file) for each in kustomization.listed("vars")]
+        into.variables = merge_vars(into.variables, found)
+        if len(into.resources.listed) > _MOST_RESOURCES:
+            raise LimitError(f"more than {_MOST_RESOURCES} resources: split the kustomization", where=self.file)
+        return into
+
+    def _add_resources(self, into: Accumulated) -> None:
+        for path in self.kustomization.listed("resources"):
+            if not path:
+                raise RenderError("an entry of resources is empty: remove it", where=self.file)
+            place, kind = self.find(path)
+            if kind == "file":
+                for resource in self.resources_of(place):
+                    self._add(into, resource)
+            elif kind == "folder":
+                self._absorb(into, place, path)
+            else:
+                raise RenderError(_missing(path), where=self.file)
+
+    def _add(self, into: Accumulated, resource: Resource) -> None:
+        try:
+            into.resources.add(resource)
+        except RenderError as error:
+            raise RenderError(error.message, where=self.file) from None
+
+    def _absorb(self, into: Accumulated, place: str, path: str) -> None:
+        level = self.enter(place, path)
+        if level.kustomization.is_component:
+            raise RenderError(f"{path} is a Component: list it in components, not in resources", where=self.file)
+        found = level.accumulate(Accumulated())
+        try:
+            into.absorb(found)
+        except RenderError as error:
+            raise RenderError(error.message, where=error.where or self.file) from None
+
+    def _add_component(self, into: Accumulated, path: str) -> None:
+        place, kind = self.find(path)
+        if kind != "folder":
+            raise RenderError(f"components: {_missing(path) if not kind else path + ' is no folder'}", where=self.file)
+        level = self.enter(place, path)
+        if not level.kustomization.is_component:
+            message = f"{path} is no Component: set its kind to Component, or list it in resources"
+            raise RenderError(message, where=self.file)
+        level.accumulate(into)
+
+    def enter(self, place: str, path: str) -> Level:
+        if any(is_within(root, place) for root in self.within):
+            raise RenderError(
+                f"{path} is a cycle: {place or 'the root folder'} holds or is what uses it", where=self.file
+            )
+        return self.build.open(place, self.file, self.within)
+
+    def find(self, path: str) -> tuple[str, str]:
+        if _is_remote(path):
+            raise RenderError(f"{path} is remote, and remote bases are not fetched: copy it here", where=self.file)
+        return located(self.build.tree, joined(self.folder, path, self.file), self.file)
+
+    def read(self, path: str) -> bytes:
+        """A file beside the kustomization or below it."""
+        place, kind = self.find(path)
+        if kind != "file":
+            raise RenderError(_missing(path) if not kind else f"{path} is no file: name one", where=self.file)
+        if not is_within(place, self.folder):
+            message = f"{path} is outside of the kustomization's folder: move it there, or make it a base"
+            raise RenderError(message, where=self.file)
+        return self.build.tree.read(place)
+
+    def resources_of(self, place: str) -> list[Resource]:
+        if not is_within(place, self.folder):
+            message = f"{place} is outside of the kustomization's folder: move it there, or make it a base"
+            raise RenderError(message, where=self.file)
+        entry = self.build.tree.entry(place)
+        return read_resources(self.build.tree.read(place), place, entry.id if entry else "")
+
+    def _config(self) -> Config:
+        config = default_config()
+        for path in self.kustomization.listed("configurations"):
+            try:
+                config = config.merge(read_config(self.read(path), path))
+            except RenderError as error:
+                raise RenderError(error.message, where=error.where or path) from None
+        return config
+
+    def _generate(self, into: Accumulated) -> None:
+        shared = self.kustomization.get("generatorOptions") or {}
+        for name, kind in (("configMapGenerator", "ConfigMap"), ("secretGenerator", "Secret")):
+            for given in self.kustomization.listed(name):
+                stages.place(into.resources, generate(kind, given, shared, self.read, self.file), self.file)
+        if self.kustomization.listed("helmCharts") or self.kustomization.listed("helmChartInflationGenerator"):
+            raise RenderError("helmCharts are not rendered here: use a Helm source for the chart", where=self.file)
+        for each in self.plugins("generators"):
+            for resource in plugins.generated(self, each):
+                stages.place(into.resources, resource, self.file)
+
+    def plugins(self, field: str) -> list[Resource]:
+        found: list[Resource] = []
+        for text in self.kustomization.listed(field):
+            if "\n" in text.strip():
+                found += read_resources(text.encode(), f"{self.file}: {field}")
+                continue
+            place, kind = self.find(text)
+            if kind == "file":
+                found += self.resources_of(place)
+            elif kind == "folder":
+                found += self.enter(place, text).accumulate(Accumulated()).resources.listed
+            else:
+                raise RenderError(_missing(text), where=self.file)
+        return found
+
+
+def _missing(path: str) -> str:
+    return f"{path} does not exist: add it or correct the path"
+
+
+def _is_remote(path: str) -> bool:
+    return "://" in path or path.startswith(("git@", "git::", "github.com/")) or "?ref=" in path

@@ -1,0 +1,97 @@
+"""What kind a manifest is, and how kinds are ordered. In: apiVersion and kind. Out: a Gvk. Never: asks a cluster."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+
+class Gvk(NamedTuple):
+    """Group, version and kind; as a selector, an empty part means any."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+    def is_selected_by(self, selector: Gvk) -> bool:
+        return (
+            (not selector.group or selector.group == self.group)
+            and (not selector.version or selector.version == self.version)
+            and (not selector.kind or selector.kind == self.kind)
+        )
+
+    @property
+    def is_cluster_scoped(self) -> bool:
+        """Only what the table of Kubernetes 1.21 says; every other kind counts as namespaced."""
+        return (self.group, self.version, self.kind) in _CLUSTER_SCOPED
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@lru_cache(4096)
+def gvk_of(api_version: str, kind: str) -> Gvk:
+    group, slash, version = api_version.partition("/")
+    return Gvk(group, version, kind) if slash else Gvk("", group, kind)
+
+
+def _cluster_scoped() -> frozenset[tuple[str, str, str]]:
+    versions = ("v1", "v1beta1")
+    found = {("", "v1", kind) for kind in ("Namespace", "Node", "PersistentVolume", "ComponentStatus")}
+    for group, kinds, of in (
+        ("rbac.authorization.k8s.io", "ClusterRole ClusterRoleBinding", versions),
+        ("apiextensions.k8s.io", "CustomResourceDefinition", versions),
+        ("apiregistration.k8s.io", "APIService", versions),
+        ("storage.k8s.io", "StorageClass CSIDriver CSINode VolumeAttachment", versions),
+        ("scheduling.k8s.io", "PriorityClass", versions),
+        ("node.k8s.io", "RuntimeClass", versions),
+        ("networking.k8s.io", "IngressClass", versions),
+        ("policy", "PodSecurityPolicy", ("v1beta1",)),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration ValidatingWebhookConfiguration", versions),
+        ("certificates.k8s.io", "CertificateSigningRequest", versions),
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema PriorityLevelConfiguration", ("v1beta1",)),
+        ("internal.apiserver.k8s.io", "StorageVersion", ("v1alpha1",)),
+    ):
+        found |= {(group, version, kind) for version in of for kind in kinds.split()}
+    return frozenset(found)
+
+
+_CLUSTER_SCOPED: Final = _cluster_scoped()
+
+FIRST: Final = [
+    "Namespace",
+    "ResourceQuota",
+    "StorageClass",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "PodSecurityPolicy",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "ConfigMap",
+    "Secret",
+    "Endpoints",
+    "Service",
+    "LimitRange",
+    "PriorityClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "Deployment",
+    "StatefulSet",
+    "CronJob",
+    "PodDisruptionBudget",
+]
+LAST: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_PLACES: Final = {kind: place - len(FIRST) for place, kind in enumerate(FIRST)} | {
+    kind: place + 1 for place, kind in enumerate(LAST)
+}
+
+
+def order_key(gvk: Gvk) -> tuple[int, str]:
+    """Where a kind stands in the order that Kubernetes objects depend on each other."""
+    return (
+        _PLACES.get(gvk.kind, 0),
+        f"{gvk.group or '~G'}_{gvk.version or '~V'}_{gvk.kind or '~K'}",
+    )

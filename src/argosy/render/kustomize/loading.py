@@ -1,0 +1,89 @@
+"""Reads a kustomization. In: a folder of a tree. Out: its fields, today's ones instead of yesterday's.
+
+Never: follows what the file names.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from argosy.model.errors import ManifestError, RenderError
+from argosy.model.manifest import load
+from argosy.model.tree import Tree
+from argosy.render.kustomize.shapes import KUSTOMIZATION, shaped
+
+NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_API: Final = {"Kustomization": "kustomize.config.k8s.io/v1beta1", "Component": "kustomize.config.k8s.io/v1alpha1"}
+
+
+class Kustomization(NamedTuple):
+    file: str
+    fields: dict[str, Any]
+
+    def get(self, name: str) -> Any:
+        return self.fields.get(name)
+
+    def listed(self, name: str) -> list[Any]:
+        return self.fields.get(name) or []
+
+    @property
+    def is_component(self) -> bool:
+        return self.fields.get("kind") == "Component"
+
+
+def kustomization_file(tree: Tree, folder: str) -> str | None:
+    """The one file that makes a folder a kustomization; None where there is none."""
+    lead = f"{folder}/" if folder else ""
+    found = [lead + name for name in NAMES if tree.entry(lead + name) is not None]
+    if len(found) > 1:
+        raise RenderError(f"there are several: {', '.join(found)}; keep one of them", where=folder or ".")
+    return found[0] if found else None
+
+
+def read_kustomization(text: bytes, file: str) -> Kustomization:
+    try:
+        # k8s: unlike the files that it names, a kustomization is read as the Kubernetes tools read YAML.
+        value = load(text, where=file)
+    except ManifestError as error:
+        raise RenderError(error.message, where=error.where) from error
+    if value is None:
+        raise RenderError("the file is empty: add resources", where=file)
+    if isinstance(value, dict):
+        value = _without_old_patches(value)
+    fields = shaped(value, KUSTOMIZATION, file)
+    if not fields.keys() - {"apiVersion", "kind", "metadata"}:
+        raise RenderError("nothing but a kind is in it: add resources", where=file)
+    _check_kind(fields, file)
+    _modernize(fields)
+    return Kustomization(file, fields)
+
+
+def _without_old_patches(value: dict[str, Any]) -> dict[str, Any]:
+    """k8s: `patches` once listed files, as `patchesStrategicMerge` does now."""
+    patches = value.get("patches")
+    if isinstance(patches, list) and patches and all(isinstance(each, str) for each in patches):
+        older = value.get("patchesStrategicMerge") or []
+        kept = {name: each for name, each in value.items() if name != "patches"}
+        return {**kept, "patchesStrategicMerge": [*older, *patches]}
+    return value
+
+
+def _check_kind(fields: dict[str, Any], file: str) -> None:
+    kind = fields.setdefault("kind", "Kustomization") or "Kustomization"
+    fields["kind"] = kind
+    if kind not in _API:
+        raise RenderError(f"kind is {kind!r}: it must be Kustomization or Component", where=file)
+    given = fields.get("apiVersion") or _API[kind]
+    if given != _API[kind]:
+        raise RenderError(f"apiVersion of a {kind} is {given!r}: it must be {_API[kind]}", where=file)
+
+
+def _modernize(fields: dict[str, Any]) -> None:
+    if bases := fields.pop("bases", None):
+        fields["resources"] = [*(fields.get("resources") or []), *bases]
+    if tags := fields.pop("imageTags", None):
+        fields["images"] = [*(fields.get("images") or []), *tags]
+    for name in ("configMapGenerator", "secretGenerator"):
+        for given in fields.get(name) or ():
+            if env := given.pop("env", None):
+                given["envs"] = [*(given.get("envs") or []), env]

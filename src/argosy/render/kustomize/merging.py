@@ -1,0 +1,139 @@
+"""Strategic merge as kustomize does it. In: a manifest and a patch. Out: the manifest, changed in place.
+
+Never: keeps a part of the patch that a later patch could change.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from argosy.model.errors import RenderError
+from argosy.render.kustomize.merge_keys import Node
+
+_REMOVED: Final = object()
+_DIRECTIVE: Final = "$patch"
+
+
+def merge(manifest: dict[str, Any], patch: dict[str, Any], schema: Node | None) -> dict[str, Any]:
+    """The merged manifest; empty where the patch deletes it."""
+    found = _map(manifest, patch, schema, "")
+    return {} if found is _REMOVED else found
+
+
+def without_blanks(node: Any, schema: Node | None) -> None:
+    """k8s: a strategic patch removes every entry without a value, in maps and in lists that have keys."""
+    if type(node) is dict:
+        for key in [key for key, value in node.items() if value is None]:
+            del node[key]
+        for key, value in node.items():
+            if type(value) is dict or type(value) is list:
+                without_blanks(value, schema.field(key) if schema else None)
+    elif type(node) is list and schema and schema.keys:
+        for each in node:
+            if type(each) is dict:
+                without_blanks(each, schema)
+
+
+def _map(target: dict[str, Any], patch: dict[str, Any], schema: Node | None, at: str) -> Any:
+    directive = patch.get(_DIRECTIVE)
+    if directive == "delete":
+        return _REMOVED
+    if directive == "replace":
+        target = {}
+    elif directive not in (None, "merge"):
+        raise RenderError(f"{at or 'the patch'}: unknown directive $patch: {directive}; use delete, merge or replace")
+    for key, value in patch.items():
+        if key == _DIRECTIVE:
+            continue
+        if value is None:
+            target.pop(key, None)
+            continue
+        below = f"{at}.{key}" if at else key
+        merged = _value(target.get(key), value, schema.field(key) if schema else None, below)
+        if merged is _REMOVED:
+            target.pop(key, None)
+        else:
+            target[key] = merged
+    return target
+
+
+def _value(target: Any, patch: Any, schema: Node | None, at: str) -> Any:
+    if type(patch) is dict:
+        if target is None:
+            target = {}
+        if type(target) is not dict:
+            raise _mismatch(at, target, patch)
+        return _map(target, patch, schema, at)
+    if type(patch) is list:
+        if target is not None and type(target) is not list:
+            raise _mismatch(at, target, patch)
+        return _list(target, patch, schema, at)
+    if type(target) is dict or type(target) is list:
+        raise _mismatch(at, target, patch)
+    return patch
+
+
+def _mismatch(at: str, target: Any, patch: Any) -> RenderError:
+    names = ((dict, "a map"), (list, "a list"))
+    was, given = (
+        next((name for kind, name in names if type(each) is kind), "a single value") for each in (target, patch)
+    )
+    return RenderError(f"{at} is {was}, but the patch has {given} there: give the patch the same form")
+
+
+def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: str) -> Any:
+    directives = [each[_DIRECTIVE] for each in patch if type(each) is dict and each.keys() == {_DIRECTIVE}]
+    if directives:
+        rest = [each for each in patch if not (type(each) is dict and each.keys() == {_DIRECTIVE})]
+        if directives[-1] == "delete":
+            return _REMOVED
+        if directives[-1] == "replace":
+            return rest
+        patch = rest
+    if schema is None or not patch or not (schema.keys or schema.is_set):
+        return _plain(patch)
+    if schema.is_set:
+        return [*patch, *(each for each in target or () if each not in patch)]
+    return _keyed(target or [], patch, schema, at)
+
+
+def _plain(value: Any) -> Any:
+    """A copy: one patch may serve many targets."""
+    if type(value) is dict:
+        return {key: _plain(each) for key, each in value.items()}
+    if type(value) is list:
+        return [_plain(each) for each in value]
+    return value
+
+
+def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
+    everyone = [*target, *patch]
+    if not all(type(each) is dict for each in everyone):
+        return _plain(patch)
+    keys = [key for key in schema.keys if any(each.get(key) is not None for each in everyone)]
+    if not keys:
+        return _plain(patch)
+    left = list(target)
+    found = []
+    for element in patch:
+        place = next((place for place, each in enumerate(left) if _is_same(each, element, keys)), None)
+        old: dict[str, Any] = {} if place is None else left.pop(place)
+        merged = _map(old, element, schema, at)
+        if merged is not _REMOVED:
+            found.append(merged)
+    return [*found, *left]
+
+
+def _is_same(one: dict[str, Any], other: dict[str, Any], keys: list[str]) -> bool:
+    """k8s: a key that one of them lacks matches anything, if only another key is equal."""
+    equal = False
+    for key in keys:
+        mine, theirs = one.get(key), other.get(key)
+        if mine is None or theirs is None:
+            if len(keys) == 1:
+                return False
+            continue
+        if str(mine) != str(theirs):
+            return False
+        equal = True
+    return equal

@@ -1,0 +1,132 @@
+"""Patches of both kinds. In: patch text and its target. Out: changed resources. Never: guesses what a patch is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from argosy.model.errors import ManifestError, PatchError, RenderError
+from argosy.model.manifest import Profile, load_all
+from argosy.patch import json_patch
+from argosy.render.kustomize.gvk import Gvk, gvk_of
+from argosy.render.kustomize.merge_keys import Node
+from argosy.render.kustomize.merging import merge, without_blanks
+from argosy.render.kustomize.resource import Id, Resource
+from argosy.render.kustomize.resources import Resources
+
+SchemaOf = Callable[[Gvk], Node | None]
+
+
+def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schemas: SchemaOf, where: str) -> None:
+    """An entry of `patches`."""
+    target = patch.get("target")
+    documents = _documents(text, where)
+    if any(type(each) is list for each in documents):
+        if len(documents) != 1:
+            raise RenderError("a patch of operations cannot share its file with others: split it", where=where)
+        if not target:
+            raise RenderError("a list of operations needs a target: add kind and name of what it is for", where=where)
+        apply_operations(resources.select(target, where), documents[0], where)
+        return
+    options = patch.get("options") or {}
+    for each in documents:
+        _check_patch(each, where, bool(target))
+    if target is None:
+        apply_merges(resources, documents, schemas, where, options)
+        return
+    if len(documents) > 1:
+        raise RenderError("several patches share one target: give each an entry of its own", where=where)
+    for resource in resources.select(target, where):
+        merge_into(resource, documents[0], schemas, where, options)
+    resources.drop_empty()
+
+
+def apply_merges(
+    resources: Resources, documents: list[Any], schemas: SchemaOf, where: str, options: dict[str, Any] | None = None
+) -> None:
+    """Strategic patches that name what they are for."""
+    for patch in documents:
+        _check_patch(patch, where, False)
+        metadata = patch["metadata"]
+        gvk = gvk_of(str(patch.get("apiVersion") or ""), patch["kind"])
+        wanted = Id(gvk, str(metadata["name"]), str(metadata.get("namespace") or ""))
+        merge_into(resources.one(wanted, where, "the patch fits nothing"), patch, schemas, where, options or {})
+    resources.drop_empty()
+
+
+def _check_patch(patch: Any, where: str, has_target: bool) -> None:
+    if not isinstance(patch, dict):
+        raise RenderError("a patch is neither a map nor a list of operations: correct it", where=where)
+    metadata = patch.get("metadata")
+    if not patch.get("kind") and not has_target:
+        raise RenderError("the patch has no kind: add it, or a target", where=where)
+    if not has_target and (not isinstance(metadata, dict) or not metadata.get("name")):
+        raise RenderError("the patch has no metadata.name: add it, or a target", where=where)
+
+
+def merge_into(
+    resource: Resource, patch: dict[str, Any], schemas: SchemaOf, where: str, options: dict[str, Any]
+) -> None:
+    rename, rekind = bool(options.get("allowNameChange")), bool(options.get("allowKindChange"))
+    before = resource.id
+    if rename or rekind:
+        resource.remember()
+    given = dict(patch)
+    if not rekind:
+        given.pop("apiVersion", None)
+        given.pop("kind", None)
+    schema = schemas(resource.gvk)
+    if resource.blank_nulls:
+        without_blanks(resource.manifest, schema)
+    try:
+        resource.manifest = merge(resource.manifest, orjson.loads(orjson.dumps(given)), schema)
+    except RenderError as error:
+        raise RenderError(f"patch of {before}: {error.message}", where=where) from None
+    if resource.manifest:
+        _restore(resource, before, rename)
+
+
+def _restore(resource: Resource, before: Id, rename: bool) -> None:
+    metadata = resource.metadata
+    if not rename:
+        metadata["name"] = before.name
+    if before.namespace:
+        metadata["namespace"] = before.namespace
+    else:
+        metadata.pop("namespace", None)
+
+
+def apply_operations(targets: list[Resource], operations: Any, where: str) -> None:
+    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+        raise RenderError("operations of a JSON patch must be a list of maps: correct them", where=where)
+    for resource in targets:
+        resource.remember()
+        try:
+            changed = json_patch.apply(resource.manifest, operations, lenient_replace=True)
+        except PatchError as error:
+            raise RenderError(f"patch of {resource.id}: {error.message}", where=where) from error
+        # Copied: operations must not be shared among the targets, nor the file's own data.
+        resource.manifest = orjson.loads(orjson.dumps(changed))
+        resource.aliases = {}
+        resource.blank_nulls = False
+
+
+def read_operations(text: bytes, where: str) -> Any:
+    documents = _documents(text, where)
+    return documents[0] if len(documents) == 1 else documents
+
+
+def read_patches(text: bytes, where: str) -> list[Any]:
+    return _documents(text, where)
+
+
+def _documents(text: bytes, where: str) -> list[Any]:
+    try:
+        found = [each for each in load_all(text, profile=Profile.KUSTOMIZE, where=where) if each is not None]
+    except ManifestError as error:
+        raise RenderError(error.message, where=error.where) from error
+    if not found:
+        raise RenderError("the patch is empty: write what it changes, or remove it", where=where)
+    return found

@@ -1,0 +1,152 @@
+"""Transformers and generators that a kustomization names. In: their configuration. Out: what they do.
+
+Never: a program; only the kinds that kustomize has built in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from argosy.model.errors import RenderError
+from argosy.render.kustomize import stages
+from argosy.render.kustomize.fieldspecs import spec_of, visit
+from argosy.render.kustomize.generators import generate
+from argosy.render.kustomize.hashes import add_hashes
+from argosy.render.kustomize.images import set_image
+from argosy.render.kustomize.resource import Resource
+from argosy.render.kustomize.shapes import IMAGE, REPLACEMENT, shaped
+from argosy.render.kustomize.sorting import in_order
+from argosy.render.kustomize.transformers import (
+    SpecsOf,
+    add_affixes,
+    set_entries,
+    set_namespace,
+    set_replicas,
+    specs_of,
+)
+
+if TYPE_CHECKING:
+    from argosy.render.kustomize.accumulate import Accumulated, Level
+
+Given = dict[str, Any]
+
+
+def generated(level: Level, plugin: Resource) -> list[Resource]:
+    given = plugin.manifest
+    kinds = {"ConfigMapGenerator": "ConfigMap", "SecretGenerator": "Secret"}
+    kind = kinds.get(given["kind"])
+    if given.get("apiVersion") != "builtin" or kind is None:
+        raise _refused(plugin)
+    arguments = {"name": plugin.name, "namespace": plugin.namespace, **given}
+    return [generate(kind, arguments, {}, level.read, plugin.file)]
+
+
+def transform(level: Level, into: Accumulated, plugin: Resource) -> None:
+    run = _TRANSFORMERS.get(plugin.manifest["kind"])
+    if plugin.manifest.get("apiVersion") != "builtin" or run is None:
+        raise _refused(plugin)
+    run(level, into, plugin.manifest, plugin.file)
+
+
+def _refused(plugin: Resource) -> RenderError:
+    message = f"{plugin.id} would run a program, which is refused: use a built-in transformer or generator"
+    return RenderError(message, where=plugin.file)
+
+
+def _specs(given: Given) -> SpecsOf:
+    return specs_of(spec_of(each) for each in given.get("fieldSpecs") or ())
+
+
+def _affixes(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    add_affixes(into.resources, given.get("prefix") or "", given.get("suffix") or "", _specs(given))
+
+
+def _namespace(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    namespace = given["metadata"].get("namespace") or given.get("namespace") or ""
+    subjects = given.get("setRoleBindingSubjects") or "defaultOnly"
+    unset_only = bool(given.get("unsetOnly"))
+    set_namespace(into.resources, namespace, _specs(given), unset_only=unset_only, subjects=subjects)
+
+
+def _labels(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    set_entries(into.resources, given.get("labels") or {}, _specs(given))
+
+
+def _annotations(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    set_entries(into.resources, given.get("annotations") or {}, _specs(given))
+
+
+def _image(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    set_image(into.resources, shaped(given.get("imageTag") or {}, IMAGE, where), _specs(given), where)
+
+
+def _replicas(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    replica = given.get("replica") or {}
+    specs = [spec_of(each) for each in given.get("fieldSpecs") or ()]
+    set_replicas(into.resources, replica.get("name") or "", replica.get("count") or 0, specs, where)
+
+
+def _patch(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    stages.any_patch(level, into.resources, given)
+
+
+def _json_patch(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    stages.json_patch(level, into.resources, given, given.get("jsonOp") or "")
+
+
+def _merge_patches(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    for path in given.get("paths") or ():
+        stages.merge_patch(level, into.resources, path)
+    if given.get("patches"):
+        stages.merge_patch(level, into.resources, f"{given['patches']}\n")
+
+
+def _replacements(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    for each in given.get("replacements") or ():
+        stages.replaced(level, into.resources, shaped(each, REPLACEMENT, where))
+
+
+def _hash(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    add_hashes(into.resources.listed)
+    for resource in into.resources.listed:
+        resource.wants_hash = False
+
+
+def _sort(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    options = given.get("sortOptions") or {"order": "legacy"}
+    into.resources.listed = in_order(into.resources.listed, options, where)
+
+
+def _add_value(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    for target in given.get("targets") or ():
+        path = target.get("fieldPath") or ""
+        for resource in into.resources.select(target.get("selector") or {}, where):
+            visit(resource.manifest, path, _valued(given.get("value") or ""), str)
+
+
+def _valued(value: str) -> Callable[[dict[str, Any], str], None]:
+    def put(holder: dict[str, Any], name: str) -> None:
+        holder[name] = value
+
+    return put
+
+
+_TRANSFORMERS: dict[str, Callable[[Level, Accumulated, Given, str], None]] = {
+    "PrefixTransformer": _affixes,
+    "SuffixTransformer": _affixes,
+    "PrefixSuffixTransformer": _affixes,
+    "NamespaceTransformer": _namespace,
+    "LabelTransformer": _labels,
+    "AnnotationsTransformer": _annotations,
+    "ImageTagTransformer": _image,
+    "ReplicaCountTransformer": _replicas,
+    "PatchTransformer": _patch,
+    "PatchJson6902Transformer": _json_patch,
+    "PatchStrategicMergeTransformer": _merge_patches,
+    "ReplacementTransformer": _replacements,
+    "HashTransformer": _hash,
+    "SortOrderTransformer": _sort,
+    "LegacyOrderTransformer": _sort,
+    "ValueAddTransformer": _add_value,
+}

@@ -1,0 +1,219 @@
+"""Values copied from one field to others. In: replacements. Out: changed resources. Never: a source that is not one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import orjson
+
+from argosy.model.errors import RenderError
+from argosy.model.manifest import Profile
+from argosy.model.manifest.scalars import resolve
+from argosy.render.kustomize.gvk import Gvk, gvk_of
+from argosy.render.kustomize.resource import Id, Resource
+from argosy.render.kustomize.resources import Resources, carries
+
+_STEP = re.compile(r"((?:\\\.|\[[^\]]*\]|[^.\[])+)(?:\.|$)|(\[[^\]]*\])\.?")
+_FILTER = re.compile(r"\[([^=\]]*)=(.*)\]", re.DOTALL)
+_NOTHING: Final = object()
+_NEW: Final = object()
+
+
+def replace(resources: Resources, given: dict[str, Any], where: str) -> None:
+    value = _source(resources, given, where)
+    targets = given.get("targets")
+    if not targets:
+        raise RenderError("a replacement has no targets: add them", where=where)
+    for target in targets:
+        if not target or target.get("select") is None:
+            raise RenderError("a target of a replacement has no `select`: add it", where=where)
+        _into(resources, target, value, where)
+
+
+def _source(resources: Resources, given: dict[str, Any], where: str) -> Any:
+    if given.get("sourceValue") is not None and not given.get("source"):
+        return given["sourceValue"]
+    source = given.get("source")
+    if not source:
+        raise RenderError("a replacement has no source: add it", where=where)
+    found = [each for each in resources.listed if _chosen(each, source)]
+    what = ", ".join(f"{name} {source[name]}" for name in ("kind", "name", "namespace") if source.get(name))
+    if len(found) != 1:
+        said = "nothing fits" if not found else f"{len(found)} resources fit"
+        raise RenderError(f"replacements: {said} the source {what}; correct it", where=where)
+    path = source.get("fieldPath") or "metadata.name"
+    values = [holder[key] for holder, key in _find(found[0].manifest, _steps(path), None)]
+    value = values[0] if values else None
+    if value is None or value == {} or value == []:
+        raise RenderError(f"replacements: {path} of the source {what} is missing; correct fieldPath", where=where)
+    return _piece(value, source.get("options") or {}, path, where)
+
+
+def _piece(value: Any, options: dict[str, Any], path: str, where: str) -> Any:
+    delimiter = options.get("delimiter")
+    if not delimiter:
+        return value
+    if isinstance(value, dict | list):
+        raise RenderError(f"replacements: {path} is no text, so it has no delimiter", where=where)
+    parts = _text(value).split(delimiter)
+    index = options.get("index") or 0
+    if not 0 <= index < len(parts):
+        raise RenderError(f"replacements: {path} has {len(parts)} parts, so index {index} is out of range", where=where)
+    return parts[index]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _gvk(selector: dict[str, Any]) -> Gvk:
+    if selector.get("apiVersion"):
+        return gvk_of(selector["apiVersion"], selector.get("kind") or "")
+    return Gvk(selector.get("group") or "", selector.get("version") or "", selector.get("kind") or "")
+
+
+def _chosen(resource: Resource, selector: dict[str, Any]) -> bool:
+    gvk, name, space = _gvk(selector), selector.get("name"), selector.get("namespace")
+
+    def fits(id: Id) -> bool:
+        return (
+            (not name or id.name == name)
+            and (not space or id.namespace == space or (space == "default" and id.place == space))
+            and id.gvk.is_selected_by(gvk)
+        )
+
+    return any(map(fits, resource.ids()))
+
+
+def _into(resources: Resources, target: dict[str, Any], value: Any, where: str) -> None:
+    select = target["select"]
+    options = target.get("options") or {}
+    for resource in resources.listed:
+        if not _chosen(resource, select) or not carries(resource, select, where):
+            continue
+        if any(_rejected(resource, each, where) for each in target.get("reject") or ()):
+            continue
+        for path in target.get("fieldPaths") or ["metadata.name"]:
+            _put(resource, path, value, options, where)
+
+
+def _rejected(resource: Resource, selector: dict[str, Any], where: str) -> bool:
+    if not any(selector.values()):
+        return False
+    return _chosen(resource, selector) and carries(resource, selector, where)
+
+
+def _put(resource: Resource, path: str, value: Any, options: dict[str, Any], where: str) -> None:
+    create: Callable[[], Any] | None = (lambda: _NEW) if options.get("create") else None
+    steps = _steps(path)
+    try:
+        fields = list(_find(resource.manifest, steps, create))
+    except RenderError as error:
+        raise RenderError(f"replacements: {path} of {resource.id}: {error.message}", where=where) from None
+    if not fields:
+        if create is None:
+            message = f"replacements: {resource.id} has no field {path}; correct it or set options.create"
+            raise RenderError(message, where=where)
+        return
+    if steps[0] == "metadata" and steps[-1] in ("name", "namespace"):
+        resource_id = resource.id
+    for holder, key in fields:
+        holder[key] = _changed(holder[key], value, options, path, where)
+    if steps[0] == "metadata" and steps[-1] in ("name", "namespace") and resource.id != resource_id:
+        resource.history.append(resource_id)
+
+
+def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where: str) -> Any:
+    delimiter = options.get("delimiter")
+    if delimiter:
+        if isinstance(current, dict | list):
+            raise RenderError(f"replacements: {path} is no text, so it has no delimiter", where=where)
+        parts = [""] if current is _NEW else _text(current).split(delimiter)
+        index = options.get("index") or 0
+        if index < 0:
+            parts.insert(0, _text(value))
+        elif index >= len(parts):
+            parts.append(_text(value))
+        else:
+            parts[index] = _text(value)
+        value = delimiter.join(parts)
+    if isinstance(value, dict | list):
+        return orjson.loads(orjson.dumps(value))
+    if current is _NEW or isinstance(current, dict | list):
+        return value
+    # k8s: a target keeps its type and takes the text.
+    return _text(value) if isinstance(current, str) else resolve(_text(value), Profile.KUSTOMIZE)
+
+
+def _steps(path: str) -> list[str]:
+    steps = []
+    for match in _STEP.finditer(path):
+        text = match[1] if match[1] is not None else match[2]
+        if text:
+            steps.append(_field_name(text.replace("\\.", ".")))
+    return steps
+
+
+def _field_name(step: str) -> str:
+    """`[a.b]` names the field a.b."""
+    plain = step[1:-1] if step.startswith("[") and step.endswith("]") else ""
+    return plain if plain and "=" not in plain and not re.fullmatch(r"-?\d+", plain) else step
+
+
+def _find(node: Any, steps: list[str], create: Callable[[], Any] | None) -> Iterator[tuple[Any, Any]]:
+    """Holders and keys of the fields at a path."""
+    step, rest = steps[0], steps[1:]
+    for key in _keys(node, step, rest, create):
+        if not rest:
+            yield node, key
+        else:
+            yield from _find(node[key], rest, create)
+
+
+def _keys(node: Any, step: str, rest: list[str], create: Callable[[], Any] | None) -> list[Any]:
+    if step == "*":
+        return list(range(len(node))) if isinstance(node, list) else list(node) if isinstance(node, dict) else []
+    if isinstance(node, list):
+        return _elements(node, step, rest, create)
+    if not isinstance(node, dict):
+        if node is None or node is _NEW:
+            return []
+        raise RenderError(f"{str(node)[:40]!r} has no field {step}")
+    if node.get(step) is None and (create is not None) and (step not in node or rest):
+        node[step] = create() if not rest else [] if _is_list_step(rest[0]) else {}
+    return [step] if step in node else []
+
+
+def _is_list_step(step: str) -> bool:
+    return bool(_FILTER.fullmatch(step)) or step == "-"
+
+
+def _elements(node: list[Any], step: str, rest: list[str], create: Callable[[], Any] | None) -> list[int]:
+    if re.fullmatch(r"\[?-?\d+\]?", step):
+        index = int(step.strip("[]"))
+        if index >= len(node) or index < 0:
+            if create is not None and index == len(node):
+                node.append(create() if not rest else {})
+                return [index]
+            raise RenderError(f"index {index} is beyond the {len(node)} entries")
+        return [index]
+    if step == "-":
+        return [len(node) - 1] if node else []
+    match = _FILTER.fullmatch(step)
+    if match is None:
+        raise RenderError(f"{step} is no entry of a list: use an index, [key=value] or *")
+    key, wanted = match.groups()
+    if not key:
+        found = [at for at, each in enumerate(node) if not isinstance(each, dict | list) and _text(each) == wanted]
+    else:
+        found = [
+            at for at, each in enumerate(node) if isinstance(each, dict) and _text(each.get(key, _NOTHING)) == wanted
+        ]
+    if not found and create is not None:
+        node.append({key: wanted} if key else wanted)
+        return [len(node) - 1]
+    return found

@@ -1,0 +1,130 @@
+"""One manifest under construction and who it has been. In: a manifest of a file. Out: the same, changed step by step.
+
+Never: shares data with another resource.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from argosy.model.manifest import Manifest
+from argosy.render.kustomize.gvk import Gvk, gvk_of
+
+_INTERNAL: Final = "internal.config.kubernetes.io/"
+_CLUSTER: Final = "\0cluster"
+
+
+class Id(NamedTuple):
+    gvk: Gvk
+    name: str
+    namespace: str
+
+    @property
+    def place(self) -> str:
+        """The namespace that counts: none and `default` are one, and so are all of cluster-scoped kinds."""
+        return _CLUSTER if self.gvk.is_cluster_scoped else self.namespace or "default"
+
+    def equals(self, other: Id) -> bool:
+        return self.name == other.name and self.gvk == other.gvk and self.place == other.place
+
+    def __str__(self) -> str:
+        space = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.gvk.kind} {self.name}{space} ({self.gvk.api_version})"
+
+
+class Resource:
+    __slots__ = (
+        "aliases", "behavior", "blank_nulls", "file", "history", "manifest", "may_rekind", "may_rename", "notes",
+        "prefixes", "suffixes", "wants_hash",
+    )  # fmt: skip
+
+    def __init__(self, manifest: Manifest, file: str = "", *, blank_nulls: bool = False) -> None:
+        self.manifest = manifest
+        self.file = file
+        self.blank_nulls = blank_nulls
+        self.history: list[Id] = []
+        self.prefixes: list[str] = []
+        self.suffixes: list[str] = []
+        self.wants_hash = False
+        self.behavior = ""
+        self.may_rename = False
+        self.may_rekind = False
+        self.aliases: dict[str, list[list[Manifest]]] = {}
+        self.notes: dict[str, Any] = {}
+
+    @property
+    def gvk(self) -> Gvk:
+        manifest = self.manifest
+        return gvk_of(str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or ""))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        found = self.manifest.get("metadata")
+        if not isinstance(found, dict):
+            found = self.manifest["metadata"] = {}
+        return found
+
+    @property
+    def name(self) -> str:
+        metadata = self.manifest.get("metadata")
+        return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+
+    @property
+    def namespace(self) -> str:
+        metadata = self.manifest.get("metadata")
+        return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
+
+    @property
+    def id(self) -> Id:
+        return Id(self.gvk, self.name, self.namespace)
+
+    @property
+    def first_id(self) -> Id:
+        return self.history[0] if self.history else self.id
+
+    def ids(self) -> list[Id]:
+        """Who it was, then who it is."""
+        return [*self.history, self.id]
+
+    def remember(self) -> None:
+        """Keeps the id of now, before a change of it."""
+        self.history.append(self.id)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """Labels or annotations; empty where there are none."""
+        metadata = self.manifest.get("metadata")
+        found = metadata.get(name) if isinstance(metadata, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def set_entry(self, holder: Manifest, key: str, value: str, fresh: list[Manifest]) -> None:
+        """Sets a label or an annotation; `fresh` collects where it is new."""
+        if key not in holder:
+            fresh.append(holder)
+        else:
+            # k8s: what one pass created is one node; a later change of any copy changes them all.
+            for group in self.aliases.get(key, ()):
+                if any(each is holder for each in group):
+                    for each in group:
+                        each[key] = value
+        holder[key] = value
+
+    def share(self, key: str, fresh: list[Manifest]) -> None:
+        if len(fresh) > 1:
+            self.aliases.setdefault(key, []).append(fresh)
+
+    def adopt_notes(self) -> None:
+        """Takes history that an earlier build left in annotations of the file, and removes it there."""
+        annotations = self.mapping("annotations")
+        if not any(key.startswith(_INTERNAL) for key in annotations):
+            return
+        found = {key: str(annotations.pop(key)) for key in list(annotations) if key.startswith(_INTERNAL)}
+        names, spaces, kinds = (
+            found.get(f"{_INTERNAL}{part}", "").split(",") if found.get(f"{_INTERNAL}{part}") is not None else []
+            for part in ("previousNames", "previousNamespaces", "previousKinds")
+        )
+        gvk = self.gvk
+        for name, space, kind in zip(names, spaces, kinds):
+            if name or kind:
+                self.history.append(Id(gvk._replace(kind=kind or gvk.kind), name, space))
+        self.prefixes = [each for each in found.get(f"{_INTERNAL}prefixes", "").split(",") if each]
+        self.suffixes = [each for each in found.get(f"{_INTERNAL}suffixes", "").split(",") if each]

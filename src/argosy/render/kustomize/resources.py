@@ -1,0 +1,98 @@
+"""The resources of a build, in order. In: resources. Out: those that an id or a target names. Never: two of one id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from argosy.model.errors import ManifestError, RenderError
+from argosy.render.kustomize.gvk import Gvk
+from argosy.render.kustomize.resource import Id, Resource
+from argosy.schema.selectors.labels import labels as label_selector
+
+
+class Resources:
+    def __init__(self) -> None:
+        self.listed: list[Resource] = []
+
+    def add(self, resource: Resource) -> None:
+        mine = resource.id
+        name = mine.name
+        for each in self.listed:
+            if each.name == name and each.id.equals(mine):
+                files = " and ".join(dict.fromkeys(file for file in (each.file, resource.file) if file))
+                raise RenderError(f"{mine} is there twice (in {files}): remove or rename one of them")
+        self.listed.append(resource)
+
+    def extend(self, others: Resources) -> None:
+        if not self.listed:
+            self.listed = list(others.listed)
+            return
+        known = {_address(each.id) for each in self.listed}
+        for each in others.listed:
+            if _address(each.id) in known:
+                self.add(each)
+            self.listed.append(each)
+
+    def matching(self, accept: Callable[[Id], bool]) -> list[Resource]:
+        """Those that are, or once were, what is asked for."""
+        return [each for each in self.listed if any(map(accept, each.ids()))]
+
+    def one(self, wanted: Id, where: str, what: str) -> Resource:
+        found = [each for each in self.listed if any(id.name == wanted.name and id.equals(wanted) for id in each.ids())]
+        if len(found) != 1:
+            said = "nothing is" if not found else f"{len(found)} resources are"
+            raise RenderError(f"{what}: {said} {wanted}; correct its name, kind or namespace", where=where)
+        return found[0]
+
+    def drop_empty(self) -> None:
+        if not all(each.manifest for each in self.listed):
+            self.listed = [each for each in self.listed if each.manifest]
+
+    def select(self, target: dict[str, Any], where: str) -> list[Resource]:
+        """k8s: parts of a target are regular expressions over the whole text."""
+        kind_of = [(_pattern(target.get(part) or "", where), at) for at, part in enumerate(Gvk._fields)]
+        name = _pattern(target.get("name") or "", where)
+        space = _pattern(target.get("namespace") or "", where)
+        found = []
+        for each in self.listed:
+            gvk = each.gvk
+            if any(pattern and not pattern.fullmatch(gvk[at]) for pattern, at in kind_of):
+                continue
+            ids = (each.first_id, each.id)
+            if space and not any(space.fullmatch(id.place) for id in ids):
+                continue
+            if name and not any(name.fullmatch(id.name) for id in ids):
+                continue
+            if carries(each, target, where):
+                found.append(each)
+        return found
+
+
+def _address(id: Id) -> tuple[Gvk, str, str]:
+    return id.gvk, id.name, id.place
+
+
+def carries(resource: Resource, target: dict[str, Any], where: str) -> bool:
+    """Whether labels and annotations are those that a target asks for."""
+    for part, field in (("labelSelector", "labels"), ("annotationSelector", "annotations")):
+        if text := target.get(part):
+            try:
+                selector = label_selector(text)
+            except ManifestError as error:
+                raise RenderError(f"{part} {text!r}: {error.message}", where=where) from error
+            if not selector.matches(resource.mapping(field)):
+                return False
+    return True
+
+
+@lru_cache(1024)
+def _pattern(text: str, where: str) -> re.Pattern[str] | None:
+    if not text:
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise RenderError(f"{text!r} is no regular expression ({error}): correct it", where=where) from error

@@ -1,0 +1,117 @@
+"""The fields of a kustomization and what they hold. In: data. Out: data with fields as they are spelled here.
+
+Never: takes a field that kustomize does not know.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from argosy.model.errors import RenderError
+
+Shape = Any
+"""A type; a dict of fields; a list of one shape; a tuple of one shape for a map of them; None for anything."""
+
+_NAMES: Final = {str: "a text", bool: "true or false", int: "a whole number"}
+
+ARGS: Final[Shape] = {"namespace": str, "name": str, "behavior": str, "literals": [str], "files": [str], "envs": [str],
+    "env": str, "options": {"labels": (str,), "annotations": (str,), "disableNameSuffixHash": bool,
+    "immutable": bool}}  # fmt: skip
+IDENTITY: Final[Shape] = {"group": str, "version": str, "kind": str, "name": str, "namespace": str}
+SELECTOR: Final[Shape] = {**IDENTITY, "labelSelector": str, "annotationSelector": str}
+FIELD_SPEC: Final[Shape] = {"group": str, "version": str, "kind": str, "path": str, "create": bool}
+FIELD_OPTIONS: Final[Shape] = {"delimiter": str, "index": int, "encoding": str, "create": bool}
+PATCH: Final[Shape] = {"path": str, "patch": str, "target": SELECTOR, "options": (bool,)}
+IMAGE: Final[Shape] = {"name": str, "newName": str, "tagSuffix": str, "newTag": str, "digest": str}
+LABEL: Final[Shape] = {"pairs": (str,), "includeSelectors": bool, "includeTemplates": bool, "fields": [FIELD_SPEC]}
+REPLACEMENT: Final[Shape] = {
+    "path": str,
+    "source": {**IDENTITY, "apiVersion": str, "fieldPath": str, "options": FIELD_OPTIONS},
+    "sourceValue": str,
+    "targets": [{"select": SELECTOR, "reject": [SELECTOR], "fieldPaths": [str], "options": FIELD_OPTIONS}],
+}  # fmt: skip
+VAR: Final[Shape] = {
+    "name": str,
+    "objref": {**IDENTITY, "apiVersion": str, "fieldPath": str},
+    "fieldref": {"fieldPath": str, "fieldpath": str},
+}
+KUSTOMIZATION: Final[Shape] = {
+    "apiVersion": str,
+    "kind": str,
+    "metadata": None,
+    "openapi": (str,),
+    "namePrefix": str,
+    "nameSuffix": str,
+    "namespace": str,
+    "commonLabels": (str,),
+    "labels": [LABEL],
+    "commonAnnotations": (str,),
+    "patchesStrategicMerge": [str],
+    "patchesJson6902": [PATCH],
+    "patches": [PATCH],
+    "images": [IMAGE],
+    "imageTags": [IMAGE],
+    "replacements": [REPLACEMENT],
+    "replicas": [{"name": str, "count": int}],
+    "vars": [VAR],
+    "sortOptions": {"order": str, "legacySortOptions": {"orderFirst": [str], "orderLast": [str]}},
+    "resources": [str],
+    "components": [str],
+    "crds": [str],
+    "bases": [str],
+    "configMapGenerator": [ARGS],
+    "secretGenerator": [{**ARGS, "type": str}],
+    "helmGlobals": None,
+    "helmCharts": [None],
+    "helmChartInflationGenerator": [None],
+    "generatorOptions": ARGS["options"],
+    "configurations": [str],
+    "generators": [str],
+    "transformers": [str],
+    "validators": [str],
+    "buildMetadata": [str],
+}
+
+
+def shaped(value: Any, shape: Shape, where: str, at: str = "") -> Any:
+    """The value with its fields' names corrected, empty ones left out."""
+    if shape is None or value is None:
+        return value
+    if isinstance(shape, dict):
+        return _fields(value, shape, where, at)
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            raise RenderError(f"{at or 'the file'} must be a list: put a dash before each entry", where=where)
+        return [shaped(each, shape[0], where, f"{at}[{place}]") for place, each in enumerate(value)]
+    if isinstance(shape, tuple):
+        if not isinstance(value, dict):
+            raise RenderError(f"{at} must be a map of names to values", where=where)
+        return {name: shaped(each, shape[0], where, f"{at}.{name}") for name, each in value.items()}
+    if type(value) is not shape:
+        raise RenderError(f"{at} must be {_NAMES[shape]}, but is {value!r}: {_advice(shape)}", where=where)
+    return value
+
+
+def _advice(shape: Shape) -> str:
+    return "put it in quotes" if shape is str else "write it without quotes"
+
+
+def _fields(value: Any, shape: dict[str, Shape], where: str, at: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise RenderError(f"{at or 'the file'} must be a map of fields, but is {str(value)[:40]!r}", where=where)
+    found: dict[str, Any] = {}
+    for name, each in value.items():
+        known = name if name in shape else _spelled(name, shape)
+        if known is None:
+            message = f"unknown field {at + '.' if at else ''}{name}: remove it or correct its spelling"
+            raise RenderError(message, where=where)
+        read = shaped(each, shape[known], where, f"{at}.{known}" if at else known)
+        if read is not None:
+            found[known] = read
+    return found
+
+
+def _spelled(name: str, shape: dict[str, Shape]) -> str | None:
+    """k8s: Go's JSON takes a field in any case."""
+    lower = name.lower()
+    return next((known for known in shape if known.lower() == lower), None)

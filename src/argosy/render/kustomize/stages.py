@@ -1,0 +1,146 @@
+"""The steps of one kustomization, in kustomize's fixed order. In: its fields. Out: changed resources.
+
+Never: a step twice, or one that is not asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from argosy.model.errors import RenderError
+from argosy.render.kustomize.config import Config
+from argosy.render.kustomize.fieldspecs import FieldSpec, merged, spec_of
+from argosy.render.kustomize.images import set_image
+from argosy.render.kustomize.patches import apply_merges, apply_operations, apply_patch, read_operations, read_patches
+from argosy.render.kustomize.replacements import replace
+from argosy.render.kustomize.resource import Resource
+from argosy.render.kustomize.resources import Resources
+from argosy.render.kustomize.shapes import REPLACEMENT, shaped
+from argosy.render.kustomize.transformers import add_affixes, set_entries, set_namespace, set_replicas, specs_of
+
+if TYPE_CHECKING:
+    from argosy.render.kustomize.accumulate import Accumulated, Level
+
+_LABELS: Final = FieldSpec("metadata/labels", create=True)
+
+
+def transform(level: Level, into: Accumulated) -> None:
+    fields, resources, config = level.kustomization.fields, into.resources, into.config
+    for text in fields.get("patchesStrategicMerge") or ():
+        merge_patch(level, resources, text)
+    for patch in fields.get("patches") or ():
+        any_patch(level, resources, patch)
+    if namespace := fields.get("namespace"):
+        set_namespace(resources, namespace, lambda gvk: config.selected("namespace", gvk))
+    if prefix := fields.get("namePrefix"):
+        add_affixes(resources, prefix, "", lambda gvk: config.selected("namePrefix", gvk))
+    if suffix := fields.get("nameSuffix"):
+        add_affixes(resources, "", suffix, lambda gvk: config.selected("nameSuffix", gvk))
+    for label in fields.get("labels") or ():
+        set_entries(resources, label.get("pairs") or {}, specs_of(_label_specs(label, config)))
+    if labels := fields.get("commonLabels"):
+        set_entries(resources, labels, lambda gvk: config.selected("commonLabels", gvk))
+    if annotations := fields.get("commonAnnotations"):
+        set_entries(resources, annotations, lambda gvk: config.selected("commonAnnotations", gvk))
+    for patch in fields.get("patchesJson6902") or ():
+        json_patch(level, resources, patch)
+    for replica in fields.get("replicas") or ():
+        set_replicas(resources, replica.get("name") or "", replica.get("count") or 0, config.of("replicas"), level.file)
+    for image in fields.get("images") or ():
+        set_image(resources, image, lambda gvk: config.selected("images", gvk), level.file)
+    for replacement in fields.get("replacements") or ():
+        replaced(level, resources, replacement)
+
+
+def _label_specs(label: dict[str, Any], config: Config) -> list[FieldSpec]:
+    specs = [spec_of(each) for each in label.get("fields") or ()]
+    if label.get("includeSelectors"):
+        return merged(specs, config.of("commonLabels"))
+    if label.get("includeTemplates"):
+        specs = merged(specs, config.of("templateLabels"))
+    return merged(merged(specs, config.of("labels")), [_LABELS])
+
+
+def any_patch(level: Level, resources: Resources, patch: dict[str, Any]) -> None:
+    text, path = patch.get("patch"), patch.get("path")
+    if bool(text) == bool(path):
+        raise RenderError("an entry of patches needs either `patch` or `path`: give one of them", where=level.file)
+    data = text.strip().encode() if text else level.read(path or "")
+    apply_patch(resources, patch, data, level.build.schemas, _file(level, path) if path else level.file)
+
+
+def _file(level: Level, path: str) -> str:
+    return f"{level.folder}/{path}" if level.folder else path
+
+
+def merge_patch(level: Level, resources: Resources, text: str) -> None:
+    if "\n" in text:
+        apply_merges(resources, read_patches(text.encode(), level.file), level.build.schemas, level.file)
+        return
+    where = _file(level, text)
+    apply_merges(resources, read_patches(level.read(text), where), level.build.schemas, where)
+
+
+def json_patch(level: Level, resources: Resources, patch: dict[str, Any], text: str = "") -> None:
+    target = patch.get("target")
+    if not target or not target.get("name"):
+        raise RenderError("an entry of patchesJson6902 needs a target with a name: add it", where=level.file)
+    text = patch.get("patch") or text
+    path = patch.get("path")
+    if bool(text) == bool(path):
+        raise RenderError("an entry of patchesJson6902 needs either `patch` or `path`", where=level.file)
+    where = _file(level, path) if path else level.file
+    operations = read_operations(text.encode() if text else level.read(path or ""), where)
+    apply_operations(resources.select(target, level.file), operations, where)
+
+
+def replaced(level: Level, resources: Resources, given: dict[str, Any]) -> None:
+    path = given.get("path")
+    if not path:
+        replace(resources, given, level.file)
+        return
+    documents = read_patches(level.read(path), path)
+    for document in documents:
+        for each in document if isinstance(document, list) else [document]:
+            replace(resources, shaped(each, REPLACEMENT, path), path)
+
+
+def place(resources: Resources, made: Resource, where: str) -> None:
+    """Adds what was generated, or lets it change what has its name."""
+    behavior = made.behavior or "create"
+    mine = made.id
+    found = [each for each in resources.listed if any(id.equals(mine) for id in each.ids())]
+    if not found:
+        if behavior != "create":
+            raise RenderError(f"{mine} does not exist, so it cannot {behavior} anything: add it or create", where=where)
+        resources.add(made)
+        return
+    if len(found) > 1:
+        raise RenderError(f"{len(found)} resources are {mine}: give them different names", where=where)
+    if behavior == "create":
+        raise RenderError(f"{mine} exists already: set behavior to merge or replace, or rename it", where=where)
+    _supersede(found[0], made, behavior)
+
+
+def _supersede(old: Resource, made: Resource, behavior: str) -> None:
+    before, after = old.manifest, made.manifest
+    if behavior == "merge":
+        for part in ("data", "binaryData"):
+            both = {**(before.get(part) or {}), **(after.get(part) or {})}
+            if both:
+                after[part] = both
+        after = made.manifest = {**orjson.loads(orjson.dumps(before)), **after}
+    metadata = dict(after.get("metadata") or {})
+    for part in ("labels", "annotations"):
+        both = {**old.mapping(part), **made.mapping(part)}
+        if both:
+            metadata[part] = both
+    metadata["name"] = old.name
+    if old.namespace:
+        metadata["namespace"] = old.namespace
+    after["metadata"] = metadata
+    old.manifest = after
+    old.wants_hash = old.wants_hash and made.wants_hash
+    old.aliases = {}

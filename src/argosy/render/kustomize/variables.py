@@ -1,0 +1,118 @@
+"""`$(NAME)` in fields that may hold it. In: vars bound to resources. Out: resources with values. Never: another var."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from argosy.model.errors import RenderError
+from argosy.render.kustomize.config import Config
+from argosy.render.kustomize.fieldspecs import visit
+from argosy.render.kustomize.gvk import Gvk, gvk_of
+from argosy.render.kustomize.resource import Id, Resource
+from argosy.render.kustomize.resources import Resources
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_STEP = re.compile(r"(?:\\\.|[^.\[])+|\[[^\]]*\]")
+
+
+class Var(NamedTuple):
+    name: str
+    wanted: Id
+    path: str
+    where: str
+    resource: Resource | None
+
+
+def bound(given: dict[str, Any], resources: Resources, where: str) -> Var:
+    """A var, and what it stands for where it is declared."""
+    name, reference = given.get("name") or "", given.get("objref") or {}
+    if not name:
+        raise RenderError("a var has no name: add it", where=where)
+    field = given.get("fieldref") or {}
+    gvk = Gvk(reference.get("group") or "", reference.get("version") or "", reference.get("kind") or "")
+    if reference.get("apiVersion"):
+        gvk = gvk_of(reference["apiVersion"], gvk.kind)
+    wanted = Id(gvk, reference.get("name") or "", reference.get("namespace") or "")
+    found = resources.matching(lambda id: _fits(id, wanted))
+    if len(found) > 1:
+        raise RenderError(f"the var {name} fits {len(found)} resources: add a namespace to its objref", where=where)
+    path = field.get("fieldPath") or field.get("fieldpath") or "metadata.name"
+    return Var(name, wanted, path, where, found[0] if found else None)
+
+
+def _fits(id: Id, wanted: Id) -> bool:
+    if id.name != wanted.name or id.gvk != wanted.gvk:
+        return False
+    return not (wanted.namespace or wanted.gvk.is_cluster_scoped) or id.place == wanted.place
+
+
+def merge_vars(old: list[Var], new: list[Var]) -> list[Var]:
+    names = {each.name: each for each in old}
+    for each in new:
+        known = names.get(each.name)
+        if known is not None and (known.wanted, known.path) != (each.wanted, each.path):
+            raise RenderError(f"the var {each.name} is declared twice: rename one of them", where=each.where)
+    return [*old, *(each for each in new if each.name not in names)]
+
+
+def resolve(resources: Resources, variables: list[Var], config: Config) -> None:
+    if not variables:
+        return
+    values = {var.name: _value(var, resources) for var in variables}
+
+    def put(holder: dict[str, Any], name: str) -> None:
+        holder[name] = _filled(holder[name], values)
+
+    for resource in resources.listed:
+        for spec in config.selected("varReference", resource.gvk):
+            visit(resource.manifest, spec.path, put)
+
+
+def _value(var: Var, resources: Resources) -> Any:
+    resource = var.resource
+    if resource is None:
+        found = resources.matching(lambda id: _fits(id, var.wanted))
+        if len(found) != 1:
+            raise RenderError(f"the var {var.name}: there is no {var.wanted}; correct its objref", where=var.where)
+        resource = found[0]
+    value: Any = resource.manifest
+    for step in _STEP.findall(var.path):
+        step = step.strip("[]").replace("\\.", ".")
+        if isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        elif isinstance(value, dict) and step in value:
+            value = value[step]
+        else:
+            message = f"the var {var.name}: {resource.id} has no field {var.path}; correct its fieldref"
+            raise RenderError(message, where=var.where)
+    return value
+
+
+def _filled(value: Any, values: dict[str, Any]) -> Any:
+    if type(value) is str:
+        return _expanded(value, values) if "$" in value else value
+    if type(value) is list:
+        return [_filled(each, values) if type(each) is str else each for each in value]
+    if type(value) is dict:
+        return {key: _filled(each, values) if type(each) is str else each for key, each in value.items()}
+    return value
+
+
+def _expanded(text: str, values: dict[str, Any]) -> Any:
+    whole = re.fullmatch(r"\$\(([^)]*)\)", text)
+    if whole and whole[1] in values:
+        return values[whole[1]]
+
+    def one(match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return "$"
+        value = values.get(name)
+        return match[0] if name not in values else _text(value)
+
+    return _REFERENCE.sub(one, text)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,126 @@
+"""Kustomize's own cases and those of public repositories: the same manifests in the same order.
+
+The cases live beside the checkout, not in it; without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.model.errors import SourceError, UserError
+from argosy.model.manifest import Profile, load_all
+from argosy.model.tree import TreeEntry
+from argosy.render.kustomize import build
+
+CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Kustomize's cases are not here")
+
+KNOWN: frozenset[str] = frozenset(
+    [
+        "TestAnnoOriginLocalFiles",
+        "TestAnnoOriginLocalFilesWithOverlay",
+        "TestGeneratorWithAnnoOrigin",
+        "TestAnnoOriginLocalBuiltinGenerator",
+        "TestAnnoOriginConfigMapGeneratorMerge",
+        "TestAnnoOriginConfigMapGeneratorReplace",
+        "TestAnnoOriginInlineBuiltinGenerator",
+        "TestAnnoOriginGeneratorFromFile",
+        "TestAnnoOriginBuiltinGeneratorFromFileWithOverlay",
+        "TestAnnoTransformerBuiltinLocal",
+        "TestAnnoOriginAndTransformerBuiltinLocal",
+        "TestAnnoTransformerLocalFilesWithOverlay",
+    ]
+)
+"""Cases that are known to differ; one that no longer does must leave this list."""
+
+
+class DiskTree:
+    """A folder on disk; ids are paths, which is enough for one run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def entry(self, path: str) -> TreeEntry | None:
+        place = self.root / path
+        kind: Any = (
+            "link" if place.is_symlink() else "file" if place.is_file() else "folder" if place.is_dir() else None
+        )
+        return kind and TreeEntry(place.name, kind, str(place))
+
+    def listing(self, path: str) -> Sequence[TreeEntry]:
+        names = sorted(each.name for each in (self.root / path).iterdir())
+        return [entry for name in names if (entry := self.entry(f"{path}/{name}".lstrip("/")))]
+
+    def read(self, path: str) -> bytes:
+        place = self.root / path
+        return bytes(place.readlink()) if place.is_symlink() else place.read_bytes()
+
+
+class TextTree:
+    """Files of one case, by path."""
+
+    def __init__(self, files: dict[str, str]) -> None:
+        self.files = {tidy(path): text.encode() for path, text in files.items()}
+
+    def entry(self, path: str) -> TreeEntry | None:
+        name = posixpath.basename(path)
+        if path in self.files:
+            return TreeEntry(name, "file", "")
+        inside = not path or any(each.startswith(f"{path}/") for each in self.files)
+        return TreeEntry(name, "folder", "") if inside else None
+
+    def listing(self, path: str) -> Sequence[TreeEntry]:
+        return []
+
+    def read(self, path: str) -> bytes:
+        if path not in self.files:
+            raise SourceError("not here", where=path)
+        return self.files[path]
+
+
+def tidy(path: str) -> str:
+    return "" if path in (".", "/") else posixpath.normpath(path).lstrip("/")
+
+
+def listed(file: str) -> list[dict[str, Any]]:
+    return json.loads((CASES / file).read_text()) if CASES.is_dir() else []
+
+
+def unit_cases() -> list[dict[str, Any]]:
+    return [case for case in listed("krusty/cases.json") if case["kubectl_agrees"]]
+
+
+def compare(name: str, tree: DiskTree | TextTree, path: str, order: str, expected: str | bytes) -> None:
+    wanted = [each for each in load_all(expected, profile=Profile.KUSTOMIZE) if each is not None]
+    try:
+        found: Any = build(tree, path, order=order)
+    except UserError as error:
+        found = str(error)
+    if name in KNOWN:
+        assert found != wanted, f"{name} agrees now: take it off the list"
+    else:
+        assert found == wanted
+
+
+@pytest.mark.parametrize("case", listed("cases.json"), ids=lambda case: case["input"])
+def test_a_real_kustomization_gives_what_kubectl_gives(case: dict[str, Any]) -> None:
+    repository, _, path = case["input"].partition("/")
+    golden = (CASES / "golden" / f"{case['sha256']}.yaml").read_bytes()
+    compare(case["input"], DiskTree(CASES / "inputs" / repository), path, "legacy", golden)
+
+
+@pytest.mark.parametrize("case", unit_cases(), ids=lambda case: f"{case['test']}-{case['n']}")
+def test_a_unit_case_gives_what_kustomize_expects(case: dict[str, Any]) -> None:
+    # These cases were recorded in the order of the input.
+    compare(case["test"], TextTree(case["files"]), tidy(case["root"]), "fifo", case["expected"])
+
+
+def test_there_are_495_cases() -> None:
+    assert len(listed("cases.json")) == 322
+    assert len(unit_cases()) == 173
