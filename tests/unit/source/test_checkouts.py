@@ -17,6 +17,7 @@ import pytest
 from argosy.model.errors import CorruptSource, SourceError, SourceRefused, SourceTimeout, SourceTooLarge, UnknownRef
 from argosy.source.git.locks import locked
 from argosy.source.git.mirror import Mirror
+from argosy.source.git.objects import SUSPECT
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceLimits
 
@@ -284,6 +285,42 @@ async def test_a_damaged_mirror_heals_by_a_refresh_or_two(
         except SourceError as error:
             assert isinstance(error, CorruptSource), error
     assert content == (b"2" if moves else b"1")
+
+
+async def test_a_mirror_made_anew_keeps_the_last_good_revisions_that_are_whole(repository, opened: Opened) -> None:
+    good = repository.commit({"a": "good"}, branch="gone")
+    repository.commit({"a": "1"})
+    repositories, url = opened(), str(repository.path)
+    await repositories.checkout(url, "gone")
+    repository.git("update-ref", "-d", "refs/heads/gone")
+    repository.git("gc", "--quiet", "--prune=now")
+    mirror = repositories.mirror(url)
+    (mirror.folder / SUSPECT).touch()
+    await repositories.checkout(url, "main")
+    assert not (mirror.folder / SUSPECT).exists()
+    assert await opened().mirror(url).last_good("gone") == good
+
+
+async def test_a_reader_whose_git_was_ended_starts_another(repository, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    repositories, url = opened(), str(repository.path)
+    tree = (await repositories.checkout(url, "main")).tree
+    process = repositories.mirror(url).objects._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert tree.read("a") == b"1"
+    assert not (repositories.mirror(url).folder / SUSPECT).exists()
+
+
+async def test_many_fetches_do_not_pile_up_packs(repository, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("argosy.source.git.mirror.MOST_PACKS", 3)
+    repositories, url = opened(), str(repository.path)
+    for number in range(8):
+        commit = repository.commit({"a": str(number)})
+        checkout = await repositories.checkout(url, "main")
+        assert checkout.revision == commit and checkout.tree.read("a") == str(number).encode()
+        assert len(list(repositories.mirror(url).folder.glob("objects/pack/*.pack"))) <= 3
 
 
 async def test_a_damaged_repository_is_named_and_the_mirror_keeps_what_it_had(repository, opened: Opened) -> None:

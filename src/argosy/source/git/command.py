@@ -13,7 +13,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from argosy.model.errors import SourceError
+from argosy.model.errors import SourceError, Unreachable
 
 # What git may know of the surroundings: how to find programs and the way out of a company's network.
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -136,8 +136,14 @@ async def _start(
             pass_fds=() if held is None else (held,),
             start_new_session=True,  # so that its own children can be ended with it
         )
-    except FileNotFoundError as error:
-        raise SourceError("git is not installed, or not in PATH; install git 2.31 or newer") from error
+    except OSError as error:
+        raise cannot_start(error) from error
+
+
+def cannot_start(error: OSError) -> SourceError:
+    if isinstance(error, FileNotFoundError):
+        return SourceError("git is not installed, or not in PATH; install git 2.31 or newer")
+    return Unreachable(f"git cannot be started on this machine: {error.strerror}; it is tried again")
 
 
 def _limit_files(pid: int, most: int) -> None:

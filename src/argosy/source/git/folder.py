@@ -33,6 +33,10 @@ def sweep(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def count_packs(folder: Path) -> int:
+    return sum(1 for _ in folder.glob("objects/pack/*.pack"))
+
+
 def largest_left(folder: Path) -> int:
     """The size of the largest pack that was begun and not ended."""
     return max((left.stat().st_size for left in folder.glob("objects/pack/tmp_*")), default=0)

@@ -15,16 +15,18 @@ from pathlib import Path
 from argosy.model.errors import CorruptSource, SourceError, SourceTimeout, UnknownRef
 from argosy.model.flow import Checkout
 from argosy.source.git.command import GitFailed, environment, run_git
-from argosy.source.git.folder import is_there, replacing, sweep
+from argosy.source.git.folder import count_packs, is_there, replacing, sweep
 from argosy.source.git.locks import locked
 from argosy.source.git.objects import SUSPECT, ObjectReader
 from argosy.source.git.refs import COMMIT, SHORT_COMMIT, Refs
 from argosy.source.git.refusals import source_error
-from argosy.source.git.remote import Remote
+from argosy.source.git.remote import FETCH, Remote
 from argosy.source.git.tree import GitTree
 
 EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+SAVED = "+refs/argosy/*:refs/argosy/*"
 LOCAL_SECONDS = 30.0
+MOST_PACKS = 50
 
 
 class Mirror:
@@ -64,8 +66,7 @@ class Mirror:
     async def compact(self) -> None:
         """Packs what many fetches left, and lets go of what no ref has led to for two weeks."""
         async with self._lock() as held:
-            self.close()
-            await self._local("gc", "--quiet", "--prune=2.weeks.ago", held=held, seconds=10 * LOCAL_SECONDS)
+            await self._compact(held)
 
     def close(self) -> None:
         """Ends the git that reads; the next read starts another."""
@@ -144,6 +145,11 @@ class Mirror:
                 await self._make_anew(refs, held)
             if wanted and not await self._has(wanted):
                 await self._fetch_one(wanted, held)
+            if count_packs(self.folder) > MOST_PACKS:
+                with contextlib.suppress(
+                    SourceError
+                ):  # what was asked for is here; packing can wait for the next fetch
+                    await self._compact(held)
 
     async def _update(self, refs: Refs, held: int) -> None:
         try:
@@ -158,6 +164,8 @@ class Mirror:
             form = f"--object-format={'sha256' if wide else 'sha1'}"
             await self._local("init", "--quiet", "--bare", "--template=", form, folder=fresh)
             await self.remote.fetch(fresh, EVERYTHING, scratch=self._scratch(), held=held)
+            with contextlib.suppress(SourceError):  # what can be saved of the old: the last good revisions
+                await self._local(*FETCH, "--", str(self.folder), SAVED, folder=fresh, protocol="file", held=held)
             self.close()
 
     async def _fetch_one(self, commit: str, held: int) -> None:
@@ -166,6 +174,10 @@ class Mirror:
             await self.remote.fetch(self.folder, what, scratch=self._scratch(), held=held)
         except UnknownRef:
             return  # the caller says what that means
+
+    async def _compact(self, held: int) -> None:
+        self.close()
+        await self._local("gc", "--quiet", "--prune=2.weeks.ago", held=held, seconds=10 * LOCAL_SECONDS)
 
     async def _remember(self, pin: str, revision: str) -> None:
         if self._last.get(pin) == revision:
@@ -197,14 +209,19 @@ class Mirror:
             yield held
 
     async def _local(
-        self, *arguments: str, folder: Path | None = None, held: int | None = None, seconds: float = LOCAL_SECONDS
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        held: int | None = None,
+        seconds: float = LOCAL_SECONDS,
+        protocol: str = "none",
     ) -> str:
-        env = environment({}, {"GIT_ALLOW_PROTOCOL": "none"})
+        env = environment({}, {"GIT_ALLOW_PROTOCOL": protocol})
         try:
             printed = await run_git(folder or self.folder, arguments, env=env, seconds=seconds, held=held)
         except GitFailed as failed:
             error = source_error(failed, self.remote.shown, folder or self.folder)
-            if isinstance(error, CorruptSource) and self.folder.is_dir():
+            if isinstance(error, CorruptSource) and folder is None and self.folder.is_dir():
                 (self.folder / SUSPECT).touch()
             raise error from None
         except TimeoutError:

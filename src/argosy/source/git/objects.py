@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from argosy.model.errors import CorruptSource, SourceError, SourceTooLarge
-from argosy.source.git.command import environment
+from argosy.source.git.command import cannot_start, environment
 from argosy.source.settings import SourceLimits
 
 SUSPECT = "argosy-suspect"  # a file in the mirror: something in it is damaged, so it is made anew
@@ -49,7 +49,7 @@ class ObjectReader:
         """None where the mirror has no such object."""
         with self._lock:
             try:
-                found = self._ask(id)
+                found = self._ask_twice(id)
             except (OSError, ValueError) as error:
                 self._close()
                 raise self._corrupt(id, "cannot be read") from error
@@ -64,6 +64,15 @@ class ObjectReader:
         """The next read opens it again."""
         with self._lock:
             self._close()
+
+    def _ask_twice(self, id: str) -> GitObject | None:
+        """A process that was open may have been ended by somebody; one that was just opened tells the truth."""
+        if self._process is not None:
+            try:
+                return self._ask(id)
+            except (OSError, ValueError):
+                self._close()
+        return self._ask(id)
 
     def _ask(self, id: str) -> GitObject | None:
         process = self._process or self._open()
@@ -88,15 +97,18 @@ class ObjectReader:
         return GitObject(kind, content)
 
     def _open(self) -> subprocess.Popen[bytes]:
-        self._process = subprocess.Popen(
-            ["git", f"--git-dir={self.folder}", "cat-file", "--batch"],
-            env=environment({}, {"GIT_ALLOW_PROTOCOL": "none"}),
-            cwd="/",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                ["git", f"--git-dir={self.folder}", "cat-file", "--batch"],
+                env=environment({}, {"GIT_ALLOW_PROTOCOL": "none"}),
+                cwd="/",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise cannot_start(error) from error
         return self._process
 
     def _close(self) -> None:

@@ -1,0 +1,318 @@
+"""Hosts that want credentials, send elsewhere, are slow, or are not there: over HTTP, with git's own server behind."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from argosy.model.errors import SourceRefused, SourceTimeout, Unreachable
+from argosy.source.credentials import Credential, read_credentials
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceLimits, SourceSettings, read_settings
+
+pytestmark = pytest.mark.anyio
+Opened = Callable[..., Repositories]
+PASSWORD = "hunter22-very-secret"
+BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+
+
+class GitHost(ThreadingHTTPServer):
+    """Serves what is below a folder by `git http-backend`, and keeps what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.root = root
+        self.wanted = ""  # the Authorization header to insist on
+        self.redirect = ""
+        self.seen: list[tuple[str, str]] = []
+        self.commands: set[bytes] = set()
+        self.holds = False  # keep packs back until released
+        self.released = threading.Event()
+        self.asked_for_pack = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: GitHost
+
+    def do_GET(self) -> None:
+        host = self.server
+        given = self.headers.get("Authorization", "")
+        host.seen.append((self.path, given))
+        host.commands |= _commands()
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if host.redirect:
+            self._plain(301, ("Location", host.redirect + self.path))
+        elif host.wanted and given != host.wanted:
+            self._plain(401, ("WWW-Authenticate", 'Basic realm="git"'))
+        else:
+            if self.command == "POST" and b"command=fetch" in body and host.holds:
+                host.asked_for_pack.set()
+                host.released.wait(30)
+            self._from_git(body)
+
+    do_POST = do_GET
+
+    def _plain(self, code: int, *headers: tuple[str, str]) -> None:
+        self.send_response(code)
+        for name, value in (*headers, ("Content-Length", "0")):
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _from_git(self, body: bytes) -> None:
+        path, _, query = self.path.partition("?")
+        env = {
+            "PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(self.server.root), "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": path, "QUERY_STRING": query, "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)),
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""), "REMOTE_ADDR": "127.0.0.1",
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+        }  # fmt: skip
+        done = subprocess.run(["git", "http-backend"], env=env, input=body, capture_output=True, check=False)
+        head, _, content = done.stdout.partition(b"\r\n\r\n")
+        headers = [line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line]
+        status = next((int(value.split()[0]) for name, value in headers if name == "Status"), 200)
+        try:
+            self.send_response(status)
+            for name, value in headers:
+                if name != "Status":
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+        except BrokenPipeError:
+            pass
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def _commands() -> set[bytes]:
+    """The arguments of all processes, as every user of a machine can see them."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.add(process.read_bytes())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[GitHost]:
+    server = GitHost(tmp_path / "served")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.released.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def over_http(**limits: float) -> SourceSettings:
+    return SourceSettings(protocols=frozenset({"http"}), limits=SourceLimits(**limits))  # type: ignore[arg-type]
+
+
+def credentials(url: str, kind: str = "repo-creds", **fields: str) -> list[Credential]:
+    labels = {"argocd.argoproj.io/secret-type": kind}
+    return read_credentials([{"metadata": {"name": "creds", "labels": labels}, "stringData": {"url": url, **fields}}])
+
+
+@pytest.mark.parametrize(
+    ("fields", "wanted"),
+    [
+        ({"username": "me", "password": PASSWORD}, f"Basic {BASIC}"),
+        ({"password": PASSWORD}, "Basic " + base64.b64encode(f"x-access-token:{PASSWORD}".encode()).decode()),
+        ({"bearerToken": PASSWORD}, f"Bearer {PASSWORD}"),
+    ],
+    ids=["basic", "token", "bearer"],
+)
+async def test_credentials_open_the_door_and_are_in_no_argument(
+    repository, host: GitHost, opened: Opened, fields: dict[str, str], wanted: str
+) -> None:
+    repository.commit({"a": "1"})
+    host.wanted = wanted
+    repositories = opened(over_http(), credentials=credentials(host.url, **fields))
+    assert (await repositories.checkout(f"{host.url}/models.git", "main")).tree.read("a") == b"1"
+    secret = wanted.split()[1].encode()
+    assert any(host.url.encode() in command for command in host.commands)
+    assert not [command for command in host.commands if PASSWORD.encode() in command or secret in command]
+    folder = repositories.mirror(f"{host.url}/models.git").folder
+    kept = [path for path in folder.parent.rglob("*") if path.is_file()]
+    assert kept and not [path for path in kept if PASSWORD.encode() in path.read_bytes() or secret in path.read_bytes()]
+
+
+async def test_wrong_credentials_are_refused_and_not_told(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    host.wanted = "Basic another"
+    repositories = opened(over_http(), credentials=credentials(host.url, username="me", password=PASSWORD))
+    with pytest.raises(SourceRefused, match="wants other credentials") as caught:
+        await repositories.checkout(f"{host.url}/models.git", "main")
+    told = (
+        str(caught.value)
+        + repr(caught.value)
+        + repr(caught.value.__cause__)
+        + repr(repositories.mirror(f"{host.url}/models.git").remote)
+    )
+    assert PASSWORD not in told and BASIC not in told
+
+
+async def test_credentials_are_not_sent_to_a_neighbour(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    repositories = opened(over_http(), credentials=credentials(f"{host.url}/model", username="me", password=PASSWORD))
+    await repositories.checkout(f"{host.url}/models.git", "main")
+    assert {given for _, given in host.seen} == {""}
+
+
+async def test_a_redirect_is_refused_and_takes_no_credentials_along(
+    repository, host: GitHost, opened: Opened, tmp_path: Path
+) -> None:
+    repository.commit({"a": "1"})
+    host.redirect = "http://127.0.0.1:9/"
+    repositories = opened(over_http(), credentials=credentials(host.url, username="me", password=PASSWORD))
+    with pytest.raises(SourceRefused, match="redirects are not followed"):
+        await repositories.checkout(f"{host.url}/models.git", "main")
+
+
+async def test_a_repository_that_the_host_does_not_have_is_said_so(host: GitHost, opened: Opened) -> None:
+    with pytest.raises(SourceRefused, match="no such repository"):
+        await opened(over_http()).checkout(f"{host.url}/none.git", "main")
+
+
+async def test_a_host_that_is_not_there_is_unreachable_and_the_last_good_revision_stays(
+    repository, host: GitHost, opened: Opened
+) -> None:
+    good = repository.commit({"a": "1"})
+    repositories, url = opened(over_http()), f"{host.url}/models.git"
+    await repositories.checkout(url, "main")
+    host.shutdown()
+    host.server_close()
+    with pytest.raises(Unreachable, match="does not answer") as caught:
+        await repositories.checkout(url, "main")
+    assert caught.value.last_good == good
+    assert (await repositories.checkout(url, good)).tree.read("a") == b"1"
+
+
+@pytest.mark.skipif(not Path("/usr/bin/ssh").exists(), reason="ssh is not installed")
+async def test_an_ssh_host_that_is_not_there_is_unreachable(opened: Opened) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    url = f"ssh://git@127.0.0.1:{port}/org/models"
+    repositories = opened(SourceSettings(), credentials=credentials(url, "repository", sshPrivateKey="no key at all"))
+    with pytest.raises(Unreachable, match="does not answer"):
+        await repositories.checkout(url, "main")
+
+
+async def test_a_slow_host_is_a_timeout_and_no_process_is_left(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    host.holds = True
+    with pytest.raises(SourceTimeout, match=r"no answer in 0\.5 s"):
+        await opened(over_http(fetch_seconds=0.5)).checkout(f"{host.url}/models.git", "main")
+    assert host.asked_for_pack.is_set()
+    assert not [command for command in _commands() if host.url.encode() in command]
+
+
+async def test_plain_http_is_refused_unless_it_is_allowed(host: GitHost, opened: Opened) -> None:
+    with pytest.raises(SourceRefused, match="use one of https, ssh"):
+        await opened(SourceSettings()).checkout(f"{host.url}/models.git", "main")
+    assert host.seen == []
+
+
+CHECKOUT = """
+import asyncio, sys
+from pathlib import Path
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+settings = SourceSettings(protocols=frozenset({"http"}))
+asyncio.run(Repositories(Path(sys.argv[1]), settings).checkout(sys.argv[2], "main"))
+"""
+
+
+async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
+    repository, host: GitHost, opened: Opened, tmp_path: Path
+) -> None:
+    repository.commit({"a": "1"})
+    url = f"{host.url}/models.git"
+    repositories = opened(over_http())
+    await repositories.checkout(url, "main")
+    new = repository.commit({"a": "2"})
+    host.holds = True
+    killed = subprocess.Popen([sys.executable, "-c", CHECKOUT, tmp_path / "mirrors", url])
+    assert host.asked_for_pack.wait(20)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    host.holds = False
+    # Its git lives on and holds the lock until it has its pack; then comes our turn.
+    host.released.set()
+    checkout = await repositories.checkout(url, "main")
+    assert checkout.revision == new and checkout.tree.read("a") == b"2"
+
+
+# -- mirrors that stand in for hosts ---------------------------------------------------------------------------------
+
+
+async def test_a_mirror_stands_in_for_a_host_that_cannot_be_reached(repository, opened: Opened, tmp_path: Path) -> None:
+    repository.commit({"a": "1"})
+    (tmp_path / "served" / "org").mkdir()
+    repository.path.rename(tmp_path / "served" / "org" / "Models.git")
+    settings = read_settings({"source.mirrors": f"# ours\nhttps://github.example {tmp_path}/served\n"})
+    for url in ("https://github.example/org/Models", "https://github.example/org/Models.git"):
+        assert (await opened(settings).checkout(url, "main")).tree.read("a") == b"1"
+
+
+async def test_the_longest_prefix_chooses_the_mirror(repository, opened: Opened, tmp_path: Path) -> None:
+    repository.commit({"a": "1"})
+    lines = f"https://github.example /nowhere\nhttps://github.example/org {tmp_path}/served"
+    settings = read_settings({"source.mirrors": lines})
+    assert (await opened(settings).checkout("https://github.example/org/models", "main")).tree.read("a") == b"1"
+    with pytest.raises(SourceRefused):
+        await opened(settings).checkout("https://github.example/organisation/models", "main")
+
+
+async def test_a_mirror_does_not_lead_out_of_its_folder(repository, opened: Opened, tmp_path: Path) -> None:
+    repository.commit({"a": "1"})
+    inner = tmp_path / "served" / "inner"
+    inner.mkdir()
+    (inner / "link").symlink_to(repository.path)
+    settings = read_settings({"source.mirrors": f"https://github.example {inner}"})
+    for path in ("link", "../models.git", "%2e%2e/models.git"):
+        with pytest.raises(SourceRefused):
+            await opened(settings).checkout(f"https://github.example/{path}", "main")
+
+
+async def test_a_mirror_may_be_another_host(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    mirrors = read_settings({"source.mirrors": f"https://github.example/org {host.url}"}).mirrors
+    settings = SourceSettings(mirrors=mirrors, protocols=frozenset({"http"}))
+    assert (await opened(settings).checkout("https://github.example/org/models.git", "main")).tree.read("a") == b"1"
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        ({"source.local.roots": "relative/path"}, "source.local.roots"),
+        ({"source.mirrors": "https://github.example"}, "source.mirrors"),
+        ({"source.mirrors": "ext::sh /srv"}, "source.mirrors"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_named(data: dict[str, str], where: str) -> None:
+    with pytest.raises(SourceRefused) as caught:
+        read_settings(data)
+    assert caught.value.where == where
