@@ -44,10 +44,10 @@ class Run(NamedTuple):
 
 
 def play(running: Reachable, *flags: object, client: Path = KUBECTL, **variables: Any) -> Run:
-    """The playbook, with short waits."""
+    """The playbook, without pauses between looks."""
     home = running.kubeconfig.parent.with_name(f"{running.kubeconfig.parent.name}-ansible-home")
     home.mkdir(exist_ok=True)
-    given = {"kubectl": str(client), "kubeconfig": str(running.kubeconfig), "wait_retries": 20, "wait_delay": 1}
+    given = {"kubectl": str(client), "kubeconfig": str(running.kubeconfig), "wait_retries": 100, "wait_delay": 0}
     settings = {f"validated_patterns_{name}": value for name, value in {**given, **variables}.items()}
     env = {**environment(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1", "COLUMNS": "400"}
     done = subprocess.run(

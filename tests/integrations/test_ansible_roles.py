@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_playbook import ANSIBLE, DEPLOY, ROLES, ask, needs_ansible, needs_kubectl, noted, play, read
+from ansible_playbook import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from serving import KUBECTL, Sandbox, argosy, sandbox
 
 from argosy.health.bundled import bundled_rules, profile_rules
@@ -54,6 +54,10 @@ def entries(operated: Sandbox) -> list[dict[str, str]]:
     return read(operated, *RESOURCE)["spec"].get("resourceHealthChecks") or []
 
 
+def run(running: Sandbox, *flags: object, client: Path = KUBECTL, **variables: Any) -> Run:
+    return play(running, "--tags", "health", *flags, client=client, **variables)
+
+
 def version(running: Sandbox, *words: object) -> str:
     return str(read(running, *words)["metadata"]["resourceVersion"])
 
@@ -81,7 +85,7 @@ def test_the_scripts_of_the_role_are_the_bundled_rules_byte_for_byte() -> None:
 
 def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN, OLD)
-    first = play(operated)
+    first = play(operated)  # both roles, as people would
     assert (first.code, first.changed) == (0, 1), first.text
     assert "serving.kserve.io/InferenceService: replaces another script" in first.text
     assert "PersistentVolumeClaim: new" in first.text
@@ -91,21 +95,21 @@ def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sa
     assert data[f"{PREFIX}PersistentVolumeClaim"] == claim["check"]
     assert data[f"{PREFIX}serving.kserve.io_InferenceService"] == service["check"]
     before = version(operated, *RESOURCE), version(operated, *SETTINGS)
-    second = play(operated)
+    second = run(operated)
     assert (second.code, second.changed) == (0, 0), second.text
     assert (version(operated, *RESOURCE), version(operated, *SETTINGS)) == before
 
 
 def test_a_resource_without_any_check_gets_the_list(operated: Sandbox) -> None:
     begin_with(operated)
-    assert play(operated).changed == 1
+    assert run(operated).changed == 1
     assert entries(operated) == OURS
 
 
 def test_check_mode_says_what_would_change_and_changes_nothing(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     before = version(operated, *RESOURCE)
-    done = play(operated, "--check")
+    done = run(operated, "--check")
     assert (done.code, done.changed) == (0, 1), done.text
     assert "external-secrets.io/ExternalSecret: new" in done.text
     assert version(operated, *RESOURCE) == before
@@ -114,7 +118,7 @@ def test_check_mode_says_what_would_change_and_changes_nothing(operated: Sandbox
 def test_the_switch_leaves_argo_cd_alone(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     before = version(operated, *RESOURCE)
-    done = play(operated, configure_argocd_health_checks=False)
+    done = run(operated, configure_argocd_health_checks=False)
     assert (done.code, done.changed) == (0, 0), done.text
     assert version(operated, *RESOURCE) == before
 
@@ -124,7 +128,7 @@ def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_
     exported = argosy("health", "export", "--as", "ansible", home=tmp_path)
     assert exported.code == 0, exported.err
     (tmp_path / "checks.yaml").write_text(exported.out)
-    done = play(operated, "-e", f"@{tmp_path / 'checks.yaml'}")
+    done = run(operated, "-e", f"@{tmp_path / 'checks.yaml'}")
     assert (done.code, done.changed) == (0, 1), done.text
     strict = yaml.safe_load(exported.out)["validated_patterns_argocd_health_checks"]
     assert entries(operated) == [FOREIGN, *strict]
@@ -134,7 +138,7 @@ def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_
 
 def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
-    done = play(operated, argocd_health_checks=[OLD, *OURS])
+    done = run(operated, argocd_health_checks=[OLD, *OURS])
     assert done.code != 0 and "serving.kserve.io/InferenceService has 2 health checks" in done.words
     assert entries(operated) == [FOREIGN]
 
@@ -144,10 +148,10 @@ def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: S
     theirs = json.dumps({"spec": {"resourceHealthChecks": [OLD, {**FOREIGN, "check": "return {}"}]}})
     patch = f"patch argocd openshift-gitops -n openshift-gitops --type=merge -p '{theirs}' >/dev/null </dev/null"
     before = f'case "$*" in *--type=json*) "{KUBECTL}" --kubeconfig "{operated.kubeconfig}" {patch};; esac'
-    done = play(operated, client=noted(tmp_path, before))
+    done = run(operated, client=noted(tmp_path, before))
     assert done.code != 0 and "was left as it is" in done.words and "run the playbook again" in done.words, done.text
     assert [entry["kind"] for entry in entries(operated)] == [SERVICE, "Theirs"]
-    again = play(operated)
+    again = run(operated)
     assert (again.code, again.changed) == (0, 1), again.text
     assert [entry["kind"] for entry in entries(operated)] == [SERVICE, "Theirs", CLAIM, SECRET]
 
@@ -155,7 +159,7 @@ def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: S
 def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> None:
     key = f"{PREFIX}PersistentVolumeClaim"
     begin_with(operated, **{key: "return {}"})
-    done = play(operated, wait_retries=1)
+    done = run(operated, wait_retries=1)
     assert done.code != 0, done.text
     assert f"does not hold {key}." in done.words and "spec.extraConfig, which wins" in done.words
 
@@ -163,7 +167,7 @@ def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> No
 def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
     begin_with(operated, **{"dex.config": "clientSecret: not-for-logs"})
     for changed in (1, 0):
-        done = play(operated, "-vvv")
+        done = run(operated, "-vvv")
         assert (done.code, done.changed) == (0, changed), done.text
         assert "not-for-logs" not in done.text
 
@@ -180,7 +184,7 @@ def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
 def test_an_argo_cd_that_is_not_found_is_a_sentence(
     operated: Sandbox, variables: dict[str, Any], sentence: str
 ) -> None:
-    done = play(operated, **variables)
+    done = run(operated, **variables)
     assert done.code != 0 and done.failed == 1, done.text
     assert sentence in done.words and "validated_patterns_" in done.words
 
@@ -188,10 +192,10 @@ def test_an_argo_cd_that_is_not_found_is_a_sentence(
 def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -> None:
     theirs = json.dumps({"data": {"theirs": "kept", f"{PREFIX}PersistentVolumeClaim": "return {}"}})
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", theirs)
-    rehearsed = play(plain, "--check", argocd_namespace="argocd")
+    rehearsed = run(plain, "--check", argocd_namespace="argocd")
     assert (rehearsed.code, rehearsed.changed) == (0, 1), rehearsed.text
     assert read(plain, *PLAIN_SETTINGS)["data"] == json.loads(theirs)["data"]
-    first = play(plain, argocd_namespace="argocd")
+    first = run(plain, argocd_namespace="argocd")
     assert (first.code, first.changed) == (0, 1), first.text
     assert read(plain, *PLAIN_SETTINGS)["data"] == {
         "theirs": "kept",
@@ -200,7 +204,7 @@ def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -
         f"{PREFIX}external-secrets.io_ExternalSecret": shipped(SECRET),
     }
     before = version(plain, *PLAIN_SETTINGS)
-    second = play(plain, argocd_namespace="argocd")
+    second = run(plain, argocd_namespace="argocd")
     assert (second.code, second.changed) == (0, 0), second.text
     assert version(plain, *PLAIN_SETTINGS) == before
 
@@ -210,11 +214,11 @@ def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbo
     ask(plain, "scale", *controller, "--replicas=0")
     ask(plain, "-n", "argocd", "wait", "--for=delete", "pod/argocd-application-controller-0", "--timeout=20s")
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
-    done = play(plain, argocd_namespace="argocd", wait_retries=1)
+    done = run(plain, argocd_namespace="argocd", wait_retries=1)
     assert done.code != 0 and "argocd-application-controller in namespace argocd does not run (no pod)" in done.words
     ask(plain, "scale", *controller, "--replicas=1")
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
-    assert play(plain, argocd_namespace="argocd").code == 0
+    assert run(plain, argocd_namespace="argocd").code == 0
 
 
 @pytest.mark.parametrize("role", sorted(ROLES.iterdir()), ids=lambda role: role.name)

