@@ -21,22 +21,7 @@ from argosy.render.kustomize import build
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Kustomize's cases are not here")
 
-KNOWN: frozenset[str] = frozenset(
-    [
-        "TestAnnoOriginLocalFiles",
-        "TestAnnoOriginLocalFilesWithOverlay",
-        "TestGeneratorWithAnnoOrigin",
-        "TestAnnoOriginLocalBuiltinGenerator",
-        "TestAnnoOriginConfigMapGeneratorMerge",
-        "TestAnnoOriginConfigMapGeneratorReplace",
-        "TestAnnoOriginInlineBuiltinGenerator",
-        "TestAnnoOriginGeneratorFromFile",
-        "TestAnnoOriginBuiltinGeneratorFromFileWithOverlay",
-        "TestAnnoTransformerBuiltinLocal",
-        "TestAnnoOriginAndTransformerBuiltinLocal",
-        "TestAnnoTransformerLocalFilesWithOverlay",
-    ]
-)
+KNOWN: frozenset[str] = frozenset()
 """Cases that are known to differ; one that no longer does must leave this list."""
 
 

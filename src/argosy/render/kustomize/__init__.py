@@ -14,6 +14,7 @@ from argosy.render.kustomize.accumulate import Accumulated, Build
 from argosy.render.kustomize.hashes import add_hashes
 from argosy.render.kustomize.names import fix_references
 from argosy.render.kustomize.places import joined, located
+from argosy.render.kustomize.provenance import annotate, checked
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.sorting import in_order
 from argosy.render.kustomize.variables import resolve
@@ -27,13 +28,17 @@ def build(tree: Tree, path: str, *, order: str = "legacy") -> list[Manifest]:
     folder, kind = located(tree, joined("", path, path), path)
     if kind != "folder" and folder:
         raise RenderError("there is no such folder: correct the path", where=path)
-    level = Build(tree).open(folder, path or ".", ())
+    run = Build(tree)
+    level = run.open(folder, path or ".", ())
+    run.metadata = checked(level.kustomization.get("buildMetadata"), level.file)
     found = level.accumulate(Accumulated())
     resources = found.resources
     add_hashes(resources.listed)
     fix_references(resources.listed, found.config)
     resolve(resources, found.variables, found.config)
     kept = [each for each in resources.listed if each.mapping("annotations").get(_LOCAL, "false") == "false"]
+    for each in kept if run.metadata else ():
+        annotate(each, run.metadata, folder)
     options = level.kustomization.get("sortOptions") or {"order": order}
     return [_finished(each) for each in in_order(kept, options, level.file)]
 

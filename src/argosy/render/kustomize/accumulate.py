@@ -19,6 +19,7 @@ from argosy.render.kustomize.loading import Kustomization, kustomization_file, r
 from argosy.render.kustomize.merge_keys import Definitions, builtin_node
 from argosy.render.kustomize.patches import SchemaOf
 from argosy.render.kustomize.places import is_within, joined, located
+from argosy.render.kustomize.provenance import CHANGES, Step
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Resources
 from argosy.render.kustomize.variables import Var, bound, merge_vars
@@ -49,6 +50,7 @@ class Build:
         self.tree = tree
         self.folders = 0
         self.openapi: Definitions | None = None
+        self.metadata: frozenset[str] = frozenset()
 
     @property
     def schemas(self) -> SchemaOf:
@@ -93,6 +95,7 @@ class Level:
         stages.transform(self, into)
         for each in self.plugins("transformers"):
             plugins.transform(self, into, each)
+            self.mark(into, each.manifest["kind"], each.name, each.file)
             into.resources.drop_empty()
         if kustomization.listed("validators"):
             raise RenderError("validators run programs, which is refused: remove them", where=self.file)
@@ -101,6 +104,12 @@ class Level:
         if len(into.resources.listed) > _MOST_RESOURCES:
             raise LimitError(f"more than {_MOST_RESOURCES} resources: split the kustomization", where=self.file)
         return into
+
+    def mark(self, into: Accumulated, kind: str, name: str = "", file: str = "") -> None:
+        """Notes a transformer with every resource that there is, where someone wants to know."""
+        if CHANGES in self.build.metadata:
+            for each in into.resources.listed:
+                each.notes.setdefault("changes", []).append(Step(file or self.file, kind, name))
 
     def _add_resources(self, into: Accumulated) -> None:
         for path in self.kustomization.listed("resources"):
@@ -183,18 +192,21 @@ class Level:
         shared = self.kustomization.get("generatorOptions") or {}
         for name, kind in (("configMapGenerator", "ConfigMap"), ("secretGenerator", "Secret")):
             for given in self.kustomization.listed(name):
-                stages.place(into.resources, generate(kind, given, shared, self.read, self.file), self.file)
+                made = generate(kind, given, shared, self.read, self.file)
+                made.notes["made"] = Step(self.file, f"{kind}Generator")
+                stages.place(into.resources, made, self.file)
         if self.kustomization.listed("helmCharts") or self.kustomization.listed("helmChartInflationGenerator"):
             raise RenderError("helmCharts are not rendered here: use a Helm source for the chart", where=self.file)
         for each in self.plugins("generators"):
             for resource in plugins.generated(self, each):
+                resource.notes["made"] = Step(each.file, each.manifest["kind"], each.name)
                 stages.place(into.resources, resource, self.file)
 
     def plugins(self, field: str) -> list[Resource]:
         found: list[Resource] = []
         for text in self.kustomization.listed(field):
             if "\n" in text.strip():
-                found += read_resources(text.encode(), f"{self.file}: {field}")
+                found += read_resources(text.encode(), self.file)
                 continue
             place, kind = self.find(text)
             if kind == "file":

@@ -12,7 +12,6 @@ from argosy.render.kustomize.fieldspecs import FieldSpec
 from argosy.render.kustomize.gvk import Gvk, gvk_of
 from argosy.render.kustomize.merge_keys import Definitions
 
-
 _MARKS: Final = {
     "x-kubernetes-annotation": "commonAnnotations",
     "x-kubernetes-label-selector": "commonLabels",

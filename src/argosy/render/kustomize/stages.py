@@ -5,6 +5,7 @@ Never: a step twice, or one that is not asked for.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -27,31 +28,47 @@ _LABELS: Final = FieldSpec("metadata/labels", create=True)
 
 
 def transform(level: Level, into: Accumulated) -> None:
-    fields, resources, config = level.kustomization.fields, into.resources, into.config
+    fields, resources, config, mark = level.kustomization.fields, into.resources, into.config, level.mark
     for text in fields.get("patchesStrategicMerge") or ():
         merge_patch(level, resources, text)
+        mark(into, "PatchStrategicMergeTransformer")
     for patch in fields.get("patches") or ():
         any_patch(level, resources, patch)
+        mark(into, "PatchTransformer")
     if namespace := fields.get("namespace"):
         set_namespace(resources, namespace, lambda gvk: config.selected("namespace", gvk))
+        mark(into, "NamespaceTransformer")
     if prefix := fields.get("namePrefix"):
         add_affixes(resources, prefix, "", lambda gvk: config.selected("namePrefix", gvk))
+        mark(into, "PrefixTransformer")
     if suffix := fields.get("nameSuffix"):
         add_affixes(resources, "", suffix, lambda gvk: config.selected("nameSuffix", gvk))
-    for label in fields.get("labels") or ():
-        set_entries(resources, label.get("pairs") or {}, specs_of(_label_specs(label, config)))
-    if labels := fields.get("commonLabels"):
-        set_entries(resources, labels, lambda gvk: config.selected("commonLabels", gvk))
-    if annotations := fields.get("commonAnnotations"):
-        set_entries(resources, annotations, lambda gvk: config.selected("commonAnnotations", gvk))
+        mark(into, "SuffixTransformer")
+    _set_labels(level, into)
     for patch in fields.get("patchesJson6902") or ():
         json_patch(level, resources, patch)
+        mark(into, "PatchJson6902Transformer")
     for replica in fields.get("replicas") or ():
         set_replicas(resources, replica.get("name") or "", replica.get("count") or 0, config.of("replicas"), level.file)
+        mark(into, "ReplicaCountTransformer")
     for image in fields.get("images") or ():
         set_image(resources, image, lambda gvk: config.selected("images", gvk), level.file)
+        mark(into, "ImageTagTransformer")
     for replacement in fields.get("replacements") or ():
         replaced(level, resources, replacement)
+    if fields.get("replacements"):
+        mark(into, "ReplacementTransformer")
+
+
+def _set_labels(level: Level, into: Accumulated) -> None:
+    fields, resources, config = level.kustomization.fields, into.resources, into.config
+    for label in fields.get("labels") or ():
+        set_entries(resources, label.get("pairs") or {}, specs_of(_label_specs(label, config)))
+        level.mark(into, "LabelTransformer")
+    for field, kind in (("commonLabels", "LabelTransformer"), ("commonAnnotations", "AnnotationsTransformer")):
+        if entries := fields.get(field):
+            set_entries(resources, entries, partial(config.selected, field))
+            level.mark(into, kind)
 
 
 def _label_specs(label: dict[str, Any], config: Config) -> list[FieldSpec]:
@@ -132,6 +149,8 @@ def _supersede(old: Resource, made: Resource, behavior: str) -> None:
             if both:
                 after[part] = both
         after = made.manifest = {**orjson.loads(orjson.dumps(before)), **after}
+    else:
+        old.notes.update(made.notes)
     metadata = dict(after.get("metadata") or {})
     for part in ("labels", "annotations"):
         both = {**old.mapping(part), **made.mapping(part)}

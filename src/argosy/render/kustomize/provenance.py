@@ -1,0 +1,74 @@
+"""What `buildMetadata` asks for: where each manifest comes from and what changed it. In: notes. Out: annotations.
+
+Never: written unless the kustomization that is built asks.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any, Final, NamedTuple
+
+from argosy.model.errors import RenderError
+from argosy.render.kustomize.resource import Resource
+
+ORIGIN: Final = "originAnnotations"
+CHANGES: Final = "transformerAnnotations"
+MANAGED: Final = "managedByLabel"
+_VERSION: Final = "kustomize-(devel)"  # k8s: what kubectl's build of kustomize calls itself
+
+
+class Step(NamedTuple):
+    """A generator or a transformer, and the file that asks for it."""
+
+    file: str
+    kind: str
+    name: str = ""
+
+    def lines(self, root: str) -> list[str]:
+        name = [f"  name: {self.name}"] if self.name else []
+        return [
+            f"configuredIn: {_relative(self.file, root)}",
+            "configuredBy:",
+            "  apiVersion: builtin",
+            f"  kind: {self.kind}",
+            *name,
+        ]
+
+
+def checked(wanted: Any, where: str) -> frozenset[str]:
+    found = frozenset(wanted or ())
+    for each in found - {ORIGIN, CHANGES, MANAGED}:
+        message = f"buildMetadata has {each!r}: it takes {ORIGIN}, {CHANGES} and {MANAGED}"
+        raise RenderError(message, where=where)
+    return found
+
+
+def annotate(resource: Resource, wanted: frozenset[str], root: str) -> None:
+    if ORIGIN in wanted:
+        made: Step | None = resource.notes.get("made")
+        lines = made.lines(root) if made else [f"path: {_relative(resource.file, root)}"]
+        _note(resource, "config.kubernetes.io/origin", lines)
+    if CHANGES in wanted and (steps := resource.notes.get("changes")):
+        lines = [line for step in steps for line in _entry(step.lines(root))]
+        _note(resource, "alpha.config.kubernetes.io/transformations", lines)
+    if MANAGED in wanted:
+        _map(resource, "labels")["app.kubernetes.io/managed-by"] = _VERSION
+
+
+def _note(resource: Resource, name: str, lines: list[str]) -> None:
+    _map(resource, "annotations")[name] = "".join(f"{line}\n" for line in lines)
+
+
+def _map(resource: Resource, name: str) -> dict[str, Any]:
+    found = resource.metadata.get(name)
+    if not isinstance(found, dict):
+        found = resource.metadata[name] = {}
+    return found
+
+
+def _entry(lines: list[str]) -> list[str]:
+    return [f"{'- ' if at == 0 else '  '}{line}" for at, line in enumerate(lines)]
+
+
+def _relative(file: str, root: str) -> str:
+    return posixpath.relpath(file or ".", root or ".")
