@@ -19,6 +19,7 @@ from argosy.model.tree import TreeEntry
 from argosy.source.paths import split_path
 from argosy.source.settings import SourceLimits
 
+DEEPEST = 100
 _LEFT_OUT = ".git"
 _MODES = {"file": "100644", "folder": "40000", "link": "120000"}
 Kind = Literal["file", "folder", "link"]
@@ -140,6 +141,8 @@ class FolderTree:
         return known
 
     def _folder_content(self, path: str) -> bytes:
+        if path.count("/") > DEEPEST:
+            raise SourceTooLarge(f"is more than {DEEPEST} folders deep; move it up", where=path)
         lines = []
         for entry in self.listing(path):
             name = os.fsencode(entry.name)

@@ -96,6 +96,15 @@ def test_an_entry_is_equal_to_one_with_the_same_content(folder: Path) -> None:
     assert tree.entry("base") != tree.entry("other") and tree.listing("base") == tree.listing("other")
 
 
+def test_a_folder_that_is_too_deep_is_refused(tmp_path: Path) -> None:
+    deep = tmp_path / "/".join("d" * 110)
+    deep.mkdir(parents=True)
+    root = FolderTree(tmp_path).entry("")
+    assert root is not None
+    with pytest.raises(SourceTooLarge, match="folders deep"):
+        _ = root.id
+
+
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no folder"):
         FolderTree(tmp_path / "none")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 import signal
@@ -227,6 +228,30 @@ async def test_a_slow_host_is_a_timeout_and_no_process_is_left(repository, host:
         await opened(over_http(fetch_seconds=0.5)).checkout(f"{host.url}/models.git", "main")
     assert host.asked_for_pack.is_set()
     assert not [command for command in _commands() if host.url.encode() in command]
+
+
+async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    host.holds = True
+    task = asyncio.create_task(opened(over_http()).checkout(f"{host.url}/models.git", "main"))
+    assert await asyncio.to_thread(host.asked_for_pack.wait, 20)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not [command for command in _commands() if host.url.encode() in command]
+    host.holds = False
+    host.released.set()
+    assert (await opened(over_http()).checkout(f"{host.url}/models.git", "main")).tree.read("a") == b"1"
+
+
+async def test_what_a_project_has_fetched_is_not_for_another(repository, host: GitHost, opened: Opened) -> None:
+    commit = repository.commit({"a": "1"})
+    host.wanted = f"Basic {BASIC}"
+    own = credentials(f"{host.url}/models.git", "repository", username="me", password=PASSWORD, project="ml")
+    repositories, url = opened(over_http(), credentials=own), f"{host.url}/models.git"
+    assert (await repositories.checkout(url, commit, project="ml")).revision == commit
+    with pytest.raises(SourceRefused, match="wants other credentials"):
+        await repositories.checkout(url, commit, project="web")
 
 
 async def test_plain_http_is_refused_unless_it_is_allowed(host: GitHost, opened: Opened) -> None:

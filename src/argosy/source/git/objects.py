@@ -32,6 +32,8 @@ class ObjectReader:
         self.where = where
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        # What trees hold, by id: a new commit shares most of them with the one before.
+        self.folders: dict[str, Any] = {}
 
     def __getstate__(self) -> tuple[Path, SourceLimits, str]:
         return self.folder, self.limits, self.where

@@ -14,7 +14,9 @@ from argosy.model.errors import CorruptSource, SourceError, SourceRefused, Sourc
 from argosy.source.git.command import GitFailed
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
-_LONG_SECRET = re.compile(r"(?i)\b(authorization|bearer|basic|token|password)(\s*[:=]\s*|\s+)\S+")
+_NAMED_SECRET = re.compile(
+    r"(?i)\b(authorization\s*[:=]\s*(?:\w+\s+)?|(?:bearer|basic)\s+|(?:token|password)\s*[:=]\s*)\S+"
+)
 _NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
 LONGEST = 300
 TOO_LARGE = "the repository is larger than the limit for one fetch; split it, or keep large files outside of Git"
@@ -110,7 +112,8 @@ def _telling_line(said: str) -> str:
 
 def scrubbed(text: str, secrets: Iterable[str] = ()) -> str:
     """Without secrets that are known, without what looks like one, and in plain characters."""
-    for secret in sorted({part for value in secrets for part in (value, *value.split()) if len(part) > 3}, key=len):
+    parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3}
+    for secret in sorted(parts, key=len, reverse=True):
         text = text.replace(secret, "***")
-    text = _LONG_SECRET.sub(r"\1 ***", _USER_INFO.sub("", text))
+    text = _NAMED_SECRET.sub(r"\1***", _USER_INFO.sub("", text))
     return _NOT_PRINTED.sub("?", text)[:LONGEST]

@@ -36,7 +36,7 @@ class GitTree:
     def __init__(self, objects: ObjectReader, id: str) -> None:
         self.objects = objects
         self.id = id
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, _Folder] = objects.folders
 
     def __getstate__(self) -> tuple[ObjectReader, str]:
         return self.objects, self.id

@@ -1,0 +1,111 @@
+"""What git says, in our errors; and bytes of strangers in our readers."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from argosy.model.errors import (
+    CorruptSource,
+    SourceError,
+    SourceRefused,
+    SourceTooLarge,
+    UnknownRef,
+    Unreachable,
+)
+from argosy.source.git.command import GitFailed
+from argosy.source.git.objects import GitObject, ObjectReader
+from argosy.source.git.refs import read_refs
+from argosy.source.git.refusals import scrubbed, source_error
+from argosy.source.git.tree import GitTree
+from argosy.source.settings import SourceLimits
+from argosy.source.urls import parse_url
+
+SAID = [
+    ("fatal: unable to access 'https://h/x/': Could not resolve host: h", Unreachable),
+    ("fatal: unable to access 'https://h/x/': Failed to connect to h port 443: Connection refused", Unreachable),
+    ("fatal: unable to access 'https://h/x/': The requested URL returned error: 503", Unreachable),
+    ("fatal: unable to access 'https://h/x/': The requested URL returned error: 403", SourceRefused),
+    (
+        "ssh: connect to host h port 22: Connection timed out\nfatal: Could not read from remote repository.",
+        Unreachable,
+    ),
+    ("kex_exchange_identification: Connection closed by remote host\nfatal: Could not read from remote", Unreachable),
+    ("git@h: Permission denied (publickey).\nfatal: Could not read from remote repository.", SourceRefused),
+    ("Host key verification failed.\nfatal: Could not read from remote repository.", SourceRefused),
+    ("No ED25519 host key is known for h and you have requested strict checking.", SourceRefused),
+    ("remote: Repository not found.\nfatal: repository 'https://h/x/' not found", SourceRefused),
+    ("fatal: could not read Username for 'https://h': terminal prompts disabled", SourceRefused),
+    ("fatal: Authentication failed for 'https://h/x/'", SourceRefused),
+    ("fatal: unable to access 'https://h/x/': server certificate verification failed. CAfile: none", SourceRefused),
+    ("fatal: unable to access 'https://h/x/': SSL certificate problem: self-signed certificate", SourceRefused),
+    ("fatal: transport 'ext' not allowed", SourceRefused),
+    ("fatal: detected dubious ownership in repository at '/srv/x'", SourceRefused),
+    ("error: object 1234: hasDotgit: contains '.git'\nfatal: fsck error in packed object", CorruptSource),
+    ("fatal: bad object 1234\nerror: h did not send all necessary objects", CorruptSource),
+    ("fatal: early EOF\nfatal: fetch-pack: invalid index-pack output", CorruptSource),
+    ("error: RPC failed; curl 56 Recv failure: Connection reset by peer", Unreachable),
+    ("fatal: write error: No space left on device", Unreachable),
+    ("fatal: cannot pwrite: File too large", SourceTooLarge),
+    ("fatal: remote error: upload-pack: not our ref 1234", UnknownRef),
+    ("something new", SourceError),
+    ("", SourceError),
+]
+
+
+@pytest.mark.parametrize(("said", "kind"), SAID)
+def test_what_git_says_becomes_an_error_of_the_right_kind(said: str, kind: type[SourceError]) -> None:
+    error = source_error(GitFailed(128, said), "https://h/x", None)
+    assert type(error) is kind
+    assert error.where == "https://h/x"
+    assert len(error.message) > 20
+
+
+def test_secrets_and_escapes_are_taken_out_of_what_git_says() -> None:
+    said = "fatal: https://me:tok-123@h/x Authorization: Basic abcd== \x1b[2Jhunter22 hunter22-long token=xyz9"
+    told = scrubbed(said, ["hunter22", "hunter22-long"])
+    for secret in ("tok-123", "abcd==", "hunter22", "-long", "xyz9", "\x1b"):
+        assert secret not in told
+    assert "https://h/x" in told
+
+
+def test_the_folder_of_the_mirror_is_not_told() -> None:
+    error = source_error(
+        GitFailed(128, "fatal: bad config line 1 in file /data/m.git/config"), "url", Path("/data/m.git")
+    )
+    assert "/data" not in str(error) and "the mirror/config" in str(error)
+
+
+class _Canned(ObjectReader):
+    """A reader that holds one tree of any bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(Path("/nonexistent"), SourceLimits(folder_entries=50), "here")
+        self.content = content
+
+    def read(self, id: str) -> GitObject:
+        return GitObject("tree", self.content)
+
+
+@given(some.binary(max_size=200))
+def test_any_bytes_are_a_tree_or_an_error_of_ours(content: bytes) -> None:
+    with contextlib.suppress(CorruptSource, SourceTooLarge):
+        GitTree(_Canned(content), "0" * 40).listing("")
+
+
+@given(some.binary(max_size=200))
+def test_any_bytes_are_a_listing_of_refs_or_an_error_of_ours(listing: bytes) -> None:
+    with contextlib.suppress(CorruptSource):
+        read_refs(listing, "here").find("main")
+
+
+@given(some.text(max_size=60) | some.from_regex(r"(https|ssh|file)://[ -~]{0,30}", fullmatch=True))
+def test_any_text_is_an_address_or_is_refused(text: str) -> None:
+    with contextlib.suppress(SourceRefused):
+        url = parse_url(text)
+        assert not str(url).startswith("-")
+        assert parse_url(str(url)).identity == url.identity
