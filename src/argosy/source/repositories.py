@@ -35,8 +35,11 @@ class Repositories:
         self.trust = trust or Trust()
         self._open: dict[Path, Mirror] = {}
 
-    async def checkout(self, url: str, ref: str, *, project: str = "", tag_prefix: str = "") -> Checkout:
-        return await self.mirror(url, project=project).checkout(ref, tag_prefix=tag_prefix)
+    async def checkout(
+        self, url: str, ref: str, *, project: str = "", tag_prefix: str = "", max_age: float = 0.0
+    ) -> Checkout:
+        """`max_age` is how many seconds old the host's word on its branches and tags may be."""
+        return await self.mirror(url, project=project).checkout(ref, tag_prefix=tag_prefix, max_age=max_age)
 
     def mirror(self, url: str, *, project: str = "") -> Mirror:
         asked = parse_url(url)

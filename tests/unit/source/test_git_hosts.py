@@ -18,6 +18,7 @@ import pytest
 
 from argosy.model.errors import SourceRefused, SourceTimeout, Unreachable
 from argosy.source.credentials import Credential, read_credentials
+from argosy.source.git.mirror import Mirror
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceLimits, SourceSettings, read_settings
 
@@ -244,6 +245,42 @@ async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host:
     assert (await opened(over_http()).checkout(f"{host.url}/models.git", "main")).tree.read("a") == b"1"
 
 
+async def test_a_host_is_asked_once_or_twice_by_many_at_once(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    repositories, url = opened(over_http()), f"{host.url}/models.git"
+    await repositories.checkout(url, "main")
+    host.seen.clear()
+    found = await asyncio.gather(*(repositories.checkout(url, "main") for _ in range(50)))
+    assert len(found) == 50
+    assert len([path for path, _ in host.seen if "info/refs" in path]) <= 2
+
+
+async def test_many_at_once_share_a_refusal(repository, host: GitHost, opened: Opened) -> None:
+    repository.commit({"a": "1"})
+    host.wanted = "Basic another"
+    repositories, url = opened(over_http()), f"{host.url}/models.git"
+    refs = [f"branch-{number}" for number in range(50)]
+    errors = await asyncio.gather(*(repositories.checkout(url, ref) for ref in refs), return_exceptions=True)
+    assert {type(error) for error in errors} == {SourceRefused} and len({id(error) for error in errors}) == 50
+    assert len([path for path, _ in host.seen if "info/refs" in path]) <= 4
+
+
+async def test_a_host_is_not_asked_again_within_the_age_that_is_allowed(
+    repository, host: GitHost, opened: Opened
+) -> None:
+    old = repository.commit({"a": "1"})
+    now = 1000.0
+    known = opened(over_http()).mirror(f"{host.url}/models.git")
+    mirror = Mirror(known.folder, known.remote, clock=lambda: now)
+    await mirror.checkout("main")
+    new = repository.commit({"a": "2"})
+    now += 30
+    assert (await mirror.checkout("main", max_age=60)).revision == old
+    now += 60
+    assert (await mirror.checkout("main", max_age=60)).revision == new
+    mirror.close()
+
+
 async def test_what_a_project_has_fetched_is_not_for_another(repository, host: GitHost, opened: Opened) -> None:
     commit = repository.commit({"a": "1"})
     host.wanted = f"Basic {BASIC}"
@@ -263,6 +300,7 @@ async def test_plain_http_is_refused_unless_it_is_allowed(host: GitHost, opened:
 CHECKOUT = """
 import asyncio, sys
 from pathlib import Path
+from argosy.source.git.mirror import Mirror
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 settings = SourceSettings(protocols=frozenset({"http"}))

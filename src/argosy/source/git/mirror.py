@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from argosy.model.errors import CorruptSource, SourceError, SourceTimeout, UnknownRef
@@ -32,16 +33,20 @@ MOST_PACKS = 50
 class Mirror:
     """One folder on disk, shared by all processes that name it."""
 
-    def __init__(self, folder: Path, remote: Remote) -> None:
+    def __init__(self, folder: Path, remote: Remote, clock: Callable[[], float] = time.monotonic) -> None:
         self.folder = folder
         self.remote = remote
+        self._clock = clock
+        self._asking = asyncio.Lock()
+        self._told: tuple[float, Refs] | None = None  # when the host was asked last, and what it said
+        self._failed: tuple[float, SourceError] | None = None
         self.objects = ObjectReader(folder, remote.limits, remote.shown)
         self._last: dict[str, str] = {}
 
-    async def checkout(self, ref: str, *, tag_prefix: str = "") -> Checkout:
+    async def checkout(self, ref: str, *, tag_prefix: str = "", max_age: float = 0.0) -> Checkout:
         """A whole commit id that the mirror has needs no network: so the last good revision can always be had."""
         try:
-            revision = await self._resolve(ref, tag_prefix)
+            revision = await self._resolve(ref, tag_prefix, max_age)
             tree = await asyncio.to_thread(self._tree, revision)
         except SourceError as error:
             error.last_good = await self.last_good(ref, tag_prefix=tag_prefix)
@@ -50,9 +55,25 @@ class Mirror:
             await self._remember(_pin(ref, tag_prefix), revision)
         return Checkout(tree, revision)
 
-    async def refs(self) -> Refs:
-        """What the host has now."""
-        return await self.remote.refs(self._scratch())
+    async def refs(self, *, max_age: float = 0.0) -> Refs:
+        """What the host has, as of now or as of so many seconds ago. Those who ask at once share an answer."""
+        arrived = self._clock()
+        async with self._asking:
+            if self._told and self._told[0] >= arrived - max_age:
+                return self._told[1]
+            if self._failed and self._failed[0] >= arrived:
+                error = self._failed[1]
+                raise type(error)(
+                    error.message, where=error.where
+                )  # each gets its own, to note a last good revision on
+            asked = self._clock()
+            try:
+                refs = await self.remote.refs(self._scratch())
+            except SourceError as error:
+                self._failed = (asked, error)
+                raise
+            self._told = (asked, refs)
+            return refs
 
     async def last_good(self, ref: str, *, tag_prefix: str = "") -> str:
         """The revision of the last checkout of this ref; empty where there was none, or where it is damaged."""
@@ -74,10 +95,10 @@ class Mirror:
 
     # -- from a ref to a commit that is here -----------------------------------------------------------------------
 
-    async def _resolve(self, ref: str, tag_prefix: str) -> str:
+    async def _resolve(self, ref: str, tag_prefix: str, max_age: float) -> str:
         if COMMIT.fullmatch(ref):
             return await self._whole_commit(ref.lower())
-        refs = await self.refs()
+        refs = await self.refs(max_age=max_age)
         revision = refs.find(ref, tag_prefix)
         if revision is None and SHORT_COMMIT.fullmatch(ref):
             revision = await self._short_commit(ref.lower(), refs)
@@ -125,7 +146,10 @@ class Mirror:
     async def _has(self, revision: str) -> bool:
         if not is_there(self.folder):
             return False
-        found = await asyncio.to_thread(self.objects.find, revision)
+        try:
+            found = await asyncio.to_thread(self.objects.find, revision)
+        except CorruptSource:
+            return False  # the mirror is marked, and the next fetch makes it anew
         return found is not None and found.kind == "commit"
 
     def _is_sound(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +16,30 @@ from argosy.model.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.source.git.command import cannot_start, environment
 from argosy.source.settings import SourceLimits
 
+MOST_ENTRIES = 300_000  # that are remembered for a mirror
 SUSPECT = "argosy-suspect"  # a file in the mirror: something in it is damaged, so it is made anew
 
 
 class GitObject(NamedTuple):
     kind: str
     content: bytes
+
+
+class Folders:
+    """What trees hold, by id: a new commit shares most of them with the one before."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Mapping[str, Any]] = {}
+        self._entries = 0
+
+    def get(self, id: str) -> Mapping[str, Any] | None:
+        return self._by_id.get(id)
+
+    def keep(self, id: str, folder: Mapping[str, Any]) -> None:
+        if self._entries > MOST_ENTRIES:
+            self._by_id, self._entries = {}, 0
+        self._by_id[id] = folder
+        self._entries += 1 + len(folder)
 
 
 class ObjectReader:
@@ -32,8 +51,7 @@ class ObjectReader:
         self.where = where
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        # What trees hold, by id: a new commit shares most of them with the one before.
-        self.folders: dict[str, Any] = {}
+        self.folders = Folders()
 
     def __getstate__(self) -> tuple[Path, SourceLimits, str]:
         return self.folder, self.limits, self.where

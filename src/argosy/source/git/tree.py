@@ -13,7 +13,6 @@ from argosy.model.tree import TreeEntry
 from argosy.source.git.objects import ObjectReader
 from argosy.source.paths import split_path
 
-MOST_REMEMBERED = 20_000
 _KINDS: Mapping[bytes, Literal["file", "folder", "link"]] = {
     b"40000": "folder",
     b"040000": "folder",
@@ -36,7 +35,6 @@ class GitTree:
     def __init__(self, objects: ObjectReader, id: str) -> None:
         self.objects = objects
         self.id = id
-        self._folders: dict[str, _Folder] = objects.folders
 
     def __getstate__(self) -> tuple[ObjectReader, str]:
         return self.objects, self.id
@@ -85,14 +83,13 @@ class GitTree:
         return "there is no such file in the repository"
 
     def _folder(self, id: str) -> _Folder:
-        known = self._folders.get(id)
+        known = self.objects.folders.get(id)
         if known is None:
             found = self.objects.read(id)
             if found.kind != "tree":
                 raise CorruptSource(f"object {id} is a {found.kind}, not a tree", where=self.objects.where)
-            if len(self._folders) >= MOST_REMEMBERED:
-                self._folders.clear()
-            known = self._folders[id] = self._parse(found.content, len(id) // 2)
+            known = self._parse(found.content, len(id) // 2)
+            self.objects.folders.keep(id, known)
         return known
 
     def _parse(self, content: bytes, id_length: int) -> _Folder:
