@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from argosy.health.settings import from_manifests
 from argosy.model.manifest import load
+from argosy.model.names import GroupKind
 from argosy.setup.health_checks import USUAL_KINDS, wanted_checks
 from argosy.setup.health_export import FORMS, exported
 
 READY_MADE = Path(__file__).parents[3] / "deploy/health"
+INTEGRATIONS = Path(__file__).parents[3] / "integrations"
+CLAIM = GroupKind("", "PersistentVolumeClaim")
 FORM_OF = {"argocd-cr": "cr", "argocd-cm": "configmap"}
 
 
@@ -20,6 +24,28 @@ FORM_OF = {"argocd-cr": "cr", "argocd-cm": "configmap"}
 def test_the_ready_made_files_are_what_export_prints(name: str, profile: str) -> None:
     file = READY_MADE / f"{name}{'' if profile == 'strict' else f'-{profile}'}.yaml"
     assert file.read_text() == exported(FORM_OF[name], wanted_checks(USUAL_KINDS, profile))
+
+
+@pytest.mark.parametrize("name", FORM_OF)
+def test_the_ready_made_files_for_claims_are_what_export_prints(name: str) -> None:
+    text = (READY_MADE / f"{name}-pvc.yaml").read_text()
+    assert text == exported(FORM_OF[name], wanted_checks((CLAIM,)))
+    (check,) = from_manifests([load(text)]).checks
+    assert check.pattern == "PersistentVolumeClaim"
+
+
+def test_no_ready_made_file_is_there_without_a_test() -> None:
+    ends = ("", "-lenient", "-pvc")
+    assert {file.name for file in READY_MADE.iterdir()} == {f"{name}{end}.yaml" for name in FORM_OF for end in ends}
+
+
+def test_the_ready_made_files_that_the_charts_need_are_the_linked_ones() -> None:
+    page = INTEGRATIONS / "helm/README.md"
+    linked = re.findall(r"\]\(([^)]*deploy/health[^)]*)\)", page.read_text())
+    assert len(linked) == len(FORM_OF)
+    for link in linked:
+        (check,) = from_manifests([load((page.parent / link).read_text())]).checks
+        assert check.pattern == "PersistentVolumeClaim"
 
 
 def test_the_resource_says_that_applying_it_replaces_the_list_and_what_merges() -> None:
