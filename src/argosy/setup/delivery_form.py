@@ -15,6 +15,7 @@ from typing import Any, Final
 from argosy.model.errors import UserError
 from argosy.model.manifest import load
 from argosy.schema.syntax import Grammar, dns_label, dns_subdomain
+from argosy.setup.addresses import address_with_secret
 from argosy.setup.delivery import (
     API_VERSION,
     FIELDS,
@@ -37,7 +38,6 @@ from argosy.setup.delivery import (
 from argosy.setup.health_checks import USUAL_PROFILE
 
 _DURATION: Final = re.compile(r"(?:\d+(?:s|m|h|d))+")
-_PASSWORD: Final = re.compile(r"https?://[^/@]*@|[a-z+]+://[^/@:]*:[^/@]*@")
 _WORD: Final = re.compile(r"[^\s,#]+")  # what may stand between the commas of a policy
 
 
@@ -144,7 +144,7 @@ def _repository(top: Section) -> Repository:
     if section is None:
         raise top.error("repository", "is missing; add its url")
     url = section.text("url")
-    if _PASSWORD.match(url):
+    if address_with_secret(url):
         raise section.error("url", "holds a user or a password, and would be committed; name them under credentials")
     credentials = section.section("credentials")
     return Repository(url, section.word("ref", "main"), _credentials(credentials) if credentials else None)

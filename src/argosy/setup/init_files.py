@@ -15,6 +15,7 @@ from typing import Final
 
 from argosy.model.errors import UserError
 from argosy.schema.syntax import dns_label
+from argosy.setup.addresses import address_with_secret
 
 NAME: Final = "llmops"
 REPO_URL: Final = "https://github.com/your-org/llmops-demo.git"
@@ -23,7 +24,6 @@ _FOLDER: Final = "llmops-via-argocd/"  # what the shared files call the place wh
 _NAMED: Final = re.compile(rf"\b{NAME}\b(?!-via-argocd|-demo)")
 _GUIDE: Final = re.compile(r"^ *# .*step-by-step-guide\.md.*\n", re.MULTILINE)  # a page that stays behind
 _ADDRESS: Final = re.compile(r"(?:(?:https?|ssh|git|file)://|git@)[\w.~%/@:+-]+")
-_SECRET: Final = re.compile(r"https?://[^/]*@")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class NewRepository:
             raise UserError(f"--name {self.name!r} is no name that Kubernetes takes: {complaints[0]}; choose another")
         if len(self.name) > LONGEST_NAME:
             raise UserError(f"--name {self.name!r} is too long; use at most {LONGEST_NAME} characters")
-        if _SECRET.match(self.url):
+        if address_with_secret(self.url):
             raise UserError("--repo-url holds a user or a password, and would be committed; give it without")
         if not _ADDRESS.fullmatch(self.url):
             known = "https://, ssh://, git://, file:// or git@HOST:PATH"

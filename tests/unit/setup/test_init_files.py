@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from argosy.model.errors import UserError
+from argosy.setup.delivery_form import read_delivery
 from argosy.setup.init_files import NewRepository
 
 ROOT = Path(__file__).parents[3]
@@ -83,9 +84,8 @@ def test_the_delivery_names_the_applications_as_they_are() -> None:
 
 
 def test_the_delivery_is_one_that_setup_reads() -> None:
-    form = pytest.importorskip("argosy.setup.delivery_form")
     for repository in (FRAUD, NewRepository()):
-        delivery = form.read_delivery(texts(repository)["argosy.yaml"])
+        delivery = read_delivery(texts(repository)["argosy.yaml"])
         assert delivery.product == repository.name
         assert [each.after for each in delivery.environments] == ["", "dev", "staging"]
 
