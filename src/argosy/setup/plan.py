@@ -23,6 +23,11 @@ from argosy.setup.health_place import Place
 
 HIDDEN: Final = "(hidden)"
 PUBLIC: Final = ("type", "url", "username")  # of a repository's Secret
+SHORTENED: Final = {
+    "prod": "production", "prd": "production",
+    "stage": "staging", "stg": "staging",
+    "dev": "development", "tst": "test",
+}  # fmt: skip
 
 
 class Verb(StrEnum):
@@ -234,10 +239,16 @@ def _policy(request: Request, live: Live) -> Change:
 
 def _questions(delivery: Delivery) -> Iterator[str]:
     for environment in delivery.environments:
-        if environment.application != environment.namespace:
+        if _usual(environment.application) != _usual(environment.namespace):
             what = f'Application "{environment.application}" deploys to namespace "{environment.namespace}"'
-            how = f"rename it, or set environments.{environment.name}.namespace"
+            how = f"correct environments.{environment.name}.namespace or its application"
             yield f"{environment.name}: {what}: is the other name intended? If not, {how}"
+
+
+def _usual(name: str) -> str:
+    """The name with its environment in full: `fraud-prod` and `fraud-production` mean the same."""
+    product, dash, environment = name.rpartition("-")
+    return product + dash + SHORTENED.get(environment, environment)
 
 
 def _overruled(checks: Sequence[Check], live: Live) -> Iterator[str]:

@@ -167,9 +167,17 @@ def test_two_environments_may_share_a_namespace() -> None:
     assert [change.part for change in plan.changes].count(Part.NAMESPACE) == 1
 
 
-def test_an_application_with_another_name_than_its_namespace_is_asked_about() -> None:
-    (note,) = make_plan(Request(DELIVERY), live()).notes
-    assert note.startswith('production: Application "llmops-production" deploys to namespace "llmops-prod"')
+@pytest.mark.parametrize("namespace", ["llmops-prod", "llmops-production", "llmops-prd"])
+def test_a_namespace_with_the_usual_shortening_is_not_asked_about(namespace: str) -> None:
+    usual = replace(DELIVERY, environments=(DEV, replace(PRODUCTION, namespace=namespace)))
+    assert make_plan(Request(usual), live()).notes == ()
+
+
+@pytest.mark.parametrize("namespace", ["llmops-dev", "llmops", "other-prod", "prod"])
+def test_an_application_with_another_name_than_its_namespace_is_asked_about(namespace: str) -> None:
+    odd = replace(DELIVERY, environments=(DEV, replace(PRODUCTION, namespace=namespace)))
+    (note,) = make_plan(Request(odd), live()).notes
+    assert note.startswith(f'production: Application "llmops-production" deploys to namespace "{namespace}"')
     assert note.count("?") == 1 and "environments.production.namespace" in note
 
 
