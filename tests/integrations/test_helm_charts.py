@@ -142,6 +142,8 @@ def test_whatever_pulls_the_image_comes_after_the_job_that_waits_for_it() -> Non
         ({"inferenceServices": [{"name": "m"}]}, "inference service m: modelFormat is required"),
         ({"storage": {"enabled": False}, "inferenceServices": [MODEL]}, "storageUri is required"),
         ({"git": BUILT, "waitForImage": {"timeout": "1h"}}, 'timeout is "1h"; it must be a whole number of seconds'),
+        ({"git": BUILT, "waitForImage": {"timeout": 604801}}, "at most 604800"),
+        ({"git": BUILT, "waitForImage": {"timeout": 10**20}}, "at most 604800"),
         ({"git": BUILT, "imageBuilds": {"name": "n" * 60}}, "is longer than 63 characters"),
     ],
 )

@@ -101,7 +101,8 @@ def test_every_job_ends_even_if_its_script_never_starts() -> None:
 
 def test_what_a_user_writes_never_becomes_shell_code() -> None:
     script = BY_IMAGE.manifests()[-1]["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert script == changed(BY_IMAGE, image_tag="x:$(reboot)")[-1]["spec"]["template"]["spec"]["containers"][0]["args"]
+    other = changed(BY_IMAGE, image="a/b:c", image_tag="x:reboot")[-1]
+    assert script == other["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,22 @@ def test_what_a_user_writes_never_becomes_shell_code() -> None:
     [
         (BY_IMAGE, {"image_tag": "notebook-validator"}, "STREAM:TAG"),
         (BY_IMAGE, {"image_tag": "quay.io/ml/x:1"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x:$(id)"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x:la test"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x:latest\n"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x@sha256:abc"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "x:" + "t" * 129}, "STREAM:TAG"),
+        (BY_IMAGE, {"image_tag": "X:latest"}, "STREAM:TAG"),
+        (BY_IMAGE, {"image": ""}, "--image"),
+        (BY_IMAGE, {"image": "foo bar;id"}, "--image"),
+        (BY_IMAGE, {"image": "cli:latest\n"}, "--image"),
+        (BY_NOTEBOOK, {"image": "$(IMAGE)"}, "--image"),
+        (BY_NOTEBOOK, {"image": "a/" * 300 + "b"}, "--image"),
+        (BY_NOTEBOOK, {"timeout": 99999999999999999999}, "1 to 604800"),
+        (BY_NOTEBOOK, {"interval": 604801}, "1 to 604800"),
+        (BY_NOTEBOOK, {"block_wave": 10**7}, "--block-wave"),
+        (BY_NOTEBOOK, {"notebook_wave": -(10**30)}, "--notebook-wave"),
+        (BY_IMAGE, {"wave": 10**20}, "--sync-wave"),
         (BY_IMAGE, {"name": "Notebook_Validator"}, "--name"),
         (BY_IMAGE, {"name": "n" * 60}, "the Job's name"),
         (BY_IMAGE, {"namespace": "ML"}, "--namespace"),
@@ -121,3 +138,18 @@ def test_what_a_user_writes_never_becomes_shell_code() -> None:
 def test_what_cannot_work_is_refused(wait: Any, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         changed(wait, **changes)
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "kubectl",
+        "bitnami/kubectl:latest",
+        "registry:5000/a/b_c/d--e:V1.2",
+        "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest",
+        "quay.io/a/b@sha256:" + "0" * 64,
+        "quay.io/a/b:1@sha256:" + "0" * 64,
+    ],
+)
+def test_an_image_that_a_cluster_takes_is_taken(image: str) -> None:
+    assert changed(BY_IMAGE, image=image)[-1]["spec"]["template"]["spec"]["containers"][0]["image"] == image

@@ -8,7 +8,20 @@ from typing import Any, Final
 
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
-from argosy.setup.generate.waiter import Waiter, check_label, check_name, check_seconds, job, rights, script
+from argosy.schema.syntax import dns_subdomain
+from argosy.setup.generate.waiter import (
+    SHOWN,
+    Waiter,
+    check_image,
+    check_label,
+    check_name,
+    check_seconds,
+    check_wave,
+    is_tag,
+    job,
+    rights,
+    script,
+)
 
 IMAGE: Final = "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest"
 KEPT_SECONDS: Final = 300
@@ -86,7 +99,9 @@ class ImageWait:
         check_name("--service-account", self.account)
         check_seconds("--timeout", self.timeout)
         check_seconds("--interval", self.interval)
+        check_wave("--sync-wave", self.wave)
+        check_image("--image", self.image)
         stream, _, tag = self.image_tag.partition(":")
-        if not stream or not tag or "/" in self.image_tag or ":" in tag:
-            wrong = f"--image-tag {self.image_tag!r} is no image stream tag"
+        if dns_subdomain(stream) or not is_tag(tag):
+            wrong = f"--image-tag {self.image_tag[:SHOWN]!r} is no image stream tag"
             raise UserError(f"{wrong}; write STREAM:TAG, as in {self.name}:latest")

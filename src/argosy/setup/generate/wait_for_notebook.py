@@ -8,7 +8,17 @@ from typing import Any, Final
 
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
-from argosy.setup.generate.waiter import Waiter, check_label, check_name, check_seconds, job, rights, script
+from argosy.setup.generate.waiter import (
+    Waiter,
+    check_image,
+    check_label,
+    check_name,
+    check_seconds,
+    check_wave,
+    job,
+    rights,
+    script,
+)
 
 IMAGE: Final = "bitnami/kubectl:latest"
 
@@ -79,6 +89,9 @@ class NotebookWait:
         check_name("--service-account", self.service_account)
         check_seconds("--timeout", self.timeout)
         check_seconds("--interval", self.interval)
+        check_wave("--block-wave", self.block_wave)
+        check_wave("--notebook-wave", self.notebook_wave or 0)
+        check_image("--image", self.image)
         if self.notebook_wave is not None and self.notebook_wave >= self.block_wave:
             waves = f"the notebook's wave {self.notebook_wave} does not come before the blocked wave {self.block_wave}"
             raise UserError(f"{waves}, so the sync would wait for ever; put the notebook into an earlier wave")

@@ -3,6 +3,7 @@ an end, or rights that come in the wave of the Job or after it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -16,6 +17,17 @@ from argosy.schema.syntax import dns_label, dns_subdomain
 RIGHTS_COME_WAVES_EARLIER: Final = 3
 SECONDS_TO_START: Final = 300  # a Pod whose image cannot be pulled runs no script, so the Job needs an end of its own
 NOT_OURS: Final = "default"  # the service account that every namespace has; nobody should manage it from Git
+LONGEST_WAIT: Final = 7 * 24 * 3600  # more is a slip, and far more is no number that Kubernetes takes
+LARGEST_WAVE: Final = 10**6  # room for the waves before it: Argo CD takes a wave that it cannot read for 0
+SHOWN: Final = 100  # characters of what somebody typed
+
+_HOST = r"[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]{1,5})?/"
+_PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+is_tag: Final = re.compile(_TAG, re.ASCII).fullmatch
+_is_image: Final = re.compile(
+    rf"(?=.{{1,512}}\Z)({_HOST})?{_PART}(/{_PART})*(:{_TAG})?(@sha256:[0-9a-f]{{64}})?", re.ASCII
+).fullmatch
 
 
 @dataclass(frozen=True)
@@ -116,6 +128,18 @@ def _check(flag: str, value: str, complaints: Sequence[str]) -> None:
         raise UserError(f"{flag} {value!r} is no name that Kubernetes takes: {complaints[0]}; choose another")
 
 
+def check_image(flag: str, value: str) -> None:
+    if not _is_image(value):
+        wrong = f"{flag} {value[:SHOWN]!r} is no image"
+        raise UserError(f"{wrong}; write HOST/PATH:TAG or HOST/PATH@sha256:DIGEST")
+
+
 def check_seconds(flag: str, value: int) -> None:
-    if value < 1:
-        raise UserError(f"{flag} {value} is no time to wait; give a number of seconds, at least 1")
+    if not 1 <= value <= LONGEST_WAIT:
+        shown = str(value) if abs(value) < 10**12 else "with so many digits"
+        raise UserError(f"{flag} {shown} is no time to wait; give a number of seconds, 1 to {LONGEST_WAIT}")
+
+
+def check_wave(flag: str, value: int) -> None:
+    if abs(value) > LARGEST_WAVE:
+        raise UserError(f"{flag} is no wave; give a number from -{LARGEST_WAVE} to {LARGEST_WAVE}")

@@ -81,11 +81,11 @@ spec:
               type: RuntimeDefault
 {{- end }}
 
-{{/* A whole number of seconds, at least 1; the default stands in for nothing and for 0, so that there is always a limit. */}}
+{{/* A whole number of seconds, at most a week; the default stands in for nothing and for 0, so that there is always a limit. */}}
 {{- define "llmops-library.seconds" -}}
 {{- $given := .value | default .default | toString -}}
-{{- if not (regexMatch "^[1-9][0-9]*$" $given) -}}
-{{- fail (printf "wait-for-image: %s is %q; it must be a whole number of seconds" .what $given) -}}
+{{- if or (not (regexMatch "^[1-9][0-9]{0,5}$" $given)) (gt (int $given) 604800) -}}
+{{- fail (printf "wait-for-image: %s is %q; it must be a whole number of seconds, at most 604800" .what $given) -}}
 {{- end -}}
 {{- $given -}}
 {{- end }}
