@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.app.folder import chosen_folder
-from argosy.app.loading import administrator
+from argosy.app.folder import DataFolder, Run, chosen_folder
+from argosy.app.loading import administrator, running
 from argosy.cluster.kubeconfig import load_kubeconfig
 
 if TYPE_CHECKING:
@@ -36,13 +36,19 @@ class Target:
 
 def find_target(options: TargetOptions) -> Target:
     """Flags first, then ARGOSY_CONTEXT, then a sandbox that runs, then KUBECONFIG or ~/.kube/config."""
+    if options.data_dir is not None:
+        return _sandbox(DataFolder(options.data_dir), running(DataFolder(options.data_dir)))
     context = options.context or os.environ.get("ARGOSY_CONTEXT", "")
     if not context and options.kubeconfig is None:
-        folder = chosen_folder(options.data_dir)
+        folder = chosen_folder(None)
         if run := folder.running():
-            return Target(administrator(folder, run), f"the sandbox ({run.api})")
+            return _sandbox(folder, run)
     connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, context or None)
     return Target(connection, f"context {connection.name} ({connection.server})")
+
+
+def _sandbox(folder: DataFolder, run: Run) -> Target:
+    return Target(administrator(folder, run), f"the sandbox ({run.api})")
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from argosy.cli.asking import read_line
 from argosy.cli.screen import Screen, plain
 
 if TYPE_CHECKING:
@@ -176,9 +177,11 @@ def _tell(said: Said) -> None:
 
 def _ask(question: str) -> str:
     print(question, end=" ", flush=True)
-    answer = sys.stdin.readline() if sys.stdin else ""
+    answer = read_line()
     if not (answer.endswith("\n") and sys.stdin.isatty()):
         print(flush=True)  # nobody pressed return on this screen
+    if not answer:
+        print("nobody is here to answer; add --force to go on without a question", file=sys.stderr)
     return answer
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from argosy.app.folder import DataFolder, Run, chosen_folder
+from argosy.cli.asking import read_line
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -158,7 +159,7 @@ def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
         raise UserError("this removes data and nobody is here to ask; add -y to do it all the same")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if read_line().strip().lower() not in ("y", "yes"):
         raise UserError("nothing was removed; run it again and answer y to go on")
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.asking import read_line
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _confirm() -> None:
     if not sys.stdin.isatty():
         raise UserError("this changes the cluster and nobody is here to ask; add -y to do it all the same")
     print("Do it? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if read_line().strip().lower() not in ("y", "yes"):
         raise UserError("nothing was changed; run it again and answer y to go on")
 
 

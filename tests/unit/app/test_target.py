@@ -81,7 +81,7 @@ def test_flags_go_before_everything(home: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_any_cluster_the_error_says_what_to_do() -> None:
-    with pytest.raises(UserError, match="no kubeconfig at .*; set KUBECONFIG, or start a cluster first"):
+    with pytest.raises(UserError, match="or start a cluster with"):
         find_target(TargetOptions())
 
 
@@ -91,3 +91,9 @@ def test_a_sandbox_that_is_gone_is_no_target(home: Path) -> None:
     current.write_text(json.dumps({"pid": os.getpid(), "data_dir": str(home / "gone")}))
     kubeconfig(home / ".kube" / "config", "usual")
     assert server() == "https://usual.example.com"
+
+
+def test_a_folder_that_is_named_and_has_no_sandbox_is_no_way_to_another_cluster(home: Path) -> None:
+    kubeconfig(home / ".kube" / "config", "usual")
+    with pytest.raises(UserError, match="no sandbox is running; start one with: argosy sandbox start"):
+        find_target(TargetOptions(data_dir=home / "mistyped"))
