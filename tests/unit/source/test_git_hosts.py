@@ -18,6 +18,7 @@ import pytest
 
 from argosy.model.errors import SourceRefused, SourceTimeout, Unreachable
 from argosy.source.credentials import Credential, read_credentials
+from argosy.source.git.locks import locked
 from argosy.source.git.mirror import Mirror
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceLimits, SourceSettings, read_settings
@@ -300,6 +301,7 @@ async def test_plain_http_is_refused_unless_it_is_allowed(host: GitHost, opened:
 CHECKOUT = """
 import asyncio, sys
 from pathlib import Path
+from argosy.source.git.locks import locked
 from argosy.source.git.mirror import Mirror
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
@@ -323,6 +325,10 @@ async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
     killed.wait()
     host.holds = False
     # Its git lives on and holds the lock until it has its pack; then comes our turn.
+    folder = repositories.mirror(url).folder
+    with pytest.raises(TimeoutError):
+        async with locked(folder.with_name(f"{folder.name}.lock"), seconds=0):
+            pass
     host.released.set()
     checkout = await repositories.checkout(url, "main")
     assert checkout.revision == new and checkout.tree.read("a") == b"2"

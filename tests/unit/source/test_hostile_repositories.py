@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +100,18 @@ def test_names_that_harm_a_disk_are_refused_by_the_reader_itself(repository, nam
     reader = ObjectReader(repository.path, SourceLimits(), "here")
     with pytest.raises(CorruptSource):
         GitTree(reader, tree).listing("")
+    reader.close()
+
+
+def test_content_that_is_not_what_its_id_says_is_refused(repository) -> None:
+    honest = repository.blob(b"honest")
+    tree = repository.tree(("100644", honest, "a"))
+    file = repository.path / "objects" / honest[:2] / honest[2:]
+    file.chmod(0o600)
+    file.write_bytes(zlib.compress(b"blob 6\0forged"))
+    reader = ObjectReader(repository.path, SourceLimits(), "here")
+    with pytest.raises(CorruptSource, match="is not what its id says"):
+        GitTree(reader, tree).read("a")
     reader.close()
 
 
