@@ -81,7 +81,8 @@ def ready(started: Sandbox) -> None:
 
 
 def application(name: str, sync: str, health: str, *resources: tuple[str, str]) -> dict[str, Any]:
-    listed = [{"group": group, "kind": kind, "name": "x", "namespace": name, "version": "v1"}
+    namespace = name.replace("-production", "-prod")
+    listed = [{"group": group, "kind": kind, "name": "x", "namespace": namespace, "version": "v1"}
               for group, kind in resources]  # fmt: skip
     return {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -89,7 +90,7 @@ def application(name: str, sync: str, health: str, *resources: tuple[str, str]) 
         "metadata": {"name": name, "namespace": GITOPS},
         "spec": {
             "project": "default",
-            "destination": {"namespace": name, "server": "https://kubernetes.default.svc"},
+            "destination": {"namespace": namespace, "server": "https://kubernetes.default.svc"},
             "source": {"repoURL": "https://git.example.com/llmops.git", "path": "x", "targetRevision": "main"},
         },
         "status": {"sync": {"status": sync}, "health": {"status": health}, "resources": listed},

@@ -225,7 +225,8 @@ def test_a_token_that_is_not_accepted_is_one_sentence_and_exit_code_5(openshift:
     assert [line.partition(":")[0] for line in as_lines(done.err)] == ["target", "argosy", "next"]
 
 
-def test_who_may_only_change_the_resource_and_see_argocd_cm_can_apply(home: Path) -> None:
+@pytest.mark.parametrize("verbs", ["get", "get,list,watch"])
+def test_who_may_only_change_the_resource_and_see_argocd_cm_can_apply(home: Path, verbs: str) -> None:
     flags = ("--port", "0", "--rbac", "--addons", "argocd_operator")
     with sandbox(home / "data", *flags) as started:
         ready(started)
@@ -234,9 +235,9 @@ def test_who_may_only_change_the_resource_and_see_argocd_cm_can_apply(home: Path
         refused = argosy("health", *words, home=home)
         assert refused.code == 5 and "Traceback" not in refused.err
         admin = ("-n", GITOPS, "create")
-        for verbs, kinds in (("get,patch", "argocds.argoproj.io"), ("get,list,watch", "configmaps")):
+        for may, kinds, name in (("get,patch", "argocds.argoproj.io", GITOPS), (verbs, "configmaps", "argocd-cm")):
             role = kinds.partition(".")[0]
-            rule = (f"--verb={verbs}", f"--resource={kinds}")
+            rule = (f"--verb={may}", f"--resource={kinds}", f"--resource-name={name}")
             assert kubectl(started.kubeconfig, *admin, "role", role, *rule).code == 0
             assert kubectl(started.kubeconfig, *admin, "rolebinding", role, f"--role={role}", "--user=ada").code == 0
         done = argosy("health", *words, home=home)
@@ -271,10 +272,10 @@ def test_it_waits_until_argo_cd_has_judged_anew_and_shows_the_new_health(openshi
     assert done.code == 0 and "✓ Argo CD has judged them anew" in done.out
     table = as_lines(done.out.partition("Current Application Status:")[2])
     assert table[2] == "NAME                SYNC STATUS   HEALTH STATUS"
-    assert sorted(table[3:6]) == [
+    assert table[3:6] == [
         "llmops-dev          Synced        Healthy",
-        "llmops-production   OutOfSync     Missing",
         "llmops-staging      Synced        Healthy",
+        "llmops-production   OutOfSync     Missing",
     ]
 
 
@@ -310,6 +311,8 @@ def test_verify_says_what_is_shown_where_all_is_well(openshift: Sandbox) -> None
         "",
         "NAME                SYNC STATUS   HEALTH STATUS",
         "llmops-dev          Synced        Healthy",
+        "llmops-staging      Synced        Healthy",
+        "llmops-production   OutOfSync     Missing",
         "",
         "Step 4: Checking InferenceService status...",
         "",
@@ -321,7 +324,7 @@ def test_verify_says_what_is_shown_where_all_is_well(openshift: Sandbox) -> None
         "Verification Complete",
         RULE,
     )
-    assert "llmops-production\n" not in done.out, "a namespace that does not exist is skipped"
+    assert "llmops-prod\n" not in done.out, "a namespace that does not exist is skipped"
 
 
 def test_a_namespace_without_models_is_told(openshift: Sandbox) -> None:
@@ -329,6 +332,21 @@ def test_a_namespace_without_models_is_told(openshift: Sandbox) -> None:
     create(openshift, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace",
                                              "metadata": {"name": "llmops-staging"}})  # fmt: skip
     in_order(health(openshift, "verify").out, "Namespace: llmops-staging", "  No InferenceServices found")
+
+
+def test_models_of_all_three_environments_are_shown_without_any_application(openshift: Sandbox) -> None:
+    health(openshift, "apply", *QUICK)
+    namespaces = ("llmops-dev", "llmops-staging", "llmops-prod")
+    for namespace in namespaces:
+        with_model(openshift, namespace)
+    out = health(openshift, "verify").out
+    for namespace in namespaces:
+        openshift.request("DELETE", f"/api/v1/namespaces/{namespace}")
+    assert "  No applications found" in as_lines(out)
+    assert [line for line in as_lines(out) if line.startswith("Namespace: ")] == [
+        f"Namespace: {namespace}" for namespace in namespaces
+    ]
+    assert out.count("dev-qwen25-05b-instruct ") == 3
 
 
 def test_a_missing_list_ends_verification_with_the_command_to_run(openshift: Sandbox) -> None:

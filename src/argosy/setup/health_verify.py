@@ -22,7 +22,7 @@ from argosy.setup.health_place import FIELD, Place, read_place
 from argosy.setup.refreshing import applications_to_show, statuses, table_of
 from argosy.setup.words import Said, Table, banner
 
-ENVIRONMENTS: Final = ("llmops-dev", "llmops-staging", "llmops-production")
+ENVIRONMENTS: Final = ("llmops-dev", "llmops-staging", "llmops-prod")
 NAMESPACE: Final = GroupKind("", "Namespace")
 APPLY: Final = "argosy health apply"
 

@@ -19,6 +19,7 @@ from argosy.setup.waiting import Named, until_all
 from argosy.setup.words import Table
 
 REFRESH: Final = "argocd.argoproj.io/refresh"
+ENVIRONMENTS: Final = ("dev", "staging", "production", "prod")  # in the order in which a change goes through them
 HEADINGS: Final = ("NAME", "SYNC STATUS", "HEALTH STATUS")
 
 
@@ -40,11 +41,18 @@ async def applications(cluster: ClusterReader, namespace: str) -> Sequence[Manif
 
 
 async def applications_to_show(cluster: ClusterReader, namespace: str) -> Sequence[Manifest]:
-    """Nothing where they may not be seen: what was done before stays done."""
+    """In the order that people read them in; nothing where they may not be seen: what was done before stays done."""
     try:
-        return await applications(cluster, namespace)
+        return sorted(await applications(cluster, namespace), key=_place)
     except Forbidden:
         return ()
+
+
+def _place(application: Manifest) -> tuple[str, int, str]:
+    """By product, then by environment, as the end of the name says it."""
+    name = str(application["metadata"]["name"])
+    product, _, end = name.rpartition("-")
+    return (product, ENVIRONMENTS.index(end), name) if product and end in ENVIRONMENTS else (name, -1, name)
 
 
 def table_of(found: Sequence[Manifest]) -> Table:

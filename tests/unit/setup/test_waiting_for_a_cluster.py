@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import Cluster, WatchEvent
-from argosy.model.errors import ArgosyError, Gone, TransientError
+from argosy.cluster import Cluster, Listing, WatchEvent
+from argosy.model.errors import ArgosyError, Forbidden, Gone, TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup.waiting import until, until_all
@@ -26,18 +26,42 @@ class Troubled:
     def __init__(self, cluster: Cluster, *troubles: ArgosyError | None) -> None:
         self._cluster, self._troubles = cluster, list(troubles)
         self.watching = asyncio.Event()  # the watch that lasts
+        self.troubled = asyncio.Event()  # one that did not
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster, name)
 
     async def watch(self, kind: GroupKind, **options: Any) -> AsyncIterator[WatchEvent]:
         if self._troubles:
+            self.troubled.set()
             if trouble := self._troubles.pop(0):
                 raise trouble
             return
         self.watching.set()
         async for event in self._cluster.watch(kind, **options):
             yield event
+
+
+class Limited:
+    """The embedded cluster for somebody who has only some of the verbs, and those only for the waited object."""
+
+    def __init__(self, cluster: Cluster, *verbs: str) -> None:
+        self._cluster, self._verbs = cluster, verbs
+        self.looks = 0  # of any kind
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        self.looks += 1
+        return await self._cluster.get(key)
+
+    async def list(self, kind: GroupKind, *, fields: str = "", **options: Any) -> Listing:
+        self.looks += 1
+        if "list" not in self._verbs or fields != f"metadata.name={KEY.name}":
+            raise Forbidden("configmaps is forbidden: cannot list")
+        return await self._cluster.list(kind, fields=fields, **options)
+
+    async def watch(self, kind: GroupKind, **options: Any) -> AsyncIterator[WatchEvent]:
+        raise Forbidden("configmaps is forbidden: cannot watch")
+        yield
 
 
 def config(**data: str) -> Manifest:
@@ -89,6 +113,31 @@ async def test_a_watch_that_ends_is_begun_again(cluster: Cluster, trouble: Argos
     await watched.watching.wait()
     await cluster.create(config(done="yes"))
     assert await waiting
+
+
+@pytest.mark.parametrize("trouble", [None, Gone("compacted"), TransientError("down")], ids=["end", "gone", "down"])
+async def test_what_came_between_two_watches_is_not_missed(cluster: Cluster, trouble: ArgosyError | None) -> None:
+    watched = Troubled(cluster, trouble)
+    waiting = asyncio.create_task(until(watched, KEY, is_done, LONG))
+    await watched.troubled.wait()
+    await cluster.create(config(done="yes"))
+    await cluster.patch(KEY, {"data": {"done": "yes", "late": "no"}})
+    assert await waiting
+    assert not watched.watching.is_set(), "a new list has it: nothing is left to watch for"
+
+
+@pytest.mark.parametrize("verbs", [(), ("list",)], ids=["get", "get and list"])
+async def test_who_may_see_only_that_object_is_served_by_looking_again(
+    cluster: Cluster, verbs: tuple[str, ...]
+) -> None:
+    await cluster.create(config(done="no"))
+    limited = Limited(cluster, *verbs)
+    waiting = asyncio.create_task(until(limited, KEY, is_done, LONG))  # type: ignore[arg-type]
+    while not limited.looks:
+        await asyncio.sleep(0)
+    await cluster.patch(KEY, {"data": {"done": "yes"}})
+    assert await waiting
+    assert not await until(limited, KEY, lambda live: live is None, 0.05)  # type: ignore[arg-type]
 
 
 async def test_all_objects_of_a_namespace_are_seen_and_no_others(cluster: Cluster) -> None:
