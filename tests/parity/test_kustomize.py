@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from text_tree import TextTree
 
-from argosy.model.errors import SourceError, UserError
+from argosy.model.errors import UserError
 from argosy.model.manifest import Profile, load_all
 from argosy.model.tree import TreeEntry
 from argosy.render.kustomize import build
@@ -45,28 +46,6 @@ class DiskTree:
     def read(self, path: str) -> bytes:
         place = self.root / path
         return bytes(place.readlink()) if place.is_symlink() else place.read_bytes()
-
-
-class TextTree:
-    """Files of one case, by path."""
-
-    def __init__(self, files: dict[str, str]) -> None:
-        self.files = {tidy(path): text.encode() for path, text in files.items()}
-
-    def entry(self, path: str) -> TreeEntry | None:
-        name = posixpath.basename(path)
-        if path in self.files:
-            return TreeEntry(name, "file", "")
-        inside = not path or any(each.startswith(f"{path}/") for each in self.files)
-        return TreeEntry(name, "folder", "") if inside else None
-
-    def listing(self, path: str) -> Sequence[TreeEntry]:
-        return []
-
-    def read(self, path: str) -> bytes:
-        if path not in self.files:
-            raise SourceError("not here", where=path)
-        return self.files[path]
 
 
 def tidy(path: str) -> str:
@@ -103,7 +82,13 @@ def test_a_real_kustomization_gives_what_kubectl_gives(case: dict[str, Any]) -> 
 @pytest.mark.parametrize("case", unit_cases(), ids=lambda case: f"{case['test']}-{case['n']}")
 def test_a_unit_case_gives_what_kustomize_expects(case: dict[str, Any]) -> None:
     # These cases were recorded in the order of the input.
-    compare(case["test"], TextTree(case["files"]), tidy(case["root"]), "fifo", case["expected"])
+    compare(
+        case["test"],
+        TextTree({tidy(path): text for path, text in case["files"].items()}),
+        tidy(case["root"]),
+        "fifo",
+        case["expected"],
+    )
 
 
 def test_there_are_495_cases() -> None:

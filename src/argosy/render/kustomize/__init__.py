@@ -36,15 +36,19 @@ def build(tree: Tree, path: str, *, order: str = "legacy") -> list[Manifest]:
     add_hashes(resources.listed)
     fix_references(resources.listed, found.config)
     resolve(resources, found.variables, found.config)
-    kept = [each for each in resources.listed if each.mapping("annotations").get(_LOCAL, "false") == "false"]
+    kept = [each for each in resources.listed if each.texts("annotations").get(_LOCAL, "false") == "false"]
     for each in kept if run.metadata else ():
         annotate(each, run.metadata, folder)
-    options = level.kustomization.get("sortOptions") or {"order": order}
+    options = level.kustomization.fields.get("sortOptions", {"order": order})
     return [_finished(each) for each in in_order(kept, options, level.file)]
 
 
 def _finished(resource: Resource) -> Manifest:
     metadata = resource.manifest.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("annotations", "") in ({}, None):
-        del metadata["annotations"]
+    if isinstance(metadata, dict) and "annotations" in metadata:
+        # k8s: kustomize takes annotations for text, whatever they look like.
+        if metadata["annotations"]:
+            metadata["annotations"] = resource.texts("annotations")
+        else:
+            del metadata["annotations"]
     return resource.manifest

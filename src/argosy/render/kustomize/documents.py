@@ -11,17 +11,18 @@ import yaml
 
 from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import Profile, load_all
-from argosy.render.kustomize.resource import Resource
+from argosy.render.kustomize.resource import Nulls, Resource
 
 _LITERAL_NULL = re.compile(rb"[:\-\[,][ \t]+(?:null|Null|NULL|~)[ \t]*(?:#.*)?$", re.MULTILINE)
-_LISTED_NULL = re.compile(rb"(?m)(?<!-)-[ \t]*(?:#.*)?$|-[ \t]+(?:null|Null|NULL|~)[ \t]*$|[\[,]\s*(?:null|~)")
 _KEPT_BYTES: Final = 64 * 1024 * 1024
 _LARGEST: Final = 4 * 1024 * 1024
 
 
 class _Read(NamedTuple):
+    """Manifests as JSON, and for each how its annotations are written where they are no text."""
+
     data: bytes
-    blank_nulls: bool
+    written: list[dict[str, str]]
 
 
 class _Kept:
@@ -51,22 +52,27 @@ def read_resources(text: bytes, file: str, id: str = "") -> list[Resource]:
     known = _KEPT.get(id) if id else None
     if known is not None:
         values: list[Any] = orjson.loads(known.data)
-        return [_resource(each, file, known.blank_nulls) for each in values]
-    values = _values(text, file)
-    blank = not _LITERAL_NULL.search(text)
+        return [_resource(each, file, written, {}) for each, written in zip(values, known.written)]
+    queue = _documents(text, file)
+    values = _manifests(queue, file)
+    if _LITERAL_NULL.search(text) or any(map(_is_odd, values)):
+        marks = _Marks(queue, text)
+        return [_resource(each, file, marks.written(each), marks.nulls) for each in values]
+    nothing: list[dict[str, str]] = [{} for _ in values]
     if id:
-        _KEPT.put(id, _Read(orjson.dumps(values), blank))
-    return [_resource(each, file, blank) for each in values]
+        _KEPT.put(id, _Read(orjson.dumps(values), nothing))
+    return [_resource(each, file, {}, {}) for each in values]
 
 
-def _values(text: bytes, file: str) -> list[dict[str, Any]]:
+def _documents(text: bytes, file: str) -> list[Any]:
     try:
-        queue = load_all(text, profile=Profile.KUSTOMIZE, where=file)
+        return load_all(text, profile=Profile.KUSTOMIZE, where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where) from error
-    if _LISTED_NULL.search(text) and any(_has_listed_null(each) for each in queue):
-        raise RenderError("an entry of a list is null: remove it or give it a value", where=file)
-    _keep_annotations_as_written(queue, text)
+
+
+def _manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:
+    queue = list(documents)
     found: list[dict[str, Any]] = []
     for number, value in enumerate(queue, start=1):
         if value is None or value == {}:
@@ -87,38 +93,50 @@ def _values(text: bytes, file: str) -> list[dict[str, Any]]:
     return found
 
 
-def _resource(value: dict[str, Any], file: str, blank: bool) -> Resource:
-    resource = Resource(value, file, blank_nulls=blank)
+def _is_odd(value: dict[str, Any]) -> bool:
+    annotations = value["metadata"].get("annotations")
+    return isinstance(annotations, dict) and any(type(each) is not str for each in annotations.values())
+
+
+def _resource(value: dict[str, Any], file: str, written: dict[str, str], nulls: Nulls) -> Resource:
+    resource = Resource(value, file)
+    resource.written = written
+    resource.nulls = nulls
     resource.adopt_notes()
     return resource
 
 
-def _has_listed_null(value: Any) -> bool:
-    if type(value) is dict:
-        return any(map(_has_listed_null, value.values()))
-    if type(value) is list:
-        return any(each is None or _has_listed_null(each) for each in value)
-    return False
+class _Marks:
+    """What is lost in values: which nulls are written out, and the text of annotations that are no text."""
 
+    def __init__(self, documents: list[Any], text: bytes) -> None:
+        self.nulls: Nulls = {}
+        self._texts: dict[int, dict[str, str]] = {}
+        nodes = yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        try:
+            for value, node in zip(documents, nodes):
+                self._walk(value, node)
+        except yaml.YAMLError:  # JSON with escapes that YAML does not have
+            pass
 
-def _keep_annotations_as_written(queue: list[Any], text: bytes) -> None:
-    """k8s: kustomize takes annotations for text, whatever they look like."""
-    nodes: list[Any] = []
-    for place, value in enumerate(queue):
-        metadata = value.get("metadata") if isinstance(value, dict) else None
-        annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-        if not isinstance(annotations, dict):
-            continue
-        odd = [key for key, each in annotations.items() if type(each) is not str]
-        if odd and not nodes:
-            nodes = list(yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-        for key in odd:
-            annotations[key] = _written(nodes[place], ("metadata", "annotations", key))
+    def written(self, value: dict[str, Any]) -> dict[str, str]:
+        return self._texts.get(id(value["metadata"].get("annotations")), {})
 
-
-def _written(node: Any, path: tuple[str, ...]) -> str:
-    for step in path:
-        pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-        node = next((each for name, each in pairs if name.value == step), None)
-    text = node.value if isinstance(node, yaml.ScalarNode) else ""
-    return "" if text in ("", "~") else str(text)
+    def _walk(self, value: Any, node: Any) -> None:
+        if type(value) is list and isinstance(node, yaml.SequenceNode):
+            for each, below in zip(value, node.value):
+                self._walk(each, below)
+        if type(value) is not dict or not isinstance(node, yaml.MappingNode):
+            return
+        fields = {key.value: below for key, below in node.value if isinstance(key, yaml.ScalarNode)}
+        nulls = []
+        for key, each in value.items():
+            below = fields.get(key)
+            if type(each) is dict or type(each) is list:
+                self._walk(each, below)
+            elif type(each) is not str and isinstance(below, yaml.ScalarNode):
+                if each is None and below.value:
+                    nulls.append(key)
+                self._texts.setdefault(id(value), {})[key] = "" if below.value == "~" else below.value
+        if nulls:
+            self.nulls[id(value)] = value, frozenset(nulls)

@@ -6,7 +6,6 @@ Never: reads a file itself; `read` is passed in.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +13,6 @@ from argosy.model.errors import RenderError
 from argosy.render.kustomize.resource import Resource
 
 Read = Callable[[str], bytes]
-_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _WRAP_AT = 70
 
 
@@ -76,8 +74,6 @@ def _base64(value: bytes) -> str:
 def _pairs(given: dict[str, Any], read: Read, what: str, where: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for key, value in _sources(given, read, what, where):
-        if not _KEY.fullmatch(key):
-            raise RenderError(f"{what}: {key!r} is no valid key: use letters, digits, '-', '_' and '.'", where=where)
         if key in found:
             raise RenderError(f"{what}: the key {key} is there twice: remove one of them", where=where)
         found[key] = value

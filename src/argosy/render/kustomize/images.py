@@ -75,6 +75,6 @@ def renamed(current: str, image: dict[str, Any]) -> str:
         tag, digest = new_tag, ""
     elif new_digest:
         tag, digest = "", new_digest
-    if image.get("tagSuffix"):
+    elif image.get("tagSuffix"):
         tag, digest = f"{tag}{image['tagSuffix']}", ""
     return f"{name}{':' + tag if tag else ''}{'@' + digest if digest else ''}"

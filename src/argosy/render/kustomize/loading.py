@@ -48,24 +48,12 @@ def read_kustomization(text: bytes, file: str) -> Kustomization:
         raise RenderError(error.message, where=error.where) from error
     if value is None:
         raise RenderError("the file is empty: add resources", where=file)
-    if isinstance(value, dict):
-        value = _without_old_patches(value)
     fields = shaped(value, KUSTOMIZATION, file)
     if not fields.keys() - {"apiVersion", "kind", "metadata"}:
         raise RenderError("nothing but a kind is in it: add resources", where=file)
     _check_kind(fields, file)
     _modernize(fields)
     return Kustomization(file, fields)
-
-
-def _without_old_patches(value: dict[str, Any]) -> dict[str, Any]:
-    """k8s: `patches` once listed files, as `patchesStrategicMerge` does now."""
-    patches = value.get("patches")
-    if isinstance(patches, list) and patches and all(isinstance(each, str) for each in patches):
-        older = value.get("patchesStrategicMerge") or []
-        kept = {name: each for name, each in value.items() if name != "patches"}
-        return {**kept, "patchesStrategicMerge": [*older, *patches]}
-    return value
 
 
 def _check_kind(fields: dict[str, Any], file: str) -> None:

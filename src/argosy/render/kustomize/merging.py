@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from argosy.model.errors import RenderError
 from argosy.render.kustomize.merge_keys import Node
+from argosy.render.kustomize.resource import Nulls
 
 _REMOVED: Final = object()
 _DIRECTIVE: Final = "$patch"
@@ -20,18 +21,24 @@ def merge(manifest: dict[str, Any], patch: dict[str, Any], schema: Node | None) 
     return {} if found is _REMOVED else found
 
 
-def without_blanks(node: Any, schema: Node | None) -> None:
-    """k8s: a strategic patch removes every entry without a value, in maps and in lists that have keys."""
+def without_blanks(node: Any, schema: Node | None, literal: Nulls | None) -> None:
+    """k8s: a strategic patch removes every entry without a value, in maps and in lists that have keys.
+
+    A null that is written out stays, and after operations every null is (`literal` is None).
+    """
+    if literal is None:
+        return
     if type(node) is dict:
-        for key in [key for key, value in node.items() if value is None]:
+        kept = literal[id(node)][1] if id(node) in literal else ()
+        for key in [key for key, value in node.items() if value is None and key not in kept]:
             del node[key]
         for key, value in node.items():
             if type(value) is dict or type(value) is list:
-                without_blanks(value, schema.field(key) if schema else None)
+                without_blanks(value, schema.field(key) if schema else None, literal)
     elif type(node) is list and schema and schema.keys:
         for each in node:
             if type(each) is dict:
-                without_blanks(each, schema)
+                without_blanks(each, schema, literal)
 
 
 def _map(target: dict[str, Any], patch: dict[str, Any], schema: Node | None, at: str) -> Any:
@@ -90,8 +97,10 @@ def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: s
         if directives[-1] == "replace":
             return rest
         patch = rest
-    if schema is None or not patch or not (schema.keys or schema.is_set):
+    if schema is None or not (schema.keys or schema.is_set):
         return _plain(patch)
+    if not patch:
+        return target or []
     if schema.is_set:
         return [*patch, *(each for each in target or () if each not in patch)]
     return _keyed(target or [], patch, schema, at)
@@ -113,6 +122,10 @@ def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
     keys = [key for key in schema.keys if any(each.get(key) is not None for each in everyone)]
     if not keys:
         return _plain(patch)
+    if len(keys) > 1:
+        return _keyed_by_many(target, patch, keys, schema, at)
+    if not all(keys[0] in each for each in patch):
+        return []  # k8s: elements that cannot be told apart take all others with them
     left = list(target)
     found = []
     for element in patch:
@@ -124,14 +137,28 @@ def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
     return [*found, *left]
 
 
+def _keyed_by_many(target: list[Any], patch: list[Any], keys: list[str], schema: Node, at: str) -> Any:
+    """k8s: with two keys the old order holds, and an element that has but one of them is lost to one that has both."""
+    result: list[Any] = list(target)
+    found = []
+    for element in patch:
+        wanted = [str(element.get(key)) for key in keys]
+        place = next((at for at, each in enumerate(result) if [str(each.get(key)) for key in keys] == wanted), None)
+        if place is not None:
+            merged = _map(result[place], element, schema, at)
+            result[place : place + 1] = [] if merged is _REMOVED else [merged]
+        elif not any(_is_same(each, element, keys) for each in result):
+            merged = _map({}, element, schema, at)
+            found += [] if merged is _REMOVED else [merged]
+    return [*found, *result]
+
+
 def _is_same(one: dict[str, Any], other: dict[str, Any], keys: list[str]) -> bool:
     """k8s: a key that one of them lacks matches anything, if only another key is equal."""
     equal = False
     for key in keys:
         mine, theirs = one.get(key), other.get(key)
         if mine is None or theirs is None:
-            if len(keys) == 1:
-                return False
             continue
         if str(mine) != str(theirs):
             return False

@@ -13,7 +13,7 @@ from argosy.patch import json_patch
 from argosy.render.kustomize.gvk import Gvk, gvk_of
 from argosy.render.kustomize.merge_keys import Node
 from argosy.render.kustomize.merging import merge, without_blanks
-from argosy.render.kustomize.resource import Id, Resource
+from argosy.render.kustomize.resource import Id, Resource, text_of
 from argosy.render.kustomize.resources import Resources
 
 SchemaOf = Callable[[Gvk], Node | None]
@@ -24,15 +24,15 @@ def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schema
     target = patch.get("target")
     documents = _documents(text, where)
     if any(type(each) is list for each in documents):
-        if len(documents) != 1:
-            raise RenderError("a patch of operations cannot share its file with others: split it", where=where)
+        if len(documents) != 1 or not documents[0]:
+            raise RenderError("a patch is one list of operations that is not empty: split or fill it", where=where)
         if not target:
             raise RenderError("a list of operations needs a target: add kind and name of what it is for", where=where)
         apply_operations(resources.select(target, where), documents[0], where)
         return
     options = patch.get("options") or {}
     for each in documents:
-        _check_patch(each, where, bool(target))
+        _check_patch(each, where)
     if target is None:
         apply_merges(resources, documents, schemas, where, options)
         return
@@ -48,7 +48,7 @@ def apply_merges(
 ) -> None:
     """Strategic patches that name what they are for."""
     for patch in documents:
-        _check_patch(patch, where, False)
+        _check_patch(patch, where)
         metadata = patch["metadata"]
         gvk = gvk_of(str(patch.get("apiVersion") or ""), patch["kind"])
         wanted = Id(gvk, str(metadata["name"]), str(metadata.get("namespace") or ""))
@@ -56,14 +56,15 @@ def apply_merges(
     resources.drop_empty()
 
 
-def _check_patch(patch: Any, where: str, has_target: bool) -> None:
+def _check_patch(patch: Any, where: str) -> None:
     if not isinstance(patch, dict):
         raise RenderError("a patch is neither a map nor a list of operations: correct it", where=where)
     metadata = patch.get("metadata")
-    if not patch.get("kind") and not has_target:
-        raise RenderError("the patch has no kind: add it, or a target", where=where)
-    if not has_target and (not isinstance(metadata, dict) or not metadata.get("name")):
-        raise RenderError("the patch has no metadata.name: add it, or a target", where=where)
+    # k8s: a patch needs both even where its target says them.
+    if not patch.get("kind"):
+        raise RenderError("the patch has no kind: add it, or make it a list of operations", where=where)
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        raise RenderError("the patch has no metadata.name: add it, any name where there is a target", where=where)
 
 
 def merge_into(
@@ -78,8 +79,7 @@ def merge_into(
         given.pop("apiVersion", None)
         given.pop("kind", None)
     schema = schemas(resource.gvk)
-    if resource.blank_nulls:
-        without_blanks(resource.manifest, schema)
+    without_blanks(resource.manifest, schema, resource.nulls)
     try:
         resource.manifest = merge(resource.manifest, orjson.loads(orjson.dumps(given)), schema)
     except RenderError as error:
@@ -110,7 +110,8 @@ def apply_operations(targets: list[Resource], operations: Any, where: str) -> No
         # Copied: operations must not be shared among the targets, nor the file's own data.
         resource.manifest = orjson.loads(orjson.dumps(changed))
         resource.aliases = {}
-        resource.blank_nulls = False
+        resource.nulls = None
+        resource.written = {key: text_of(each) for key, each in resource.mapping("annotations").items()}
 
 
 def read_operations(text: bytes, where: str) -> Any:

@@ -119,12 +119,8 @@ def _put(resource: Resource, path: str, value: Any, options: dict[str, Any], whe
             message = f"replacements: {resource.id} has no field {path}; correct it or set options.create"
             raise RenderError(message, where=where)
         return
-    if steps[0] == "metadata" and steps[-1] in ("name", "namespace"):
-        resource_id = resource.id
     for holder, key in fields:
         holder[key] = _changed(holder[key], value, options, path, where)
-    if steps[0] == "metadata" and steps[-1] in ("name", "namespace") and resource.id != resource_id:
-        resource.history.append(resource_id)
 
 
 def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where: str) -> Any:
@@ -143,9 +139,9 @@ def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where
         value = delimiter.join(parts)
     if isinstance(value, dict | list):
         return orjson.loads(orjson.dumps(value))
-    if current is _NEW or isinstance(current, dict | list):
+    if isinstance(current, dict | list):
         return value
-    # k8s: a target keeps its type and takes the text.
+    # k8s: a target keeps its type and takes the text; a new one has the type that the text looks like.
     return _text(value) if isinstance(current, str) else resolve(_text(value), Profile.KUSTOMIZE)
 
 

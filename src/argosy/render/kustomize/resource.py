@@ -14,6 +14,19 @@ _INTERNAL: Final = "internal.config.kubernetes.io/"
 _CLUSTER: Final = "\0cluster"
 
 
+Nulls = dict[int, tuple[Manifest, frozenset[str]]]
+"""Keys of nulls that are written out, by the id of the map that holds them, which is kept so that ids stay unique."""
+
+
+def text_of(value: Any) -> str:
+    """The text that JSON has for a single value."""
+    if type(value) is str:
+        return value
+    if value is None or type(value) is bool:
+        return "null" if value is None else "true" if value else "false"
+    return str(value)
+
+
 class Id(NamedTuple):
     gvk: Gvk
     name: str
@@ -34,21 +47,20 @@ class Id(NamedTuple):
 
 class Resource:
     __slots__ = (
-        "aliases", "behavior", "blank_nulls", "file", "history", "manifest", "may_rekind", "may_rename", "notes",
-        "prefixes", "suffixes", "wants_hash",
+        "aliases", "behavior", "file", "history", "manifest", "notes", "nulls", "prefixes", "suffixes", "wants_hash",
+        "written",
     )  # fmt: skip
 
-    def __init__(self, manifest: Manifest, file: str = "", *, blank_nulls: bool = False) -> None:
+    def __init__(self, manifest: Manifest, file: str = "") -> None:
         self.manifest = manifest
         self.file = file
-        self.blank_nulls = blank_nulls
+        self.nulls: Nulls | None = {}
+        self.written: dict[str, str] = {}
         self.history: list[Id] = []
         self.prefixes: list[str] = []
         self.suffixes: list[str] = []
         self.wants_hash = False
         self.behavior = ""
-        self.may_rename = False
-        self.may_rekind = False
         self.aliases: dict[str, list[list[Manifest]]] = {}
         self.notes: dict[str, Any] = {}
 
@@ -95,6 +107,16 @@ class Resource:
         metadata = self.manifest.get("metadata")
         found = metadata.get(name) if isinstance(metadata, dict) else None
         return found if isinstance(found, dict) else {}
+
+    def texts(self, name: str) -> dict[str, str]:
+        """Labels or annotations as they will be read."""
+        found = self.mapping(name)
+        if all(type(each) is str for each in found.values()):
+            return found
+        return {key: each if type(each) is str else self._text(key, each) for key, each in found.items()}
+
+    def _text(self, key: str, value: Any) -> str:
+        return self.written.get(key) or ("" if value is None else text_of(value))
 
     def set_entry(self, holder: Manifest, key: str, value: str, fresh: list[Manifest]) -> None:
         """Sets a label or an annotation; `fresh` collects where it is new."""

@@ -83,7 +83,7 @@ def carries(resource: Resource, target: dict[str, Any], where: str) -> bool:
                 selector = label_selector(text)
             except ManifestError as error:
                 raise RenderError(f"{part} {text!r}: {error.message}", where=where) from error
-            if not selector.matches(resource.mapping(field)):
+            if not selector.matches(resource.texts(field)):
                 return False
     return True
 

@@ -1,0 +1,38 @@
+"""A tree of files that a test writes down. In: texts by path. Out: a Tree. Never: touches the disk."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Mapping, Sequence
+
+from argosy.model.errors import SourceError
+from argosy.model.tree import TreeEntry
+
+
+class TextTree:
+    def __init__(self, files: Mapping[str, str | bytes], links: Mapping[str, str] | None = None) -> None:
+        self.files = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
+        self.links = dict(links or {})
+
+    def entry(self, path: str) -> TreeEntry | None:
+        name = posixpath.basename(path)
+        if path in self.links:
+            return TreeEntry(name, "link", self.links[path])
+        if path in self.files:
+            return TreeEntry(name, "file", hashlib.sha256(self.files[path]).hexdigest())
+        inside = not path or any(each.startswith(f"{path}/") for each in (*self.files, *self.links))
+        return TreeEntry(name, "folder", "") if inside else None
+
+    def listing(self, path: str) -> Sequence[TreeEntry]:
+        lead = f"{path}/" if path else ""
+        below = (each.removeprefix(lead) for each in (*self.files, *self.links) if each.startswith(lead))
+        names = sorted({each.split("/")[0] for each in below})
+        return [entry for name in names if (entry := self.entry(lead + name))]
+
+    def read(self, path: str) -> bytes:
+        if path in self.links:
+            return self.links[path].encode()
+        if path not in self.files:
+            raise SourceError("there is no such file", where=path)
+        return self.files[path]
