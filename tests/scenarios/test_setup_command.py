@@ -212,6 +212,20 @@ def test_destroy_removes_what_setup_made_and_namespaces_only_when_told(openshift
     assert "Plan: nothing to do." in setup(openshift, "destroy", "-f", file, "-y").out
 
 
+def test_destroy_ends_with_exit_code_4_where_an_application_does_not_go(openshift: Sandbox, home: Path) -> None:
+    file = delivery(home, "held")
+    assert setup(openshift, "apply", "-f", file, "-y").code == 0
+    patch(openshift, application("held-dev"), {"metadata": {"finalizers": ["example.com/held"]}})
+    late = setup(openshift, "destroy", "-f", file, "-y", "--namespaces", "--timeout", "0.2")
+    assert late.code == 4 and "Error: Application held-dev is still being deleted after 0.2 s" in late.err
+    assert "deleted   application held-dev" not in late.out
+    assert get(openshift, binding("held-dev")) is not None, "its prune needs the permission"
+    assert "deletionTimestamp" not in get(openshift, "/api/v1/namespaces/held-dev")["metadata"]
+    patch(openshift, application("held-dev"), {"metadata": {"finalizers": None}})
+    assert setup(openshift, "destroy", "-f", file, "-y", "--namespaces").code == 0
+    assert get(openshift, binding("held-dev")) is None
+
+
 def test_an_argo_cd_without_an_operator_gets_its_settings_right_into_its_config_maps(
     plain: Sandbox, home: Path
 ) -> None:

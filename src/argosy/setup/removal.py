@@ -1,7 +1,7 @@
 """Takes away what setup brought.
 
 In: a cluster, and what a delivery asked for. Out: a Plan of deletions, and its steps. Never: removes what it did not
-make, or a namespace that nobody told it to remove.
+make, or a namespace that nobody told it to remove; says deleted of what is still there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from argosy.setup.argocd import APPLICATION, Installation
 from argosy.setup.health_marks import without_marked
 from argosy.setup.health_place import Place, read_place
 from argosy.setup.plan import Change, Live, Part, Plan, Request, Verb
-from argosy.setup.waiting import until
+from argosy.setup.waiting import TooLate, until
 
 # Applications first: what they prune on their way needs Argo CD's permissions.
 ORDER: Final = (Part.APPLICATION, Part.HEALTH, Part.POLICY, Part.REPOSITORY, Part.ROLE_BINDING, Part.NAMESPACE)
@@ -87,7 +87,7 @@ async def remove(cluster: Cluster, plan: Plan, request: Request, done: Done, sec
         else:
             await _delete(cluster, change)
         if change.key.group_kind == APPLICATION:
-            await until(cluster, change.key, lambda live: live is None, seconds)
+            await _gone(cluster, change.key, seconds)
         done(change, change.verb)
 
 
@@ -99,6 +99,17 @@ async def _delete(cluster: Cluster, change: Change) -> None:
     except ClusterError as error:
         if error.code != 404:  # gone already: as wanted
             raise
+
+
+async def _gone(cluster: Cluster, key: ResourceKey, seconds: float) -> None:
+    """Nothing else may go before: what the Application prunes on its way needs Argo CD's permissions."""
+    if await until(cluster, key, lambda live: live is None, seconds):
+        return
+    live = await cluster.get(key) or {}
+    finalizers = (live.get("metadata") or {}).get("finalizers")
+    held = f", held by {', '.join(finalizers)}" if finalizers else ""
+    what = f"{key.kind} {key.name} is still being deleted after {seconds:g} s{held}"
+    raise TooLate(f"{what}; see whether Argo CD runs, then run the command again: the rest is still there")
 
 
 async def _remove_checks(cluster: Cluster, installation: Installation, request: Request) -> None:
