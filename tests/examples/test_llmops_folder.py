@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import shlex
 import shutil
@@ -287,6 +288,49 @@ def test_the_guide_has_ten_steps_and_each_ends_with_a_check() -> None:
     assert [int(step.partition(":")[0]) for step in steps] == list(range(1, 11))
     without = [number for number, step in enumerate(steps, 1) if "> **Check**" not in step]
     assert without == [9], "work has no end"
+
+
+def test_the_guide_says_how_long_each_step_takes() -> None:
+    opening = (FOLDER / "step-by-step-guide.md").read_text().partition("\n## ")[0]
+    rows = {int(number): time for number, time in re.findall(r"^\| \[(\d+)\. [^|]+\| ?([^|]*?) ?\|$", opening, re.M)}
+    assert rows == {
+        1: "5 minutes",
+        2: "5–10 minutes",
+        3: "2 minutes",
+        4: "1 minute",
+        5: "5 minutes",
+        6: "2 minutes",
+        7: "2 minutes",
+        8: "3–5 minutes for each environment",
+        9: "",
+        10: "",
+    }
+    assert "Twenty to thirty minutes in all" in opening
+
+
+def test_the_guide_tells_how_git_can_call_instead_of_being_asked() -> None:
+    text = (FOLDER / "step-by-step-guide.md").read_text().partition("### Faster than polling")[2].partition("\n#")[0]
+    for named in ("every two minutes", "`/api/webhook`", "`application/json`", "push", "`webhook.github.secret`"):
+        assert named in " ".join(text.split()), named
+
+
+def test_no_guide_gives_a_secret_to_a_program_as_an_argument() -> None:
+    argument = re.compile(r"(--from-literal=(?:password|token|webhook|sshPrivateKey)\b|--(?:password|token)[= ])")
+    assert [(page.name, found) for page in PAGES for found in argument.findall(page.read_text())] == []
+
+
+@pytest.mark.parametrize("key, page", [("password", "step-by-step-guide.md"), ("token", "pipelines/README.md")])
+def test_a_token_that_a_guide_hands_over_arrives_without_a_line_end(key: str, page: str) -> None:
+    if not KUBECTL.exists():
+        pytest.skip("no kubectl in .venv/bin: make install")
+    blocks = (block for block in SHELL.findall((FOLDER / page).read_text()) if "oc create secret generic" in block)
+    command = re.search(r"^oc (create secret generic .*?[^\\])$", next(blocks), re.MULTILINE | re.DOTALL)
+    assert command, page
+    line = f"{shlex.quote(str(KUBECTL))} {command[1]} --dry-run=client -o json"
+    env = {"PATH": "/usr/bin:/bin", "GITHUB_TOKEN": "hunter2", "HOME": "/nonexistent"}
+    done = subprocess.run(["bash", "-c", line], env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert base64.b64decode(yaml.safe_load(done.stdout)["data"][key]) == b"hunter2"
 
 
 def test_the_edits_that_the_guides_show_do_what_they_say(tmp_path: Path) -> None:
