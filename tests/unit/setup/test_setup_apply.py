@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,39 @@ def test_a_secret_comes_from_a_variable_or_a_file_beside_the_delivery(
     assert "password" not in request.values
     assert request.unread == ("the repository's password cannot be read: environment variable GIT_TOKEN is empty or "
                               "not there",)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", ["username: ada, passwordFrom", "sshKeyFrom"])
+def test_a_secret_file_that_never_ends_or_is_no_text_is_a_sentence_without_its_content(
+    tmp_path: Path, field: str
+) -> None:
+    file = tmp_path / "argosy.yaml"
+    (tmp_path / "bytes").write_bytes(b"of-a-test\xff")
+    (tmp_path / "folder").mkdir()
+    for name, said in (("/dev/zero", "larger than 1 MiB"), ("bytes", "not UTF-8"), ("folder", "cannot be read")):
+        file.write_text(FILE.format(credentials=f"{{{field}: {{file: {name}}}}}"))
+        with pytest.raises(UserError, match=f"{name}: .*{said}.*; ") as told:
+            read_request(file)
+        assert "of-a-test" not in str(told.value)
+
+
+def test_a_variable_that_is_no_text_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TOKEN", os.fsdecode(b"of-a-test\xff"))
+    file = tmp_path / "argosy.yaml"
+    file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
+    with pytest.raises(UserError, match="GIT_TOKEN: is not UTF-8") as told:
+        read_request(file)
+    assert "of-a-test" not in str(told.value)
+
+
+def test_a_delivery_or_an_application_that_never_ends_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="larger than 1 MiB"):
+        read_request(Path("/dev/zero"))
+    with pytest.raises(UserError, match="cannot be read"):
+        read_request(tmp_path)
+    (tmp_path / "dev-application.yaml").write_bytes(b"# x\n" * (1 << 19))
+    with pytest.raises(UserError, match=r"dev-application\.yaml: is larger than 1 MiB"):
+        read_applications(tmp_path)
 
 
 @pytest.mark.anyio

@@ -1,12 +1,14 @@
 """What is asked for: argosy.yaml with the secrets that it names, or a folder of Applications.
 
-In: paths and the environment. Out: a Request, or manifests. Never: asks a cluster.
+In: paths and the environment. Out: a Request, or manifests. Never: asks a cluster; reads a file without
+an end.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from argosy.app.health.kinds import find_kind, known_kinds
 from argosy.health.settings import Customizations
@@ -18,6 +20,8 @@ from argosy.setup.delivery_form import read_delivery
 from argosy.setup.health_checks import USUAL_KINDS, Check, wanted_checks
 from argosy.setup.plan import Request
 
+MOST_BYTES: Final = 1 << 20
+
 
 class Missing(UserError):
     """A file that must be there is not."""
@@ -25,7 +29,7 @@ class Missing(UserError):
 
 def read_request(file: Path) -> Request:
     try:
-        delivery = read_delivery(file.read_bytes(), str(file))
+        delivery = read_delivery(_read(file), str(file))
     except FileNotFoundError:
         advice = "name yours with -f, or make one with argosy init"
         raise UserError(f"there is no such file; {advice}", where=str(file)) from None
@@ -65,11 +69,33 @@ def _values(delivery: Delivery, folder: Path) -> tuple[dict[str, str], tuple[str
 
 def _secret_text(secret: Secret, folder: Path) -> str:
     if secret.env:
-        return os.environ.get(secret.env, "")
+        return _text(os.environb.get(secret.env.encode(), b""), secret.env)
+    file = folder / Path(secret.file).expanduser()
     try:
-        return (folder / Path(secret.file).expanduser()).read_text()
+        return _text(_read(file), str(file))
     except FileNotFoundError:
         return ""
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:  # a device or a pipe may never end
+            content = stream.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UserError(f"cannot be read ({error.strerror}); check the file", where=str(file)) from error
+    if len(content) > MOST_BYTES:
+        raise UserError(f"is larger than {MOST_BYTES >> 20} MiB; name the right file", where=str(file))
+    return content
+
+
+def _text(content: bytes, where: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        # from None: the cause holds the secret
+        raise UserError("is not UTF-8 text; save it as UTF-8", where=where) from None
 
 
 def read_applications(folder: Path) -> list[Manifest]:
@@ -79,7 +105,7 @@ def read_applications(folder: Path) -> list[Manifest]:
         file = folder / name
         if not file.is_file():
             raise Missing("is missing; the three Applications belong together, so restore it", where=str(file))
-        manifests = read_manifests(file.read_bytes(), where=str(file))
+        manifests = read_manifests(_read(file), where=str(file))
         if not manifests:
             raise UserError("is empty; put an Application into it", where=str(file))
         found += (check_application(each, str(file)) for each in manifests)
