@@ -22,9 +22,10 @@ from argosy.render.kustomize.places import is_within, joined, located
 from argosy.render.kustomize.provenance import CHANGES, Step
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Resources
-from argosy.render.kustomize.variables import Var, bound, merge_vars
+from argosy.render.kustomize.variables import Var, bound, declare, merge_vars
 
 _DEEPEST: Final = 50
+_SCHEMAS: Final = "v1.21.2"
 _MOST_FOLDERS: Final = 5_000
 _MOST_RESOURCES: Final = 50_000
 
@@ -83,7 +84,10 @@ class Level:
 
     def accumulate(self, into: Accumulated) -> Accumulated:
         kustomization = self.kustomization
-        if path := (kustomization.get("openapi") or {}).get("path"):
+        openapi = kustomization.get("openapi") or {}
+        if (version := openapi.get("version")) and version != _SCHEMAS:
+            raise RenderError(f"openapi.version is {version!r}: there is only {_SCHEMAS}", where=self.file)
+        if path := openapi.get("path"):
             self.build.openapi = read_openapi(self.read(path), path)
         self._add_resources(into)
         into.config = into.config.merge(self._config())
@@ -100,7 +104,7 @@ class Level:
         if kustomization.listed("validators"):
             raise RenderError("validators run programs, which is refused: remove them", where=self.file)
         found = [bound(each, into.resources, self.file) for each in kustomization.listed("vars")]
-        into.variables = merge_vars(into.variables, found)
+        into.variables = declare(into.variables, found)
         if len(into.resources.listed) > _MOST_RESOURCES:
             raise LimitError(f"more than {_MOST_RESOURCES} resources: split the kustomization", where=self.file)
         return into

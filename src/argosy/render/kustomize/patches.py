@@ -74,10 +74,7 @@ def merge_into(
     before = resource.id
     if rename or rekind:
         resource.remember()
-    given = dict(patch)
-    if not rekind:
-        given.pop("apiVersion", None)
-        given.pop("kind", None)
+    given = {key: value for key, value in patch.items() if key != "apiVersion" and (rekind or key != "kind")}
     schema = schemas(resource.gvk)
     without_blanks(resource.manifest, schema, resource.nulls)
     try:

@@ -44,11 +44,16 @@ def _source(resources: Resources, given: dict[str, Any], where: str) -> Any:
         said = "nothing fits" if not found else f"{len(found)} resources fit"
         raise RenderError(f"replacements: {said} the source {what}; correct it", where=where)
     path = source.get("fieldPath") or "metadata.name"
-    values = [holder[key] for holder, key in _find(found[0].manifest, _steps(path), None)]
+    manifest = {"metadata": {"annotations": found[0].texts("annotations")}} if _is_note(path) else found[0].manifest
+    values = [holder[key] for holder, key in _find(manifest, _steps(path), None)]
     value = values[0] if values else None
     if value is None or value == {} or value == []:
         raise RenderError(f"replacements: {path} of the source {what} is missing; correct fieldPath", where=where)
     return _piece(value, source.get("options") or {}, path, where)
+
+
+def _is_note(path: str) -> bool:
+    return path.startswith("metadata.annotations.")
 
 
 def _piece(value: Any, options: dict[str, Any], path: str, where: str) -> Any:
@@ -185,7 +190,7 @@ def _keys(node: Any, step: str, rest: list[str], create: Callable[[], Any] | Non
 
 
 def _is_list_step(step: str) -> bool:
-    return bool(_FILTER.fullmatch(step)) or step == "-"
+    return bool(_FILTER.fullmatch(step)) or step == "-" or step.isdigit()
 
 
 def _elements(node: list[Any], step: str, rest: list[str], create: Callable[[], Any] | None) -> list[int]:

@@ -47,6 +47,16 @@ def _fits(id: Id, wanted: Id) -> bool:
     return not (wanted.namespace or wanted.gvk.is_cluster_scoped) or id.place == wanted.place
 
 
+def declare(old: list[Var], new: list[Var]) -> list[Var]:
+    """A kustomization's own vars, none of which may be known already."""
+    names = {each.name for each in old}
+    for each in new:
+        if each.name in names:
+            raise RenderError(f"the var {each.name} is declared twice: rename one of them", where=each.where)
+        names.add(each.name)
+    return [*old, *new]
+
+
 def merge_vars(old: list[Var], new: list[Var]) -> list[Var]:
     names = {each.name: each for each in old}
     for each in new:
