@@ -15,6 +15,8 @@ TREE = ROOT / "llmops-via-argocd"
 COPY = ROOT / "src/argosy/setup/templates/shared"
 TAKEN = (
     "argocd-apps/*.yaml",
+    "argocd-custom-healthcheck/*.md",
+    "argocd-custom-healthcheck/*.sh",
     "deploy_model/**/*.yaml",
     "deploy_model/**/*.md",
     "pipelines/expectations.yaml",

@@ -12,6 +12,7 @@ from argosy.setup.init_repository import BRANCH, make_repository
 
 ABOUT = {
     "argocd-apps/": "the Applications: dev syncs by itself, staging and production wait for you",
+    "argocd-custom-healthcheck/": "tell Argo CD when a model is healthy",
     "deploy_model/": "the model, and what differs in each environment",
     "notebooks/": "a training notebook, and the job that runs it",
     "pipelines/, .github/": "the checks before a merge",

@@ -45,6 +45,9 @@ def test_a_new_repository_holds_the_parts_that_it_promises() -> None:
             f"deploy_model/overlays/{environment}/kustomization.yaml"
             for environment in ("dev", "staging", "production")
         ),
+        "argocd-custom-healthcheck/README.md",
+        "argocd-custom-healthcheck/apply-health-check-via-cr.sh",
+        "argocd-custom-healthcheck/verify-health-check.sh",
         ".github/workflows/validate.yaml",
         ".gitignore",
         "CODEOWNERS",
@@ -152,3 +155,15 @@ def test_a_name_or_address_that_cannot_work_is_refused(name: str, url: str, said
 def test_addresses_that_git_knows_are_taken(url: str) -> None:
     NewRepository("fraud", url).check()
     assert documents(NewRepository("fraud", url), "argosy.yaml")["repository"]["url"] == url
+
+
+def test_every_script_that_the_readme_names_is_a_program_of_the_repository() -> None:
+    programs = {file.path for file in FRAUD.files() if file.is_program}
+    named = set(re.findall(r"\./([\w./-]+\.sh)", texts(FRAUD)["README.md"]))
+    assert {path.partition("/")[0] for path in named} == {"argocd-custom-healthcheck", "pipelines", "setup_scripts"}
+    assert named <= programs
+
+
+def test_every_script_of_the_tree_is_handed_out_but_those_of_tekton() -> None:
+    tree = {path.relative_to(TREE).as_posix() for path in TREE.rglob("*.sh")}
+    assert {path for path in tree if not path.startswith("pipelines/tekton/")} <= texts(FRAUD).keys()

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Writes the KServe health checks into the ArgoCD custom resource and waits until Argo CD has them. See README.md.
+set -euo pipefail
+
+# --- the same lines in all four scripts: where argosy is ---
+# $ARGOSY, else .venv of the checkout that this file is in, else PATH. Needs no other program.
+case ${BASH_SOURCE[0]} in
+  */*) here=$(cd -- "${BASH_SOURCE[0]%/*}" && pwd -P) ;;
+  *) here=$PWD ;;
+esac
+
+find_argosy() {
+  local folder=$here checkout=PATH-OF-ITS-CHECKOUT
+  if [[ -n ${ARGOSY:-} ]]; then
+    argosy=$(command -v -- "$ARGOSY") && return
+    printf 'Error: ARGOSY is set to %s, which is not a program\n' "$ARGOSY" >&2
+    exit 3
+  fi
+  while [[ -n $folder ]]; do
+    argosy=$folder/.venv/bin/argosy
+    [[ -x $argosy ]] && return
+    [[ -f $folder/src/argosy/__init__.py ]] && checkout=$folder
+    folder=${folder%/*}
+  done
+  argosy=$(command -v argosy) && return
+  printf 'Error: argosy was not found. Install it with: make -C %s install\n' "$checkout" >&2
+  exit 3
+}
+# --- end of the same lines ---
+
+usage() {
+  printf '%s\n' \
+    "Usage: ${0##*/} [OPTIONS]" \
+    "" \
+    "Add health checks for InferenceService and ServingRuntime to the ArgoCD custom resource" \
+    "openshift-gitops in the namespace openshift-gitops. Other entries are kept." \
+    "" \
+    "Options:" \
+    "  -f, --force    Do not ask when health checks for KServe exist already" \
+    "  -h, --help     Show this help" \
+    "" \
+    "The work is done by: argosy health apply"
+}
+
+flags=()
+while (($#)); do
+  case $1 in
+    -f | --force) flags=(--force) ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *)
+      printf 'Unknown option: %s\nUse -h or --help for usage information\n' "$1"
+      exit 1
+      ;;
+  esac
+  shift
+done
+
+find_argosy
+exec "$argosy" health apply ${flags[@]+"${flags[@]}"}
