@@ -246,3 +246,8 @@ def test_the_readme_draws_the_waves_that_are_rendered() -> None:
     text = (CHARTS / "README.md").read_text()
     drawn = {int(wave.replace("−", "-")) for wave in re.findall(r"^\| (−?\d)(?: and later)? \|", text, re.MULTILINE)}
     assert drawn == {wave_of(manifest) for manifest in full()} - {1}
+
+
+def test_the_readme_says_what_waiting_costs_and_what_it_prevents() -> None:
+    order = (CHARTS / "README.md").read_text().partition("## The order")[2].partition("\n## ")[0]
+    assert "first deployment longer" in order and "`ErrImagePull`" in order
