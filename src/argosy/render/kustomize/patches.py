@@ -61,7 +61,7 @@ def _check_patch(patch: Any, where: str) -> None:
         raise RenderError("a patch is neither a map nor a list of operations: correct it", where=where)
     metadata = patch.get("metadata")
     # k8s: a patch needs both even where its target says them.
-    if not patch.get("kind"):
+    if not isinstance(patch.get("kind"), str) or not patch["kind"]:
         raise RenderError("the patch has no kind: add it, or make it a list of operations", where=where)
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise RenderError("the patch has no metadata.name: add it, any name where there is a target", where=where)

@@ -6,7 +6,7 @@ Never: a program; only the kinds that kustomize has built in.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from argosy.model.errors import RenderError
 from argosy.render.kustomize import stages
@@ -15,7 +15,18 @@ from argosy.render.kustomize.generators import generate
 from argosy.render.kustomize.hashes import add_hashes
 from argosy.render.kustomize.images import set_image
 from argosy.render.kustomize.resource import Resource
-from argosy.render.kustomize.shapes import IMAGE, REPLACEMENT, shaped
+from argosy.render.kustomize.shapes import (
+    ARGS,
+    FIELD_SPEC,
+    IMAGE,
+    KUSTOMIZATION,
+    PATCH,
+    REPLACEMENT,
+    SELECTOR,
+    Shape,
+    known_only,
+    shaped,
+)
 from argosy.render.kustomize.sorting import in_order
 from argosy.render.kustomize.transformers import (
     SpecsOf,
@@ -30,6 +41,26 @@ if TYPE_CHECKING:
     from argosy.render.kustomize.accumulate import Accumulated, Level
 
 Given = dict[str, Any]
+_SHAPE: Final[Shape] = {
+    **PATCH,
+    "prefix": str,
+    "suffix": str,
+    "namespace": str,
+    "unsetOnly": bool,
+    "setRoleBindingSubjects": str,
+    "labels": (str,),
+    "annotations": (str,),
+    "imageTag": IMAGE,
+    "replica": {"name": str, "count": int},
+    "jsonOp": str,
+    "paths": [str],
+    "patches": str,
+    "replacements": [REPLACEMENT],
+    "sortOptions": KUSTOMIZATION["sortOptions"],
+    "value": str,
+    "targets": [{"selector": SELECTOR, "fieldPath": str}],
+    "fieldSpecs": [FIELD_SPEC],
+}
 
 
 def generated(level: Level, plugin: Resource) -> list[Resource]:
@@ -38,6 +69,7 @@ def generated(level: Level, plugin: Resource) -> list[Resource]:
     kind = kinds.get(given["kind"])
     if given.get("apiVersion") != "builtin" or kind is None:
         raise _refused(plugin)
+    given = _shaped(plugin, {**ARGS, "type": str})
     arguments = {"name": plugin.name, "namespace": plugin.namespace, **given}
     return [generate(kind, arguments, {}, level.read, plugin.file)]
 
@@ -46,7 +78,13 @@ def transform(level: Level, into: Accumulated, plugin: Resource) -> None:
     run = _TRANSFORMERS.get(plugin.manifest["kind"])
     if plugin.manifest.get("apiVersion") != "builtin" or run is None:
         raise _refused(plugin)
-    run(level, into, plugin.manifest, plugin.file)
+    run(level, into, _shaped(plugin, _SHAPE), plugin.file)
+
+
+def _shaped(plugin: Resource, shape: Shape) -> Given:
+    # k8s: unlike a kustomization, these may have fields that nobody knows.
+    found: Given = shaped(known_only(plugin.manifest, shape), shape, plugin.file)
+    return {**found, "metadata": plugin.metadata}
 
 
 def _refused(plugin: Resource) -> RenderError:
@@ -78,7 +116,7 @@ def _annotations(level: Level, into: Accumulated, given: Given, where: str) -> N
 
 
 def _image(level: Level, into: Accumulated, given: Given, where: str) -> None:
-    set_image(into.resources, shaped(given.get("imageTag") or {}, IMAGE, where), _specs(given), where)
+    set_image(into.resources, given.get("imageTag") or {}, _specs(given), where)
 
 
 def _replicas(level: Level, into: Accumulated, given: Given, where: str) -> None:
@@ -104,7 +142,7 @@ def _merge_patches(level: Level, into: Accumulated, given: Given, where: str) ->
 
 def _replacements(level: Level, into: Accumulated, given: Given, where: str) -> None:
     for each in given.get("replacements") or ():
-        stages.replaced(level, into.resources, shaped(each, REPLACEMENT, where))
+        stages.replaced(level, into.resources, each)
 
 
 def _hash(level: Level, into: Accumulated, given: Given, where: str) -> None:

@@ -45,7 +45,10 @@ def _source(resources: Resources, given: dict[str, Any], where: str) -> Any:
         raise RenderError(f"replacements: {said} the source {what}; correct it", where=where)
     path = source.get("fieldPath") or "metadata.name"
     manifest = {"metadata": {"annotations": found[0].texts("annotations")}} if _is_note(path) else found[0].manifest
-    values = [holder[key] for holder, key in _find(manifest, _steps(path), None)]
+    try:
+        values = [holder[key] for holder, key in _find(manifest, _steps(path), None)]
+    except RenderError as error:
+        raise RenderError(f"replacements: {path} of the source {what}: {error.message}", where=where) from None
     value = values[0] if values else None
     if value is None or value == {} or value == []:
         raise RenderError(f"replacements: {path} of the source {what} is missing; correct fieldPath", where=where)
@@ -167,6 +170,8 @@ def _field_name(step: str) -> str:
 
 def _find(node: Any, steps: list[str], create: Callable[[], Any] | None) -> Iterator[tuple[Any, Any]]:
     """Holders and keys of the fields at a path."""
+    if not steps:
+        raise RenderError("the path of a field is empty: correct it")
     step, rest = steps[0], steps[1:]
     for key in _keys(node, step, rest, create):
         if not rest:

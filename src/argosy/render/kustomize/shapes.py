@@ -82,14 +82,31 @@ def shaped(value: Any, shape: Shape, where: str, at: str = "") -> Any:
     if isinstance(shape, list):
         if not isinstance(value, list):
             raise RenderError(f"{at or 'the file'} must be a list: put a dash before each entry", where=where)
-        return [shaped(each, shape[0], where, f"{at}[{place}]") for place, each in enumerate(value)]
+        return [_element(each, shape[0], where, f"{at}[{place}]") for place, each in enumerate(value)]
     if isinstance(shape, tuple):
         if not isinstance(value, dict):
             raise RenderError(f"{at} must be a map of names to values", where=where)
-        return {name: shaped(each, shape[0], where, f"{at}.{name}") for name, each in value.items()}
+        return {name: _element(each, shape[0], where, f"{at}.{name}") for name, each in value.items()}
     if type(value) is not shape:
         raise RenderError(f"{at} must be {_NAMES[shape]}, but is {value!r}: {_advice(shape)}", where=where)
     return value
+
+
+def known_only(value: Any, shape: Shape) -> Any:
+    """The value without fields that its shape does not have."""
+    if isinstance(shape, dict) and isinstance(value, dict):
+        names = {name: name if name in shape else _spelled(name, shape) for name in value}
+        return {name: known_only(value[name], shape[known]) for name, known in names.items() if known is not None}
+    if isinstance(shape, list) and isinstance(value, list):
+        return [known_only(each, shape[0]) for each in value]
+    return value
+
+
+def _element(value: Any, shape: Shape, where: str, at: str) -> Any:
+    """k8s: Go reads a null in a list as the empty value of its type."""
+    if value is not None or shape is None:
+        return shaped(value, shape, where, at)
+    return shape() if isinstance(shape, type) else type(shape)()
 
 
 def _advice(shape: Shape) -> str:

@@ -145,7 +145,8 @@ def _supersede(old: Resource, made: Resource, behavior: str) -> None:
     before, after = old.manifest, made.manifest
     if behavior == "merge":
         for part in ("data", "binaryData"):
-            both = {**(before.get(part) or {}), **(after.get(part) or {})}
+            known = before.get(part)
+            both = {**(known if isinstance(known, dict) else {}), **(after.get(part) or {})}
             if both:
                 after[part] = both
         after = made.manifest = {**orjson.loads(orjson.dumps(before)), **after}
