@@ -132,7 +132,7 @@ def verify(chosen: argparse.Namespace) -> int:
     from argosy.cli.target_flags import target_options
 
     try:
-        found = verify_checks(target_options(chosen), _asked(chosen))
+        found = verify_checks(target_options(chosen), _asked(chosen), _tell_target)
     except NotInstalled as error:
         return _not_installed(error)
     if chosen.output == "text":

@@ -6,7 +6,7 @@ already; writes over what somebody else changed meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,8 +14,16 @@ from argosy.cluster import Cluster, ClusterReader
 from argosy.model.errors import Conflict, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
-from argosy.setup.argocd import Installation, NotInstalled
-from argosy.setup.health_checks import Check, merged, missing_from, scripts_of_data, scripts_of_entries
+from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL, Installation, NotInstalled
+from argosy.setup.health_checks import (
+    INFERENCE_SERVICE,
+    USUAL_KINDS,
+    Check,
+    merged,
+    missing_from,
+    scripts_of_data,
+    scripts_of_entries,
+)
 
 FIELD: Final = "resourceHealthChecks"
 ATTEMPTS: Final = 5
@@ -50,6 +58,12 @@ class Place:
             return scripts_of_entries(self.entries or ())
         return scripts_of_data(self.data)
 
+    def overruled(self, wanted: Sequence[Check]) -> list[Check]:
+        """Those that cannot arrive: the operator writes another script of extraConfig over them."""
+        if not self.installation.is_operated:
+            return []
+        return [check for check in wanted if self.data.get(check.key, check.script) != check.script]
+
     def patch(self, wanted: Sequence[Check]) -> Manifest | None:
         """None where nothing would change."""
         version = {"resourceVersion": self.live["metadata"]["resourceVersion"]}
@@ -60,6 +74,16 @@ class Place:
             return None if same else {"metadata": version, "spec": {FIELD: entries}}
         missing = missing_from(self.data, wanted)
         return {"metadata": version, "data": {check.key: check.script for check in missing}} if missing else None
+
+
+def flags_to(installation: Installation, kinds: Collection[GroupKind]) -> str:
+    """What leads a command to the same Argo CD and kinds again; nothing where that is what happens anyway."""
+    where = f" --namespace {installation.namespace}" if installation.namespace not in (USUAL, PLAIN_NAMESPACE) else ""
+    which = f" --name {installation.name}" if installation.is_operated and installation.name != USUAL else ""
+    if set(kinds) in ({INFERENCE_SERVICE}, set(USUAL_KINDS)):
+        return where + which
+    # a kind of the core may have the name of another's: a Service
+    return f"{where}{which} --kinds {','.join(str(of) if of.group else f'core/{of.kind}' for of in kinds)}"
 
 
 async def read_place(cluster: ClusterReader, installation: Installation) -> Place:

@@ -23,7 +23,7 @@ from argosy.setup.health_checks import (
     concerned,
     missing_from,
 )
-from argosy.setup.health_place import FIELD, Place, read_place, write_checks
+from argosy.setup.health_place import FIELD, Place, flags_to, read_place, write_checks
 from argosy.setup.refreshing import affected, applications_to_show, refresh, settle, table_of
 from argosy.setup.waiting import until
 from argosy.setup.words import Ask, Tell, banner
@@ -57,6 +57,9 @@ async def apply(cluster: Cluster, request: Request, tell: Tell, ask: Ask) -> Out
     if request.is_rehearsal:
         _rehearse(place, request.checks, tell)
         return Outcome.DONE
+    if overruled := place.overruled(request.checks):
+        _end_overruled(place.installation, overruled, tell)
+        return Outcome.NOT_PROPAGATED
     if is_rerun and not _may_continue(place, request, tell, ask):
         return Outcome.ABORTED
     await _write(cluster, place, request.checks, tell, is_rerun=is_rerun)
@@ -96,15 +99,16 @@ def _state(place: Place, wanted: Sequence[Check], tell: Tell) -> bool:
     """Whether such checks are there already."""
     tell("\nStep 2: Checking if health checks are already configured...")
     where = "ArgoCD CR" if place.installation.is_operated else SETTINGS
-    theirs = "KServe" if {check.of.group for check in wanted} == {KSERVE} else "these kinds"
+    of_kserve = {check.of.group for check in wanted} == {KSERVE}
     if found := concerned(place.scripts, wanted):
-        tell(f"⚠ Health checks for {theirs} already exist in {where}")
+        tell(f"⚠ Health checks for {'KServe' if of_kserve else 'these kinds'} already exist in {where}")
     elif place.installation.is_operated and place.entries is None:
         tell(f"✓ No existing {FIELD} found")
         tell(f"  Will create the list with {_counted(wanted)}")
     else:
         what = FIELD if place.installation.is_operated else SETTINGS
-        tell(f"✓ {what} found, but no {theirs} health checks detected")
+        missing = "KServe health checks" if of_kserve else "health checks for these kinds"
+        tell(f"✓ {what} found, but no {missing} detected")
         tell(f"  Will add {_counted(wanted)}, and keep the rest")
     for line in _warnings(place, wanted):
         tell(line)
@@ -113,14 +117,18 @@ def _state(place: Place, wanted: Sequence[Check], tell: Tell) -> bool:
 
 def _warnings(place: Place, wanted: Sequence[Check]) -> Iterator[str]:
     """What may undo or hide the checks later."""
-    if place.installation.is_operated:
-        for check in wanted:
-            if check.key in place.data:
-                yield f"⚠ spec.extraConfig holds {check.key}, which wins over spec.{FIELD}; remove it there"
+    for check in place.overruled(wanted):
+        yield f"⚠ spec.extraConfig holds {check.key}, which wins over spec.{FIELD}; remove it there"
     if tracked := annotation(place.live, TRACKING).partition(":")[0]:
         form = "cr" if place.installation.is_operated else "configmap"
         yield f"⚠ Application {tracked} keeps this object as it is in Git, and may undo what is not there"
         yield f"  Put the checks there as well: argosy health export --as {form}"
+
+
+def _end_overruled(installation: Installation, overruled: Sequence[Check], tell: Tell) -> None:
+    keys = " and ".join(check.key for check in overruled)
+    tell("✗ Nothing was written, because these checks would have no effect.")
+    tell(f"  Remove {keys} from spec.extraConfig of ArgoCD {installation.name}, then run the command again")
 
 
 def _counted(wanted: Sequence[Check]) -> str:
@@ -225,9 +233,8 @@ def _finish(installation: Installation, found: Sequence[Manifest], wanted: Seque
     tell("")
     for line in banner("Done!"):
         tell(line)
-    named = f" --namespace {installation.namespace}" if installation.namespace != USUAL else ""
     tell("\nNext steps:")
-    tell(f"  Verify the result:   argosy health verify{named}")
+    tell(f"  Verify the result:   argosy health verify{flags_to(installation, [check.of for check in wanted])}")
     tell(f"  Watch applications:  kubectl get applications.argoproj.io -n {installation.namespace} -w")
     for check in wanted:
         if check.of == INFERENCE_SERVICE and check.profile != AS_ARGO_CD:

@@ -16,9 +16,9 @@ from argosy.health.kind_keys import joined
 from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.setup.argocd import PLAIN_NAMESPACE, SETTINGS, USUAL, find_argocd
+from argosy.setup.argocd import SETTINGS, find_argocd
 from argosy.setup.health_checks import INFERENCE_SERVICE, KEY_PREFIX, kind_in, profile_with
-from argosy.setup.health_place import FIELD, Place, read_place
+from argosy.setup.health_place import FIELD, Place, flags_to, read_place
 from argosy.setup.refreshing import applications_to_show, statuses, table_of
 from argosy.setup.words import Said, Table, banner
 
@@ -175,7 +175,7 @@ def _configured(found: Verification) -> Iterator[str]:
     operated = found.place.installation.is_operated
     where = "ArgoCD CR" if operated else "ConfigMap"
     yield f"\nStep 1: Checking if health check is in {where}..."
-    again = f"  Run: {APPLY}{_flags(found)}"
+    again = f"  Run: {APPLY}{flags_to(found.place.installation, found.unset)}"
     if operated and found.place.entries is None:
         yield f"✗ {FIELD} NOT found in ArgoCD CR"
         yield again
@@ -201,19 +201,14 @@ def _propagated(found: Verification) -> Iterator[str]:
             there = "holds another script" if _key(of) in found.data else "is not there"
             wins = "; spec.extraConfig holds this key and wins" if _key(of) in found.place.data else ""
             yield f"  {_key(of)} {there}{wins}"
-        yield "  Wait 10 seconds for the operator, then run this again"
+        overruled = [of for of in found.unpropagated if _key(of) in found.place.data]
+        if overruled:
+            yield f"  Remove it from spec.extraConfig of ArgoCD {found.place.installation.name}, then run this again"
+        if overruled != found.unpropagated:
+            yield "  Wait 10 seconds for the operator, then run this again"
     for key in found.strays:
         yield f"⚠ {key} is in {SETTINGS}, but not in the ArgoCD CR"
         yield "  The operator will remove it: this is expected behaviour, use the CR"
-
-
-def _flags(found: Verification) -> str:
-    """What leads to the same Argo CD and kinds again; nothing where that is what happens anyway."""
-    place = found.place.installation
-    where = f" --namespace {place.namespace}" if place.namespace not in (USUAL, PLAIN_NAMESPACE) else ""
-    which = f" --name {place.name}" if place.is_operated and place.name != USUAL else ""
-    kinds = f" --kinds {','.join(map(str, found.unset))}" if set(found.unset) != {INFERENCE_SERVICE} else ""
-    return where + which + kinds
 
 
 def _services_told(found: Verification) -> Iterator[Said]:

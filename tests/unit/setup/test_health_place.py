@@ -192,7 +192,10 @@ async def test_a_script_of_which_one_line_is_missing_has_not_arrived() -> None:
 async def test_extra_config_that_wins_over_the_list_is_named() -> None:
     model = WANTED[0]
     found = verification({model.key: "x"}, model.entry, extraConfig={model.key: "x"})
-    assert any("spec.extraConfig holds this key and wins" in str(said) for said in told(found))
+    lines = [str(said) for said in told(found)]
+    assert f"  {model.key} holds another script; spec.extraConfig holds this key and wins" in lines
+    assert "  Remove it from spec.extraConfig of ArgoCD mine, then run this again" in lines
+    assert not any("Wait 10 seconds" in line for line in lines), "no operator will change that"
 
 
 async def test_a_kind_that_is_listed_twice_is_told() -> None:

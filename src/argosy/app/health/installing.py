@@ -52,11 +52,13 @@ def apply_checks(options: TargetOptions, asked: Asked, tell: Tell, ask: Ask, whe
     return asyncio.run(run())
 
 
-def verify_checks(options: TargetOptions, asked: Asked) -> Verification:
+def verify_checks(options: TargetOptions, asked: Asked, where: Callable[[str], None]) -> Verification:
+    """`where` is told the target, because a sandbox that runs goes before a login."""
     kinds = _kinds(asked.kinds) or (INFERENCE_SERVICE,)
 
     async def run() -> Verification:
-        async with open_target(options) as (cluster, _):
+        async with open_target(options) as (cluster, target):
+            where(target.where)
             return await verify(cluster, asked.namespace, asked.name, kinds)
 
     return asyncio.run(run())
