@@ -184,6 +184,8 @@ def test_operations_go_to_every_target_that_a_pattern_names() -> None:
         ("{path: a.yaml, patch: '[]'}", "either"),
         ("{patch: '[]', target: {kind: ConfigMap}}", "not empty"),
         ("{path: zz.yaml}", "zz.yaml does not exist"),
+        ("{path: a.yaml, target: {name: '('}}", "no regular expression"),
+        ("{path: a.yaml, target: {name: '(a+)+b'}}", "too costly"),
     ],
 )
 def test_a_patch_that_fits_nothing_says_why(patch: str, said: str) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Any
 
-from argosy.model.errors import RenderError
 from argosy.render.kustomize.fieldspecs import visit
+from argosy.render.kustomize.patterns import pattern
 from argosy.render.kustomize.resources import Resources
 from argosy.render.kustomize.transformers import SpecsOf
 
@@ -15,11 +13,12 @@ _REST = r"(?::[a-zA-Z0-9_.{}-]*)?(?:@sha256:[a-zA-Z0-9_.{}-]*)?"
 
 
 def set_image(resources: Resources, image: dict[str, Any], specs: SpecsOf, where: str) -> None:
-    pattern = _pattern(image.get("name") or "", where)
+    # k8s: the name is a regular expression, its dots too.
+    known = pattern(image.get("name") or "", where, _REST)
 
     def put(holder: dict[str, Any], name: str) -> None:
         current = holder.get(name)
-        if isinstance(current, str) and pattern.fullmatch(current):
+        if isinstance(current, str) and known.fullmatch(current):
             holder[name] = renamed(current, image)
 
     for resource in resources.listed:
@@ -27,15 +26,6 @@ def set_image(resources: Resources, image: dict[str, Any], specs: SpecsOf, where
             _visit_containers(resource.manifest, put)
         for spec in specs(resource.gvk):
             visit(resource.manifest, spec.path, put)
-
-
-@lru_cache(1024)
-def _pattern(name: str, where: str) -> re.Pattern[str]:
-    # k8s: the name is a regular expression, its dots too.
-    try:
-        return re.compile(f"{name}{_REST}")
-    except re.error as error:
-        raise RenderError(f"images: the name {name!r} cannot be matched ({error}): correct it", where=where) from error
 
 
 def _visit_containers(node: Any, put: Any) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from argosy.model.errors import ManifestError, RenderError
 from argosy.render.kustomize.gvk import Gvk
+from argosy.render.kustomize.patterns import pattern
 from argosy.render.kustomize.resource import Id, Resource
 from argosy.schema.selectors.labels import labels as label_selector
 
@@ -59,7 +59,7 @@ class Resources:
         found = []
         for each in self.listed:
             gvk = each.gvk
-            if any(pattern and not pattern.fullmatch(gvk[at]) for pattern, at in kind_of):
+            if any(part and not part.fullmatch(gvk[at]) for part, at in kind_of):
                 continue
             ids = (each.first_id, each.id)
             if space and not any(space.fullmatch(id.place) for id in ids):
@@ -88,11 +88,5 @@ def carries(resource: Resource, target: dict[str, Any], where: str) -> bool:
     return True
 
 
-@lru_cache(1024)
 def _pattern(text: str, where: str) -> re.Pattern[str] | None:
-    if not text:
-        return None
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise RenderError(f"{text!r} is no regular expression ({error}): correct it", where=where) from error
+    return pattern(text, where) if text else None

@@ -1,0 +1,24 @@
+"""Regular expressions of targets and images. In: text of any origin. Out: a pattern. Never: one that runs for ages."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from argosy.model.errors import RenderError
+
+_LONGEST: Final = 1000
+# Repeats of repeats take Python exponential time, but not Go.
+_NESTED = re.compile(r"\((?:[^()\\]|\\.)*[+*](?:[^()\\]|\\.)*\)+(?:[+*]|\{\d+,?\d{2,}\})")
+
+
+@lru_cache(1024)
+def pattern(text: str, where: str, rest: str = "") -> re.Pattern[str]:
+    """The pattern, with one of our own behind it."""
+    if len(text) > _LONGEST or _NESTED.search(text):
+        raise RenderError(f"the pattern {text[:80]!r} is too costly: repeat no group that repeats", where=where)
+    try:
+        return re.compile(text + rest)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise RenderError(f"{text!r} is no regular expression ({error}): correct it", where=where) from error
