@@ -10,6 +10,7 @@ import difflib
 import io
 import itertools
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,11 +24,14 @@ from argosy.model.errors import ArgosyError, ClusterError, Forbidden, PolicyErro
 DONE, NO, CANNOT, UNREACHABLE, TIMED_OUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 
 ADVICE = {
-    401: "use the kubeconfig of this cluster: argosy sandbox kubeconfig",
+    401: "log in again, such as with oc login; for a sandbox: argosy sandbox kubeconfig",
     403: "ask for the permission, or act as somebody who has it",
     404: "create what is missing first; a kind comes with its CustomResourceDefinition",
     409: "read the object again, and apply your change to what is there now",
 }
+AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) leads there"
+AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
+HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
@@ -157,7 +161,15 @@ def _told(error: ArgosyError) -> tuple[str, str]:
     if isinstance(error, ClusterError):
         return str(error), ADVICE.get(error.code, "change what it names, and run the command again")
     what, _, advice = str(error).partition("; ")
-    return what, advice or "correct that, and run the command again"
+    return what, advice or _usual_advice(error)
+
+
+def _usual_advice(error: ArgosyError) -> str:
+    from argosy.cluster.refusals import Unavailable  # late: most commands need no cluster
+
+    if isinstance(error, Unavailable):
+        return AWAY_HERE if HERE.match(error.message) else AWAY
+    return "correct that, and run the command again"
 
 
 def failed(error: ArgosyError) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.cli import CANNOT, REFUSED, UNREACHABLE, failed, main
+from argosy.cluster.refusals import Unavailable
 from argosy.model.errors import (
     ArgosyError,
     ClusterError,
@@ -30,6 +31,26 @@ ROWS = [
         "argosy: ConfigMap/team/a: typed (a/b; /v1, Kind=X): .foo (500)\n"
         "next: change what it names, and run the command again\n",
     ),
+    (
+        ClusterError("Unauthorized", code=401),
+        REFUSED,
+        "argosy: Unauthorized (401)\n"
+        "next: log in again, such as with oc login; for a sandbox: argosy sandbox kubeconfig\n",
+    ),
+    (
+        Unavailable("api.example.com:6443: cannot be reached: timed out"),
+        UNREACHABLE,
+        "argosy: api.example.com:6443: cannot be reached: timed out\n"
+        "next: see whether the cluster runs, and whether the network (a VPN, a proxy) leads there\n",
+    ),
+    (
+        Unavailable("127.0.0.1:6443: cannot be reached: refused"),
+        UNREACHABLE,
+        "argosy: 127.0.0.1:6443: cannot be reached: refused\n"
+        "next: see whether it still runs on this machine; for a sandbox: argosy sandbox status\n",
+    ),
+    (Unavailable("x: busy", retry_after=3), UNREACHABLE, "argosy: x: busy\nnext: try again in 3 s\n"),
+    (TransientError("no Git host"), UNREACHABLE, "argosy: no Git host\nnext: correct that, and run"),
     (Forbidden("no", key=KEY), REFUSED, "argosy: ConfigMap/team/a: no (403)\nnext: ask for the permission"),
     (Conflict("stale", key=KEY), CANNOT, "argosy: ConfigMap/team/a: stale (409)\nnext: read the object again"),
 ]
