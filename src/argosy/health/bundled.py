@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from argosy.health.kind_keys import key_text
 from argosy.health.table import to_lua
 from argosy.model.manifest import load
 from argosy.model.names import GroupKind
@@ -51,11 +52,6 @@ class Rule:
         """What people are told: which rule it was."""
         place = f" {self.where}" if self.origin is Origin.ARGOCD_CM else f" {key_text(self.group, self.kind)}"
         return f"{self.origin}{place}{f' ({self.profile})' if self.profile else ''}"
-
-
-def key_text(group: str, kind: str) -> str:
-    """A kind as Argo CD writes it in its settings: `apps/Deployment`, and `Pod` in the core group."""
-    return f"{group}/{kind}" if group else kind
 
 
 @cache

@@ -37,7 +37,7 @@ def from_key(name: str, prefix: str = "") -> Named:
     group, kind = _apart(name)
     # argo: split at every underscore, and more than one makes it refuse all customizations
     if name == joined(group, kind) and (not group or _GROUP.fullmatch(group)) and _KIND.fullmatch(kind):
-        return Named(f"{group}/{kind}" if group else kind)
+        return Named(key_text(group, kind))
     return _wrong(name, (group, kind), joined(group, kind), prefix)
 
 
@@ -46,14 +46,19 @@ def from_map(name: str) -> Named:
     if is_wild(name):
         return Named(name)
     group, kind = _apart(name)
-    right = f"{group}/{kind}" if group else kind
+    right = key_text(group, kind)
     if name == right and (not group or _GROUP.fullmatch(group)) and _KIND.fullmatch(kind):
         return Named(name)
     return _wrong(name, (group, kind), right)
 
 
+def key_text(group: str, kind: str) -> str:
+    """A kind as the older map, folders and people name it: `apps/Deployment`, and `Pod` in the core group."""
+    return f"{group}/{kind}" if group else kind
+
+
 def joined(group: str, kind: str) -> str:
-    """The form that keys have."""
+    """The form that keys of a ConfigMap have: `apps_Deployment`, and `Pod` in the core group."""
     return f"{group}_{kind}" if group else kind
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+PLACEHOLDER: Final = "https://github.com/your-org/llmops-demo.git"  # in what we hand out, until somebody puts theirs
 _AUTHORITY_ENDS: Final = re.compile(r"[/?#\\]")
 
 

@@ -13,6 +13,7 @@ from argosy.model.errors import ClusterError, Conflict, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.setup import desired
+from argosy.setup.addresses import PLACEHOLDER
 from argosy.setup.argocd import APPLICATION, PLAIN_NAMESPACE, SETTINGS, USUAL, NotInstalled
 from argosy.setup.differences import replacement
 from argosy.setup.login import whoami
@@ -40,6 +41,9 @@ async def apply_applications(cluster: Cluster, wanted: Sequence[Manifest], tell:
     tell("\nStep 3: Applying the Applications...")
     for manifest in wanted:
         tell(f"✓ Application {key_of(manifest).name} {WORDS[await apply_application(cluster, manifest)]}")
+    if left := _with_placeholder(wanted):
+        tell(f"⚠ {', '.join(left)}: repoURL is still {PLACEHOLDER}, where nothing is")
+        tell("  Put your repository's address there, and run this again")
     tell("")
     for line in banner("Current Application Status:"):
         tell(line)
@@ -98,6 +102,9 @@ def check_application(manifest: Manifest, where: str) -> Manifest:
 
 def destinations(wanted: Sequence[Manifest]) -> tuple[str, ...]:
     """The namespaces of this cluster that they deploy to, in their order."""
-    places = ((each.get("spec") or {}).get("destination") or {} for each in wanted)
-    here = (place for place in places if place.get("server") == desired.IN_CLUSTER or place.get("name") == "in-cluster")
-    return tuple(dict.fromkeys(place["namespace"] for place in here if place.get("namespace")))
+    return tuple(dict.fromkeys(place for each in wanted if (place := desired.destination(each))))
+
+
+def _with_placeholder(wanted: Sequence[Manifest]) -> list[str]:
+    sources = ((key_of(each).name, (each.get("spec") or {}).get("source") or {}) for each in wanted)
+    return [name for name, source in sources if source.get("repoURL") == PLACEHOLDER]

@@ -31,6 +31,13 @@ def is_ours(live: Manifest) -> bool:
     return (live["metadata"].get("labels") or {}).get(MANAGED_BY) == MARK
 
 
+def destination(application: Manifest) -> str:
+    """The namespace of this cluster that it deploys to; empty where that is another cluster's."""
+    place = (application.get("spec") or {}).get("destination") or {}
+    is_here = place.get("server") == IN_CLUSTER or place.get("name") == "in-cluster"
+    return str(place.get("namespace") or "") if is_here else ""
+
+
 def account(installation: Installation) -> str:
     """The service account that syncs."""
     # argo: the operator puts the instance's name in front

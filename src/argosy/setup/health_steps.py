@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.cluster import Cluster
-from argosy.health.bundled import key_text
+from argosy.health.kind_keys import key_text
 from argosy.model.manifest import Manifest, annotation
 from argosy.setup.argocd import SETTINGS, USUAL, Installation, NotInstalled, find_argocd
 from argosy.setup.health_checks import (

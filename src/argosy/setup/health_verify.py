@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.cluster import ClusterReader
-from argosy.health.bundled import key_text
-from argosy.health.kind_keys import joined
+from argosy.health.kind_keys import joined, key_text
 from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey

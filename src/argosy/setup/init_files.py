@@ -15,10 +15,10 @@ from typing import Final
 
 from argosy.model.errors import UserError
 from argosy.schema.syntax import dns_label
-from argosy.setup.addresses import address_with_secret
+from argosy.setup.addresses import PLACEHOLDER, address_with_secret
 
 NAME: Final = "llmops"
-REPO_URL: Final = "https://github.com/your-org/llmops-demo.git"
+REPO_URL: Final = PLACEHOLDER
 LONGEST_NAME: Final = 63 - len("-production")
 _FOLDER: Final = "llmops-via-argocd/"  # what the shared files call the place where they are
 _NAMED: Final = re.compile(rf"\b{NAME}\b(?!-via-argocd|-demo)")

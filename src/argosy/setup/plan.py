@@ -13,6 +13,7 @@ from typing import Any, Final
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.setup import access_policy, desired
+from argosy.setup.addresses import PLACEHOLDER
 from argosy.setup.argocd import Installation
 from argosy.setup.delivery import Delivery, Environment, Sync
 from argosy.setup.differences import sentences, update
@@ -238,6 +239,8 @@ def _policy(request: Request, live: Live) -> Change:
 
 
 def _questions(delivery: Delivery) -> Iterator[str]:
+    if delivery.repository.url == PLACEHOLDER:
+        yield f"repository.url is still {PLACEHOLDER}, where nothing is; put your repository's address there"
     for environment in delivery.environments:
         if _usual(environment.application) != _usual(environment.namespace):
             what = f'Application "{environment.application}" deploys to namespace "{environment.namespace}"'

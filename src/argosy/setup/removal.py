@@ -29,10 +29,14 @@ def make_removal(request: Request, live: Live, *, with_namespaces: bool) -> Plan
     """The deletions, and a note for each thing that stays."""
     changes: list[Change] = []
     notes: list[str] = []
+    in_use = _in_use(live)
     for environment, part, found in _candidates(request, live):
         key = key_of(found)
+        place = key.name if part is Part.NAMESPACE else key.namespace
         if not desired.is_ours(found):
             notes.append(f"{key} stays: setup did not make it")
+        elif part in (Part.ROLE_BINDING, Part.NAMESPACE) and place in in_use:
+            notes.append(f"{key} stays: {in_use[place]} deploys there, and setup did not make it")
         elif part is Part.NAMESPACE and not with_namespaces:
             notes.append(f"{key} stays, with all that is in it; --namespaces removes it")
         elif key not in {change.key for change in changes}:
@@ -45,6 +49,16 @@ def make_removal(request: Request, live: Live, *, with_namespaces: bool) -> Plan
         notes.append("the policy's default role and scopes stay as they are: what they were before is not known")
     ordered = sorted(changes, key=lambda change: ORDER.index(change.part))
     return Plan(live.installation, tuple(ordered), tuple(dict.fromkeys(notes)))
+
+
+def _in_use(live: Live) -> dict[str, str]:
+    """Namespaces that Applications of others deploy to: without permissions there, those could not even be deleted."""
+    found = {key: manifest for key, manifest in live.found.items() if key.group_kind == APPLICATION}
+    return {
+        place: f"Application {key.name}"
+        for key, manifest in found.items()
+        if not desired.is_ours(manifest) and (place := desired.destination(manifest))
+    }
 
 
 def _candidates(request: Request, live: Live) -> Iterator[tuple[str, Part, Manifest]]:

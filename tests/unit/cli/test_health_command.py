@@ -104,7 +104,7 @@ def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]
 def test_every_rule_in_code_has_its_sentence() -> None:
     from argosy.app.health.catalog import BUILT_IN
     from argosy.health.builtin import CHECKS
-    from argosy.health.bundled import key_text
+    from argosy.health.kind_keys import key_text
 
     assert {key_text(*of) for of in CHECKS} == BUILT_IN.keys()
 

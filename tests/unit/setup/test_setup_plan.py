@@ -11,6 +11,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup import access_policy, desired
 from argosy.setup.access_policy import Texts, with_block
+from argosy.setup.addresses import PLACEHOLDER
 from argosy.setup.argocd import Installation
 from argosy.setup.delivery import Delivery, Environment, Rbac, Repository, Role, Sync
 from argosy.setup.health_checks import Check
@@ -312,10 +313,21 @@ def test_only_what_is_marked_is_removed_and_applications_first() -> None:
     *first, application = everything()
     there = live(*first, without_mark(application))
     plan = make_removal(Request(DELIVERY), there, with_namespaces=True)
-    assert [change.part for change in plan.changes] == [
-        Part.APPLICATION, Part.ROLE_BINDING, Part.ROLE_BINDING, Part.NAMESPACE, Part.NAMESPACE,
-    ]  # fmt: skip
+    assert [change.part for change in plan.changes] == [Part.APPLICATION, Part.ROLE_BINDING, Part.NAMESPACE]
     assert "Application/openshift-gitops/llmops-production stays: setup did not make it" in plan.notes[0]
+
+
+def test_an_application_that_stays_keeps_its_permissions_and_its_namespace() -> None:
+    *first, application = everything()
+    plan = make_removal(Request(DELIVERY), live(*first, without_mark(application)), with_namespaces=True)
+    assert sum("Application llmops-production deploys there" in note for note in plan.notes) == 2
+    assert not any("llmops-prod" in (change.key.namespace, change.key.name) for change in plan.changes)
+
+
+def test_an_address_that_nobody_replaced_is_told() -> None:
+    untouched = replace(DELIVERY, repository=replace(DELIVERY.repository, url=PLACEHOLDER))
+    assert any("repository.url is still" in note for note in make_plan(Request(untouched), live()).notes)
+    assert not any("repository.url" in note for note in make_plan(Request(DELIVERY), live()).notes)
 
 
 def test_namespaces_stay_unless_told_otherwise() -> None:

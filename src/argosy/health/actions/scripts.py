@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from argosy.health.bundled import RULES, key_text
+from argosy.health.bundled import RULES
+from argosy.health.kind_keys import key_text
 from argosy.health.settings import ActionsCheck
 from argosy.model.names import GroupKind
 

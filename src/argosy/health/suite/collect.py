@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.health.kind_keys import key_text
 from argosy.health.suite.cases import ActionCase, Case, DiscoveryCase, HealthCase, Suite
 from argosy.health.suite.files import MOST_SCRIPT_BYTES, Files, shown
 from argosy.health.suite.kinds import kind_of
@@ -26,7 +27,6 @@ from argosy.health.suite.tree import (
     Tree,
     above,
     is_for,
-    key_text,
     walk,
 )
 from argosy.model.errors import LimitError, UserError

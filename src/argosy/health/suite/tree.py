@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from argosy.health.kind_keys import key_text
 from argosy.health.suite.files import MOST_SCRIPT_BYTES, Files, first_document, shown
 from argosy.health.table import to_lua
 from argosy.model.errors import LimitError, UserError
@@ -190,10 +191,6 @@ def is_for(path: str, key: str) -> bool:
         part == name or ("_" in name and fnmatchcase(part, glob.escape(name).replace("_", "*")))
         for name, part in zip(names, parts)
     )
-
-
-def key_text(group: str, kind: str) -> str:
-    return f"{group}/{kind}" if group else kind
 
 
 def above(folder: Path, levels: int) -> str:
