@@ -1,6 +1,7 @@
 """Copies what `argosy init` hands out from llmops-via-argocd/ into the package, so that both stay the same.
 
-In: nothing. Out: src/argosy/setup/templates/shared/, or with --check the names of files that differ and exit code 1.
+In: nothing. Out: src/argosy/setup/repository/templates/shared/, or with --check the names of files that differ and exit
+code 1.
 Development only. Run after a change in llmops-via-argocd/: python tools/copy_templates.py
 """
 
@@ -12,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TREE = ROOT / "llmops-via-argocd"
-COPY = ROOT / "src/argosy/setup/templates/shared"
+COPY = ROOT / "src/argosy/setup/repository/templates/shared"
 TAKEN = (
     "argocd-apps/*.yaml",
     "argocd-custom-healthcheck/*.md",

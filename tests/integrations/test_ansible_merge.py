@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from argosy.model.names import GroupKind
 from argosy.patch import json_patch
-from argosy.setup.health_checks import Check, merged, missing_from
+from argosy.setup.checks.merging import Check, merged, missing_from
 
 
 def _filters() -> ModuleType:

@@ -34,8 +34,8 @@ from gitops_cluster import (
 from serving import ARGOSY, KUBECTL, Finished, Sandbox, sandbox
 
 from argosy.model.manifest import dump, load
-from argosy.setup.health_checks import USUAL_KINDS, wanted_checks
-from argosy.setup.health_export import exported
+from argosy.setup.checks.export import exported
+from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 ROOT = Path(__file__).parents[2]

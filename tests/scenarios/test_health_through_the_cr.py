@@ -35,7 +35,7 @@ from gitops_cluster import (
 )
 from serving import Sandbox, argosy, kubectl, sandbox
 
-from argosy.setup.health_checks import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
+from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 RULE = "=" * 42

@@ -21,7 +21,7 @@ from serving import Sandbox, argosy, kubectl, sandbox
 
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
-from argosy.setup.health_checks import USUAL_KINDS, wanted_checks
+from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 STRICT = [check.entry for check in wanted_checks(USUAL_KINDS)]

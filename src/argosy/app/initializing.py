@@ -7,8 +7,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy.setup.init_files import REPO_URL, NewRepository
-from argosy.setup.init_repository import BRANCH, make_repository
+from argosy.setup.repository.files import REPO_URL, NewRepository
+from argosy.setup.repository.making import BRANCH, make_repository
 
 ABOUT = {
     "argocd-apps/": "the Applications: dev syncs by itself, staging and production wait for you",

@@ -12,14 +12,14 @@ from argosy.cluster import Cluster, ClusterReader
 from argosy.model.errors import ClusterError, Conflict, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from argosy.setup import desired
-from argosy.setup.addresses import PLACEHOLDER
 from argosy.setup.argocd import APPLICATION, PLAIN_NAMESPACE, SETTINGS, USUAL, NotInstalled
-from argosy.setup.differences import replacement
+from argosy.setup.delivery import desired
+from argosy.setup.delivery.differences import replacement
+from argosy.setup.delivery.plan import Verb
 from argosy.setup.login import whoami
 from argosy.setup.openshift import found, url
-from argosy.setup.plan import Verb
 from argosy.setup.refreshing import applications, table_of
+from argosy.setup.repository.addresses import PLACEHOLDER
 from argosy.setup.words import Tell, banner
 
 FILES: Final = ("dev-application.yaml", "staging-application.yaml", "production-application.yaml")

@@ -12,8 +12,8 @@ from typing import Final
 from argosy.cluster import Cluster
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from argosy.setup import desired
-from argosy.setup.differences import update
+from argosy.setup.delivery import desired
+from argosy.setup.delivery.differences import update
 from argosy.setup.openshift import found
 from argosy.setup.words import Tell
 

@@ -14,9 +14,9 @@ from argosy.cluster import Cluster, ClusterReader
 from argosy.model.errors import ClusterError, Conflict
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.setup import desired
 from argosy.setup.argocd import USUAL, Installation, NotInstalled
-from argosy.setup.differences import update
+from argosy.setup.delivery import desired
+from argosy.setup.delivery.differences import update
 from argosy.setup.login import whoami
 from argosy.setup.waiting import until
 from argosy.setup.words import Tell, banner

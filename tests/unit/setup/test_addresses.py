@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from argosy.model.errors import UserError
-from argosy.setup.addresses import address_with_secret
-from argosy.setup.delivery_form import read_delivery
-from argosy.setup.init_files import NewRepository
+from argosy.setup.delivery.form import read_delivery
+from argosy.setup.repository.addresses import address_with_secret
+from argosy.setup.repository.files import NewRepository
 
 FILE = """\
 apiVersion: argosy.dev/v1

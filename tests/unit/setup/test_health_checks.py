@@ -12,7 +12,7 @@ from argosy.health.bundled import bundled_rules, profile_rules, profiles
 from argosy.health.lint import lint
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind
-from argosy.setup.health_checks import (
+from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,
     USUAL_KINDS,
     Check,

@@ -10,8 +10,8 @@ import pytest
 from argosy.health.settings import from_manifests
 from argosy.model.manifest import load
 from argosy.model.names import GroupKind
-from argosy.setup.health_checks import USUAL_KINDS, wanted_checks
-from argosy.setup.health_export import FORMS, exported
+from argosy.setup.checks.export import FORMS, exported
+from argosy.setup.checks.merging import USUAL_KINDS, wanted_checks
 
 READY_MADE = Path(__file__).parents[3] / "deploy/health"
 INTEGRATIONS = Path(__file__).parents[3] / "integrations"

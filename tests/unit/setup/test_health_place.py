@@ -13,9 +13,9 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.definitions import definition
 from argosy.setup.argocd import ARGOCD, Installation, NotInstalled, find_argocd
-from argosy.setup.health_checks import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
-from argosy.setup.health_place import Place, read_place, write_checks
-from argosy.setup.health_verify import Verification, told
+from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
+from argosy.setup.checks.place import Place, read_place, write_checks
+from argosy.setup.checks.verify import Verification, told
 
 PVC = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {}\n"}
 WANTED = wanted_checks(USUAL_KINDS)

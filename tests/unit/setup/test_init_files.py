@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from argosy.model.errors import UserError
-from argosy.setup.delivery_form import read_delivery
-from argosy.setup.init_files import NewRepository
+from argosy.setup.delivery.form import read_delivery
+from argosy.setup.repository.files import NewRepository
 
 ROOT = Path(__file__).parents[3]
 TREE = ROOT / "llmops-via-argocd"

@@ -10,11 +10,11 @@ import pytest
 from argosy.cluster import Cluster
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
-from argosy.setup import desired
 from argosy.setup.argocd import Installation
-from argosy.setup.delivery import Delivery, Environment, Repository
-from argosy.setup.plan import Change, Part, Plan, Request, Verb
-from argosy.setup.removal import remove
+from argosy.setup.delivery import desired
+from argosy.setup.delivery.plan import Change, Part, Plan, Request, Verb
+from argosy.setup.delivery.removal import remove
+from argosy.setup.delivery.values import Delivery, Environment, Repository
 from argosy.setup.waiting import TooLate
 
 HERE = Installation("argocd")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from argosy.setup.delivery import Delivery, Environment, Repository
+from argosy.setup.delivery.plan import Request
+from argosy.setup.delivery.values import Delivery, Environment, Repository
 from argosy.setup.gitea import Credentials, credentials_of
-from argosy.setup.plan import Request
 
 SECRET = "of-a-test"
 

@@ -12,11 +12,11 @@ from argosy.app.setup.requesting import Missing, read_applications, read_request
 from argosy.cluster import Cluster
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
-from argosy.setup import access_policy, desired
-from argosy.setup.apply import apply_plan, change_policy
 from argosy.setup.argocd import Installation
-from argosy.setup.delivery import Delivery, Environment, Rbac, Repository
-from argosy.setup.plan import Change, Live, Part, Plan, Request, Verb, make_plan
+from argosy.setup.delivery import access_policy, desired
+from argosy.setup.delivery.apply import apply_plan, change_policy
+from argosy.setup.delivery.plan import Change, Live, Part, Plan, Request, Verb, make_plan
+from argosy.setup.delivery.values import Delivery, Environment, Rbac, Repository
 
 PLAIN = Installation("argocd")
 DELIVERY = Delivery(Repository("https://example.com/r.git"), (Environment("dev", "a-dev", "a-dev", "dev"),))

@@ -9,15 +9,15 @@ import pytest
 
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.setup import access_policy, desired
-from argosy.setup.access_policy import Texts, with_block
-from argosy.setup.addresses import PLACEHOLDER
 from argosy.setup.argocd import Installation
-from argosy.setup.delivery import Delivery, Environment, Rbac, Repository, Role, Sync
-from argosy.setup.health_checks import Check
-from argosy.setup.health_marks import BROUGHT
-from argosy.setup.plan import HIDDEN, Live, Part, Plan, Request, Verb, asked_keys, make_plan
-from argosy.setup.removal import make_removal
+from argosy.setup.checks.marks import BROUGHT
+from argosy.setup.checks.merging import Check
+from argosy.setup.delivery import access_policy, desired
+from argosy.setup.delivery.access_policy import Texts, with_block
+from argosy.setup.delivery.plan import HIDDEN, Live, Part, Plan, Request, Verb, asked_keys, make_plan
+from argosy.setup.delivery.removal import make_removal
+from argosy.setup.delivery.values import Delivery, Environment, Rbac, Repository, Role, Sync
+from argosy.setup.repository.addresses import PLACEHOLDER
 
 OPERATED, PLAIN = Installation("openshift-gitops", "openshift-gitops"), Installation("argocd")
 DEV = Environment("dev", "llmops-dev", "llmops-dev", "overlays/dev", Sync.AUTO)

@@ -15,10 +15,10 @@ from argosy.health.settings import Customizations
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind
 from argosy.setup.argocd import NotInstalled
-from argosy.setup.health_checks import INFERENCE_SERVICE, USUAL_KINDS, USUAL_PROFILE, Check, wanted_checks
-from argosy.setup.health_export import exported
-from argosy.setup.health_steps import Outcome, Request, apply
-from argosy.setup.health_verify import Verification, told, verify
+from argosy.setup.checks.export import exported
+from argosy.setup.checks.merging import INFERENCE_SERVICE, USUAL_KINDS, USUAL_PROFILE, Check, wanted_checks
+from argosy.setup.checks.steps import Outcome, Request, apply
+from argosy.setup.checks.verify import Verification, told, verify
 from argosy.setup.words import Ask, Said, Tell
 
 __all__ = ["Asked", "NotInstalled", "Outcome", "Said", "apply_checks", "export_checks", "told", "verify_checks"]

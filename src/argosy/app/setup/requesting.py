@@ -15,10 +15,10 @@ from argosy.health.settings import Customizations
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, read_manifests
 from argosy.setup.applications import FILES, check_application
-from argosy.setup.delivery import Delivery, Secret
-from argosy.setup.delivery_form import read_delivery
-from argosy.setup.health_checks import USUAL_KINDS, Check, wanted_checks
-from argosy.setup.plan import Request
+from argosy.setup.checks.merging import USUAL_KINDS, Check, wanted_checks
+from argosy.setup.delivery.form import read_delivery
+from argosy.setup.delivery.plan import Request
+from argosy.setup.delivery.values import Delivery, Secret
 
 MOST_BYTES: Final = 1 << 20
 

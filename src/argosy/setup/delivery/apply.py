@@ -13,12 +13,12 @@ from argosy.cluster import Cluster
 from argosy.model.errors import Conflict, UserError
 from argosy.model.manifest import Manifest
 from argosy.runtime.clock import SYSTEM_CLOCK, sleep
-from argosy.setup import access_policy, desired
 from argosy.setup.argocd import Installation
-from argosy.setup.health_checks import Check, missing_from
-from argosy.setup.health_marks import with_marks
-from argosy.setup.health_place import ATTEMPTS, read_place
-from argosy.setup.plan import Change, Part, Plan, Request, Verb
+from argosy.setup.checks.marks import with_marks
+from argosy.setup.checks.merging import Check, missing_from
+from argosy.setup.checks.place import ATTEMPTS, read_place
+from argosy.setup.delivery import access_policy, desired
+from argosy.setup.delivery.plan import Change, Part, Plan, Request, Verb
 from argosy.setup.waiting import AGAIN, until
 
 ORDER: Final = list(Part)

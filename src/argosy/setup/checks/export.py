@@ -11,8 +11,8 @@ from typing import Final
 
 from argosy.model.manifest import dump
 from argosy.setup.argocd import PLAIN_NAMESPACE, SETTINGS, USUAL
-from argosy.setup.health_checks import Check
-from argosy.setup.health_place import FIELD
+from argosy.setup.checks.merging import Check
+from argosy.setup.checks.place import FIELD
 
 FORMS: Final = ("cr", "configmap", "ansible")
 VARIABLE: Final = "validated_patterns_argocd_health_checks"

@@ -15,7 +15,7 @@ from typing import Final
 
 from argosy.model.errors import UserError
 from argosy.schema.syntax import dns_label
-from argosy.setup.addresses import PLACEHOLDER, address_with_secret
+from argosy.setup.repository.addresses import PLACEHOLDER, address_with_secret
 
 NAME: Final = "llmops"
 REPO_URL: Final = PLACEHOLDER
@@ -54,7 +54,7 @@ class NewRepository:
 
     def files(self) -> list[File]:
         """Everything, by path."""
-        templates = files("argosy.setup") / "templates"
+        templates = files("argosy.setup.repository") / "templates"
         shared = {path: self._from_shared(text) for path, text in _read(templates / "shared")}
         own = {path: self._from_own(text) for path, text in _read(templates / "own")}
         return [File(path, text.encode()) for path, text in sorted({**shared, **own}.items())]

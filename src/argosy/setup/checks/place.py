@@ -15,7 +15,7 @@ from argosy.model.errors import Conflict, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
 from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL, Installation, NotInstalled
-from argosy.setup.health_checks import (
+from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,
     USUAL_KINDS,
     Check,

@@ -11,8 +11,8 @@ from typing import Any, Final
 from argosy.health.kind_keys import joined
 from argosy.model.manifest import Manifest, annotation
 from argosy.model.names import GroupKind
-from argosy.setup.health_checks import KEY_PREFIX, Check, kind_in, profile_with
-from argosy.setup.health_place import FIELD, Place
+from argosy.setup.checks.merging import KEY_PREFIX, Check, kind_in, profile_with
+from argosy.setup.checks.place import FIELD, Place
 
 BROUGHT: Final = "argosy.dev/setup-health"
 

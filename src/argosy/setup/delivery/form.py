@@ -15,8 +15,8 @@ from typing import Any, Final
 from argosy.model.errors import UserError
 from argosy.model.manifest import load
 from argosy.schema.syntax import Grammar, dns_label, dns_subdomain
-from argosy.setup.addresses import address_with_secret
-from argosy.setup.delivery import (
+from argosy.setup.checks.merging import USUAL_PROFILE
+from argosy.setup.delivery.values import (
     API_VERSION,
     FIELDS,
     FILE,
@@ -35,7 +35,7 @@ from argosy.setup.delivery import (
     Suppression,
     Sync,
 )
-from argosy.setup.health_checks import USUAL_PROFILE
+from argosy.setup.repository.addresses import address_with_secret
 
 _DURATION: Final = re.compile(r"(?:\d+(?:s|m|h|d))+")
 _WORD: Final = re.compile(r"[^\s,#]+")  # what may stand between the commas of a policy

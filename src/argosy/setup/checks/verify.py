@@ -16,8 +16,8 @@ from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup.argocd import SETTINGS, find_argocd
-from argosy.setup.health_checks import INFERENCE_SERVICE, KEY_PREFIX, kind_in, profile_with
-from argosy.setup.health_place import FIELD, Place, flags_to, read_place
+from argosy.setup.checks.merging import INFERENCE_SERVICE, KEY_PREFIX, kind_in, profile_with
+from argosy.setup.checks.place import FIELD, Place, flags_to, read_place
 from argosy.setup.refreshing import applications_to_show, statuses, table_of
 from argosy.setup.words import Said, Table, banner
 

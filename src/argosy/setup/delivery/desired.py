@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup.argocd import APPLICATION, Installation
-from argosy.setup.delivery import Delivery, Environment, Sync
+from argosy.setup.delivery.values import Delivery, Environment, Sync
 
 NAMESPACE: Final = GroupKind("", "Namespace")
 SECRET: Final = GroupKind("", "Secret")

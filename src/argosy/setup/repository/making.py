@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.model.errors import TransientError, UserError
-from argosy.setup.init_files import File
+from argosy.setup.repository.files import File
 
 BRANCH: Final = "main"
 IDENTITY: Final = {"user.name": "argosy", "user.email": "argosy@localhost"}  # for who has told Git no name

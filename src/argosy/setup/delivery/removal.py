@@ -13,12 +13,12 @@ from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError, Conflict
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from argosy.setup import access_policy, desired
-from argosy.setup.apply import Done, attempts, busy, change_policy, changed_meanwhile
 from argosy.setup.argocd import APPLICATION, Installation
-from argosy.setup.health_marks import without_marked
-from argosy.setup.health_place import Place, read_place
-from argosy.setup.plan import Change, Live, Part, Plan, Request, Verb
+from argosy.setup.checks.marks import without_marked
+from argosy.setup.checks.place import Place, read_place
+from argosy.setup.delivery import access_policy, desired
+from argosy.setup.delivery.apply import Done, attempts, busy, change_policy, changed_meanwhile
+from argosy.setup.delivery.plan import Change, Live, Part, Plan, Request, Verb
 from argosy.setup.waiting import TooLate, until
 
 # Applications first: what they prune on their way needs Argo CD's permissions.

@@ -15,7 +15,7 @@ from argosy.cluster import Cluster
 from argosy.health.kind_keys import key_text
 from argosy.model.manifest import Manifest, annotation
 from argosy.setup.argocd import SETTINGS, USUAL, Installation, NotInstalled, find_argocd
-from argosy.setup.health_checks import (
+from argosy.setup.checks.merging import (
     INFERENCE_SERVICE,
     KSERVE,
     Check,
@@ -23,7 +23,7 @@ from argosy.setup.health_checks import (
     concerned,
     missing_from,
 )
-from argosy.setup.health_place import FIELD, Place, flags_to, read_place, write_checks
+from argosy.setup.checks.place import FIELD, Place, flags_to, read_place, write_checks
 from argosy.setup.refreshing import affected, applications_to_show, refresh, settle, table_of
 from argosy.setup.waiting import until
 from argosy.setup.words import Ask, Tell, banner

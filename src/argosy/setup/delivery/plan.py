@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from argosy.setup import access_policy, desired
-from argosy.setup.addresses import PLACEHOLDER
 from argosy.setup.argocd import Installation
-from argosy.setup.delivery import Delivery, Environment, Sync
-from argosy.setup.differences import sentences, update
-from argosy.setup.health_checks import Check
-from argosy.setup.health_checks import changes as check_changes
-from argosy.setup.health_marks import with_marks
-from argosy.setup.health_place import Place
+from argosy.setup.checks.marks import with_marks
+from argosy.setup.checks.merging import Check
+from argosy.setup.checks.merging import changes as check_changes
+from argosy.setup.checks.place import Place
+from argosy.setup.delivery import access_policy, desired
+from argosy.setup.delivery.differences import sentences, update
+from argosy.setup.delivery.values import Delivery, Environment, Sync
+from argosy.setup.repository.addresses import PLACEHOLDER
 
 HIDDEN: Final = "(hidden)"
 PUBLIC: Final = ("type", "url", "username")  # of a repository's Secret

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from argosy.setup.health_checks import USUAL_PROFILE
+from argosy.setup.checks.merging import USUAL_PROFILE
 
 API_VERSION: Final = "argosy.dev/v1"
 KIND: Final = "Delivery"

@@ -13,7 +13,7 @@ from typing import Any, Final
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.setup.argocd import CONFIG_MAP, Installation
-from argosy.setup.delivery import Rbac
+from argosy.setup.delivery.values import Rbac
 
 POLICY: Final = "argocd-rbac-cm"
 ADMINISTRATOR: Final = "role:admin"

@@ -9,10 +9,10 @@ from argosy.cluster import ClusterReader
 from argosy.model.errors import ClusterError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
-from argosy.setup import desired
 from argosy.setup.argocd import APPLICATION, Installation, NotInstalled, find_argocd
-from argosy.setup.delivery import FILE, Delivery
-from argosy.setup.plan import Live, asked_keys
+from argosy.setup.delivery import desired
+from argosy.setup.delivery.plan import Live, asked_keys
+from argosy.setup.delivery.values import FILE, Delivery
 
 
 async def survey(cluster: ClusterReader, delivery: Delivery) -> Live:
