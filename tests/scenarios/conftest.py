@@ -37,3 +37,16 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 def needs_kubectl() -> None:
     if not KUBECTL.exists():
         pytest.skip(f"kubectl: there is none at {KUBECTL} (make install)")
+
+
+@pytest.fixture(scope="module")
+def openshift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with sandbox(tmp_path_factory.mktemp("setup") / "data", "--port", "0", "--addons", "argocd_operator") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("plain") / "data"
+    with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
+        yield started

@@ -1,4 +1,4 @@
-"""`argosy setup …` against a sandbox in which somebody seems to have installed OpenShift GitOps, or a plain Argo CD."""
+"""`argosy setup plan|apply|status|destroy` against a sandbox that plays OpenShift GitOps, or a plain Argo CD."""
 
 from __future__ import annotations
 
@@ -8,91 +8,25 @@ import os
 import pty
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import ARGOSY, Finished, Sandbox, argosy, environment, sandbox
-
-from argosy.schema.definitions import definition
-
-GITOPS, PLAIN = "openshift-gitops", "argocd"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-NAMES = ("dev", "staging", "production")
-FOREIGN = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {status = 'Healthy'}\n"}
-DELIVERY = """\
-apiVersion: argosy.dev/v1
-kind: Delivery
-repository: {{url: https://github.com/acme/models.git{credentials}}}
-argocd: {{namespace: {argocd}}}
-environments:
-  dev: {{application: {name}-dev, path: overlays/dev, sync: auto}}
-  staging: {{application: {name}-staging, path: overlays/staging, after: dev}}
-  production: {{application: {name}-production, namespace: {name}-prod, path: overlays/production}}
-health: {{profile: strict}}
-rbac:
-  admins: [cluster-admins, {name}-admins]
-  roles:
-    {name}-developer: {{groups: [scientists], may: [get, sync, override, action/*], applications: default/{name}-*}}
-"""
-
-
-@pytest.fixture(scope="module")
-def openshift(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    with sandbox(tmp_path_factory.mktemp("setup") / "data", "--port", "0", "--addons", "argocd_operator") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    folder = tmp_path_factory.mktemp("plain") / "data"
-    with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
-        yield started
-
-
-def delivery(folder: Path, name: str, *, argocd: str = GITOPS, credentials: str = "") -> Path:
-    file = folder / "argosy.yaml"
-    file.write_text(DELIVERY.format(name=name, argocd=argocd, credentials=credentials))
-    return file
-
-
-def setup(where: Sandbox, *words: object, **options: Any) -> Finished:
-    return argosy("setup", *words, "--data-dir", where.folder, home=where.folder.parent, **options)
-
-
-def get(where: Sandbox, path: str) -> Any:
-    answer = where.request("GET", path)
-    return answer.json() if answer.code == 200 else None
-
-
-def application(name: str, namespace: str = GITOPS) -> str:
-    return f"/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applications/{name}"
-
-
-def binding(namespace: str) -> str:
-    return f"{RBAC}/namespaces/{namespace}/rolebindings/argocd-admin"
-
-
-def argocd() -> str:
-    return f"/apis/argoproj.io/v1beta1/namespaces/{GITOPS}/argocds/{GITOPS}"
-
-
-def patch(where: Sandbox, path: str, change: Any) -> None:
-    answer = where.request("PATCH", path, change, "application/merge-patch+json")
-    assert answer.code == 200, answer.body
-
-
-def versions(where: Sandbox, name: str, namespace: str = GITOPS) -> dict[str, str]:
-    """The resourceVersion of everything that setup may touch."""
-    places = [f"/api/v1/namespaces/{name}-{end}" for end in ("dev", "staging", "prod")]
-    places += [binding(f"{name}-{end}") for end in ("dev", "staging", "prod")]
-    places += [application(f"{name}-{end}", namespace) for end in NAMES]
-    places += [f"/api/v1/namespaces/{namespace}/configmaps/{each}" for each in ("argocd-cm", "argocd-rbac-cm")]
-    places += [argocd()] if namespace == GITOPS else []
-    return {place: (get(where, place) or {"metadata": {"resourceVersion": "none"}})["metadata"]["resourceVersion"]
-            for place in places}  # fmt: skip
-
+from serving import ARGOSY, Sandbox, argosy, environment, sandbox
+from setup_places import (
+    FOREIGN,
+    GITOPS,
+    PLAIN,
+    RBAC,
+    application,
+    argocd,
+    binding,
+    delivery,
+    get,
+    patch,
+    setup,
+    versions,
+)
 
 # -- plan, apply, status, destroy ------------------------------------------------------------------------------------
 
@@ -348,192 +282,3 @@ def test_who_may_write_only_in_the_declared_namespaces_can_set_up(home: Path) ->
         assert argosy("setup", "plan", *elsewhere, home=home).code == 0, "reading is allowed everywhere"
         refused = argosy("setup", "apply", *elsewhere, "-y", home=home)
         assert refused.code == 5 and 'User "alice" cannot create resource "namespaces"' in refused.err
-
-
-# -- the commands behind the scripts ---------------------------------------------------------------------------------
-
-
-def write_applications(folder: Path, name: str, namespace: str = GITOPS) -> Path:
-    folder.mkdir(exist_ok=True)
-    for each in NAMES:
-        manifest = {
-            "apiVersion": "argoproj.io/v1alpha1",
-            "kind": "Application",
-            "metadata": {"name": f"{name}-{each}", "namespace": namespace},
-            "spec": {
-                "project": "default",
-                "source": {"repoURL": "https://example.com/r.git", "targetRevision": "main", "path": each},
-                "destination": {"server": "https://kubernetes.default.svc", "namespace": f"{name}-{each}"},
-                "syncPolicy": {"automated": {"prune": True}},
-            },
-        }
-        (folder / f"{each}-application.yaml").write_text(json.dumps(manifest))
-    return folder
-
-
-def test_argocd_prepares_namespaces_and_permissions_and_keeps_the_password(openshift: Sandbox, home: Path) -> None:
-    apps = write_applications(home / "apps", "ready")
-    made = {"metadata": {"name": "ready-staging", "labels": {"team": "ml"}}}
-    assert openshift.request("POST", "/api/v1/namespaces", made).code == 201
-    first = setup(openshift, "argocd", "--apps", apps)
-    assert first.code == 0, first.err
-    assert "✓ Subscription openshift-gitops-operator found in namespace openshift-gitops-operator" in first.out
-    assert "✓ Namespace ready-dev created" in first.out
-    assert "✓ Namespace ready-staging is already there; its labels were refreshed" in first.out
-    assert "✓ RoleBinding argocd-admin created in ready-production" in first.out
-    labels = get(openshift, "/api/v1/namespaces/ready-staging")["metadata"]["labels"]
-    assert labels["opendatahub.io/dashboard"] == "true" and labels["team"] == "ml"
-    host = get(openshift, f"/apis/route.openshift.io/v1/namespaces/{GITOPS}/routes/openshift-gitops-server")
-    assert f"URL:      https://{host['spec']['host']}" in first.out and "Username: admin" in first.out
-    secret = get(openshift, f"/api/v1/namespaces/{GITOPS}/secrets/openshift-gitops-cluster")
-    password = base64.b64decode(secret["data"]["admin.password"]).decode()
-    assert password not in first.out + first.err
-    assert "Password: kubectl -n openshift-gitops get secret openshift-gitops-cluster" in first.out
-    second = setup(openshift, "argocd", "--apps", apps, "--show-password")
-    assert second.code == 0 and f"Password: {password}" in second.out
-    assert second.out.count("is already there") == 6 and second.out.count("skipped") == 3
-    assert "created" not in second.out
-
-
-def test_argocd_without_the_operator_is_no(plain: Sandbox, home: Path) -> None:
-    done = setup(plain, "argocd", "--apps", write_applications(home / "apps", "no"))
-    assert done.code == 1 and "the OpenShift GitOps operator is not installed" in done.err
-    assert get(plain, "/api/v1/namespaces/no-dev") is None
-
-
-def test_argocd_waits_until_the_server_is_available(running: Sandbox, home: Path) -> None:
-    kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    assert running.request("POST", kinds, definition("subscriptions.operators.coreos.com")).code == 201
-    assert running.request("POST", "/api/v1/namespaces", {"metadata": {"name": "openshift-operators"}}).code == 201
-    subscription = {
-        "apiVersion": "operators.coreos.com/v1alpha1",
-        "kind": "Subscription",
-        "metadata": {"name": "openshift-gitops-operator"},
-        "spec": {"name": "openshift-gitops-operator", "source": "s", "sourceNamespace": "n"},
-    }
-    place = "/apis/operators.coreos.com/v1alpha1/namespaces/openshift-operators/subscriptions"
-    while (answer := running.request("POST", place, subscription)).code == 404:
-        pass  # the kind is not served yet
-    assert answer.code == 201, answer.body
-    apps = write_applications(home / "apps", "late")
-    late = setup(running, "argocd", "--apps", apps, "--timeout", "0.5")
-    assert late.code == 4 and "namespace openshift-gitops did not appear within 0.5 s" in late.err
-    command = [str(ARGOSY), "setup", "argocd", "--apps", str(apps), "--data-dir", str(running.folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(home)) as waiting:
-        assert waiting.stdout is not None
-        for line in waiting.stdout:
-            if line.startswith("Step 3: Waiting"):
-                break
-        assert running.request("POST", "/api/v1/namespaces", {"metadata": {"name": GITOPS}}).code == 201
-        pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": pod}
-        deployments = f"/apis/apps/v1/namespaces/{GITOPS}/deployments"
-        server = {"metadata": {"name": "openshift-gitops-server"}, "spec": spec}
-        assert running.request("POST", deployments, server).code == 201
-        condition = {"type": "Available", "status": "True", "reason": "r", "message": "m"}
-        patch(running, f"{deployments}/openshift-gitops-server/status", {"status": {"conditions": [condition]}})
-        rest = waiting.stdout.read()
-    assert waiting.returncode == 0 and "✓ Namespace late-dev created" in rest
-
-
-@pytest.mark.parametrize("words", [("argocd", "--apps"), ("apps",)])
-def test_who_is_not_logged_in_is_told_so(openshift: Sandbox, home: Path, words: tuple[str, ...]) -> None:
-    kubeconfig = home / "nobody.kubeconfig"
-    kubeconfig.write_text(openshift.kubeconfig.read_text().replace(openshift.endpoint.token, "of-nobody"))
-    apps = write_applications(home / "apps", "nobody")
-    done = argosy("setup", *words, apps, "--kubeconfig", kubeconfig, home=home)
-    assert done.code == 5 and "you are not logged in" in done.err and "oc login" in done.err
-
-
-def test_apps_says_created_updated_or_unchanged_and_lists_them(openshift: Sandbox, home: Path) -> None:
-    apps = write_applications(home / "apps", "listed")
-    first = setup(openshift, "apps", apps)
-    assert first.code == 0, first.err
-    assert [f"✓ Application listed-{each} created" in first.out for each in NAMES] == [True] * 3
-    before = [get(openshift, application(f"listed-{each}"))["metadata"]["resourceVersion"] for each in NAMES]
-    second = setup(openshift, "apps", apps)
-    assert second.out.count("unchanged") == 3
-    assert [get(openshift, application(f"listed-{each}"))["metadata"]["resourceVersion"] for each in NAMES] == before
-    patch(openshift, application("listed-dev"), {"status": {"sync": {"status": "OutOfSync"}}})
-    file = apps / "dev-application.yaml"
-    file.write_text(file.read_text().replace('"syncPolicy": {"automated": {"prune": true}}', '"syncPolicy": {}'))
-    third = setup(openshift, "apps", apps)
-    assert "✓ Application listed-dev updated" in third.out and third.out.count("unchanged") == 2
-    assert "automated" not in get(openshift, application("listed-dev"))["spec"]["syncPolicy"]
-    assert re.search(r"^NAME +SYNC STATUS +HEALTH STATUS\nlisted-dev +OutOfSync +-\nlisted-staging ", third.out, re.M)
-    assert re.search(r"^URL: https://openshift-gitops-server", third.out, re.MULTILINE)
-
-
-@pytest.mark.parametrize("missing", [f"{name}-application.yaml" for name in NAMES])
-def test_apps_names_the_file_that_is_missing_and_applies_none(openshift: Sandbox, home: Path, missing: str) -> None:
-    apps = write_applications(home / "apps", "partly")
-    (apps / missing).unlink()
-    done = setup(openshift, "apps", apps)
-    assert done.code == 1 and missing in done.err and "Application" not in done.out
-    assert all(get(openshift, application(f"partly-{each}")) is None for each in NAMES)
-
-
-def test_apps_wants_applications_in_a_namespace_that_exists(openshift: Sandbox, home: Path) -> None:
-    done = setup(openshift, "apps", write_applications(home / "apps", "x", namespace="nowhere"))
-    assert done.code == 1 and "namespace nowhere does not exist" in done.err
-    (home / "apps/dev-application.yaml").write_text('{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}')
-    done = setup(openshift, "apps", home / "apps")
-    assert done.code == 2 and "holds Secret x, not an Application" in done.err
-
-
-def test_gitea_credentials_follow_the_resource_and_are_never_printed(openshift: Sandbox) -> None:
-    gitea = "/apis/pfe.rhpds.com/v1/namespaces/gitea/gitea"
-    secrets = "/api/v1/namespaces/default/secrets"
-    words = ("credentials", "gitea", "--namespace", "default")
-    skipped = setup(openshift, *words)
-    assert skipped.code == 0 and "skipped: there is no Gitea gitea-with-admin in namespace gitea" in skipped.out
-    assert openshift.request("POST", "/api/v1/namespaces", {"metadata": {"name": "gitea"}}).code == 201
-    manifest = {
-        "apiVersion": "pfe.rhpds.com/v1",
-        "kind": "Gitea",
-        "metadata": {"name": "gitea-with-admin"},
-        "spec": {"giteaAdminUser": "opentlc-mgr"},
-    }
-    assert openshift.request("POST", gitea, manifest).code == 201
-    early = setup(openshift, *words)
-    assert early.code == 0 and "has no status.adminPassword yet" in early.out
-    printed = early.out + early.err
-    first, new = "first-of-a-test", "new-of-a-test"
-    for password, word in ((first, "created"), (first, "unchanged"), (new, "updated")):
-        where = f"{gitea}/gitea-with-admin"
-        answer = openshift.request(
-            "PATCH", f"{where}/status", {"status": {"adminPassword": password}}, "application/merge-patch+json"
-        )
-        if answer.code == 404:  # without a status subresource
-            patch(openshift, where, {"status": {"adminPassword": password}})
-        done = setup(openshift, *words)
-        assert done.code == 0 and done.out.count(f" {word}\n") == 2, done.out
-        printed += done.out + done.err
-        for name in ("gitea-credentials-source", "git-credentials-source"):
-            data = get(openshift, f"{secrets}/{name}")["data"]
-            assert base64.b64decode(data["username"]) == b"opentlc-mgr"
-            assert base64.b64decode(data["password"]).decode() == password
-    assert get(openshift, f"{secrets}/git-credentials-source")["type"] == "kubernetes.io/basic-auth"
-    assert "of-a-test" not in printed
-
-
-SCRIPTS = Path(__file__).parents[2] / "llmops-via-argocd" / "setup_scripts"
-
-
-def script(where: Sandbox, name: str, *flags: str) -> str:
-    env = {**where.environment, "ARGOSY": str(ARGOSY), "KUBECONFIG": str(where.kubeconfig)}
-    done = subprocess.run(
-        ["bash", str(SCRIPTS / name), *flags], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_the_scripts_of_the_folder_set_up_three_applications_and_may_be_repeated(openshift: Sandbox) -> None:
-    assert "✓ RoleBinding argocd-admin created in llmops-prod" in script(openshift, "setup-argocd.sh")
-    applied = script(openshift, "apply-argocd-apps.sh")
-    assert "✓ Application llmops-production created" in applied
-    table = r"^NAME +SYNC STATUS +HEALTH STATUS\nllmops-dev .*\nllmops-staging .*\nllmops-production "
-    assert re.search(table, applied, re.MULTILINE)
-    assert script(openshift, "setup-argocd.sh").count("skipped") == 3
-    assert script(openshift, "apply-argocd-apps.sh").count("unchanged") == 3
