@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from serving import ARGOSY, Sandbox, argosy, environment
-from setup_places import GITOPS, NAMES, application, delivery, get, patch, setup
+from setup_places import GITOPS, NAMES, application, binding, delivery, get, patch, setup
 
 from argosy.schema.definitions import definition
 
