@@ -19,14 +19,14 @@ def test_an_application_has_its_source_destination_and_project() -> None:
         application(
             project="ml",
             destination={"name": "in-cluster", "namespace": "prod"},
-            source={"repoURL": "https://git.example/x", "path": "overlays/prod", "targetRevision": "v1", "ref": "values"},
+            source={"repoURL": "https://git.example/x", "path": "o/prod", "targetRevision": "v1", "ref": "values"},
         )
     )
     source = app.sources[0]
     assert (app.name, app.namespace, app.project) == ("models", "argocd", "ml")
     assert (app.destination.name, app.destination.namespace) == ("in-cluster", "prod")
     assert (source.repo_url, source.path, source.ref, source.alias) == (
-        "https://git.example/x", "overlays/prod", "v1", "values",
+        "https://git.example/x", "o/prod", "v1", "values",
     )  # fmt: skip
     assert source.helm is source.kustomize is source.directory is source.plugin is None
 
