@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.health.hooks import annotation_text, is_hook, is_skipped
 from argosy.model.annotations import IGNORE_HEALTHCHECK
 from argosy.model.flow import Assessment, Health
+from argosy.model.hooks import annotation_text, is_hook, is_skipped
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 

@@ -7,11 +7,41 @@ from __future__ import annotations
 
 from typing import Final
 
+# Of a manifest: how it is synced and judged
 HOOK: Final = "argocd.argoproj.io/hook"
 HOOK_DELETE_POLICY: Final = "argocd.argoproj.io/hook-delete-policy"
-HELM_HOOK: Final = "helm.sh/hook"
-HOOK_FINALIZER: Final = "argocd.argoproj.io/hook-finalizer"
 SYNC_WAVE: Final = "argocd.argoproj.io/sync-wave"
+SYNC_OPTIONS: Final = "argocd.argoproj.io/sync-options"
+COMPARE_OPTIONS: Final = "argocd.argoproj.io/compare-options"
 IGNORE_HEALTHCHECK: Final = "argocd.argoproj.io/ignore-healthcheck"
 IGNORE_RESTART_POLICY: Final = "argocd.argoproj.io/ignore-restart-policy"
+HELM_HOOK: Final = "helm.sh/hook"
+HELM_HOOK_DELETE_POLICY: Final = "helm.sh/hook-delete-policy"
+HELM_HOOK_WEIGHT: Final = "helm.sh/hook-weight"
+HELM_RESOURCE_POLICY: Final = "helm.sh/resource-policy"
+GATE: Final = "argosy.dev/gate"  # block, report or ignore
+GATE_TIMEOUT: Final = "argosy.dev/gate-timeout"
+OPERATION: Final = "argosy.dev/operation"  # which operation made a hook, so that none makes it twice
+
+# Of a live manifest: whose it is
+TRACKING_ID: Final = "argocd.argoproj.io/tracking-id"
+INSTALLATION_ID: Final = "argocd.argoproj.io/installation-id"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+HOOK_FINALIZER: Final = "argocd.argoproj.io/hook-finalizer"
+
+# Of an Application
+REFRESH: Final = "argocd.argoproj.io/refresh"
+REFRESH_TIMESTAMP: Final = "argocd.argoproj.io/refresh-timestamp"
+MANIFEST_GENERATE_PATHS: Final = "argocd.argoproj.io/manifest-generate-paths"
+SKIP_RECONCILE: Final = "argocd.argoproj.io/skip-reconcile"
+DELETION_APPROVED: Final = "argocd.argoproj.io/deletion-approved"
+MIGRATION_MANAGER: Final = "argocd.argoproj.io/client-side-apply-migration-manager"
+HOLD: Final = "argosy.dev/hold"  # JSON: reason, by, at, revision
+RESOURCES_FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
+PRE_DELETE_FINALIZER: Final = "pre-delete-finalizer.argocd.argoproj.io"
+POST_DELETE_FINALIZER: Final = "post-delete-finalizer.argocd.argoproj.io"
+
+# Of others
+SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"  # noqa: S105 - a label's name
 HORIZONTAL_POD_AUTOSCALER_CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"

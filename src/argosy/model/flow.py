@@ -8,8 +8,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from argosy.model.application.operations import Phase
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
@@ -53,6 +54,62 @@ class Rendered:
     origins: Origins
     inputs: Mapping[Input, str] = field(default_factory=dict)
     tool: str = ""  # argo: Directory, Helm, Kustomize or Plugin
+
+
+class SyncStatus(enum.StrEnum):
+    SYNCED = "Synced"
+    OUT_OF_SYNC = "OutOfSync"
+    UNKNOWN = "Unknown"
+
+
+class Difference(NamedTuple):
+    """One field that is not as desired. Where a side has no such field, `has_` says so: null is a value too."""
+
+    pointer: str
+    desired: Any
+    live: Any
+    has_desired: bool = True
+    has_live: bool = True
+    manager: str = ""  # who wrote the live value, by managedFields
+    since: str = ""  # and when
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One key: as Git asks for it and as it lives. None means: must not, or does not, exist."""
+
+    key: ResourceKey
+    desired: Manifest | None
+    live: Manifest | None
+    differs: bool
+    predicted: Manifest | None = None  # what live would become, both made comparable
+    compared: Manifest | None = None  # the live side of that
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All pairs of an application. Hooks are apart: they are run, not compared."""
+
+    pairs: Sequence[Pair] = ()
+    hooks: Sequence[Manifest] = ()  # desired
+    status: SyncStatus = SyncStatus.SYNCED
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One key's turn in a sync: applied in its phase and wave, or pruned where desired is None."""
+
+    key: ResourceKey
+    phase: Phase
+    wave: int
+    desired: Manifest | None
+    live: Manifest | None
+    is_hook: bool = False
+    differs: bool = True
+
+    @property
+    def is_prune(self) -> bool:
+        return self.desired is None
 
 
 class Health(enum.StrEnum):

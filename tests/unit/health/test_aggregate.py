@@ -18,9 +18,9 @@ from argosy.health.aggregate import (
     own_assessment,
     with_transition,
 )
-from argosy.health.hooks import is_hook, is_skipped
 from argosy.model.annotations import HELM_HOOK, HOOK, IGNORE_HEALTHCHECK
 from argosy.model.flow import Assessment, Health
+from argosy.model.hooks import is_hook, is_skipped
 from argosy.model.names import ResourceKey
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "shop")

@@ -1,7 +1,7 @@
-"""An Application as values: who it is, and where its manifests come from.
+"""Where an Application's manifests come from.
 
-In: a manifest in Argo CD's words. Out: frozen values in ours, or a ManifestError that names the field.
-Never: fetches, renders or judges anything; fields that it does not know are left alone, as the API server leaves them.
+In: a source in Argo CD's words. Out: frozen values in ours, or a ManifestError that names the field.
+Never: fetches or renders anything; fields that it does not know are left alone, as the API server leaves them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from argosy.model.errors import ManifestError
+from argosy.model.fields import Fields
 
 
 class Parameter(NamedTuple):
@@ -112,43 +112,11 @@ class Source:
     wire: Mapping[str, Any] = field(default_factory=dict)  # as it was written, for overrides to be merged into
 
 
-class Destination(NamedTuple):
-    server: str = ""
-    name: str = ""
-    namespace: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Application:
-    name: str = ""
-    namespace: str = ""
-    project: str = "default"
-    destination: Destination = field(default_factory=Destination)
-    sources: tuple[Source, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-
-def read_application(manifest: Mapping[str, Any], where: str = "") -> Application:
-    fields = _Fields(manifest, where)
-    metadata, spec = fields.fields("metadata"), fields.fields("spec")
-    destination = spec.fields("destination")
-    single = spec.optional("source")
-    sources = spec.all_fields("sources") or ([single] if single else [])  # argo: sources win
-    return Application(
-        name=metadata.text("name"),
-        namespace=metadata.text("namespace"),
-        project=spec.text("project") or "default",
-        destination=Destination(*(destination.text(each) for each in ("server", "name", "namespace"))),
-        sources=tuple(map(_source, sources)),
-        annotations=metadata.texts("annotations"),
-    )
-
-
 def read_source(wire: Mapping[str, Any], where: str = "") -> Source:
-    return _source(_Fields(wire, where))
+    return source_of(Fields(wire, where))
 
 
-def _source(given: _Fields) -> Source:
+def source_of(given: Fields) -> Source:
     helm, kustomize = given.optional("helm"), given.optional("kustomize")
     directory, plugin = given.optional("directory"), given.optional("plugin")
     return Source(
@@ -167,7 +135,7 @@ def _source(given: _Fields) -> Source:
     )
 
 
-def _helm(given: _Fields) -> HelmOptions:
+def _helm(given: Fields) -> HelmOptions:
     return HelmOptions(
         release_name=given.text("releaseName"),
         value_files=given.all_texts("valueFiles"),
@@ -192,7 +160,7 @@ def _helm(given: _Fields) -> HelmOptions:
     )
 
 
-def _kustomize(given: _Fields) -> KustomizeOptions:
+def _kustomize(given: Fields) -> KustomizeOptions:
     return KustomizeOptions(
         name_prefix=given.text("namePrefix"),
         name_suffix=given.text("nameSuffix"),
@@ -215,7 +183,7 @@ def _kustomize(given: _Fields) -> KustomizeOptions:
     )
 
 
-def _directory(given: _Fields) -> DirectoryOptions:
+def _directory(given: Fields) -> DirectoryOptions:
     jsonnet = given.fields("jsonnet")
     return DirectoryOptions(
         recurse=given.flag("recurse"),
@@ -228,67 +196,12 @@ def _directory(given: _Fields) -> DirectoryOptions:
     )
 
 
-def _plugin(given: _Fields) -> PluginOptions:
+def _plugin(given: Fields) -> PluginOptions:
     parameters = tuple(each.values for each in given.all_fields("parameters"))
     return PluginOptions(given.text("name"), _variables(given, "env"), parameters)
 
 
-def _variables(given: _Fields, name: str) -> tuple[Variable, ...]:
+def _variables(given: Fields, name: str) -> tuple[Variable, ...]:
     return tuple(
         Variable(each.text("name"), each.text("value"), each.flag("code")) for each in given.all_fields(name)
     )
-
-
-class _Fields:
-    """A map of the manifest, read field by field; what is absent or null is empty."""
-
-    def __init__(self, values: Any, where: str, at: str = "") -> None:
-        if not isinstance(values, Mapping):
-            raise ManifestError(f"{at or 'an Application'} must be a map of fields; correct it", where=where)
-        self.values, self._where, self._at = values, where, at
-
-    def text(self, name: str) -> str:
-        return str(self._checked(name, str, "a text; put it in quotes") or "")
-
-    def flag(self, name: str) -> bool:
-        return bool(self._checked(name, bool, "true or false"))
-
-    def count(self, name: str) -> int:
-        value = self.values.get(name)
-        if isinstance(value, str) and value.isdecimal():  # argo: both forms are taken
-            return int(value)
-        return int(self._checked(name, int, "a whole number") or 0)
-
-    def texts(self, name: str) -> Mapping[str, str]:
-        given = self.fields(name)
-        return {each: given.text(each) for each in given.values}
-
-    def all_texts(self, name: str) -> tuple[str, ...]:
-        found = self._checked(name, list, "a list") or ()
-        for each in found:
-            if not isinstance(each, str):
-                raise self._wrong(name, "a list of texts; put each in quotes")
-        return tuple(found)
-
-    def fields(self, name: str) -> _Fields:
-        return self.optional(name) or _Fields({}, self._where, self._path(name))
-
-    def optional(self, name: str) -> _Fields | None:
-        value = self.values.get(name)
-        return None if value is None else _Fields(value, self._where, self._path(name))
-
-    def all_fields(self, name: str) -> list[_Fields]:
-        found = self._checked(name, list, "a list") or ()
-        return [_Fields(each, self._where, f"{self._path(name)}[{place}]") for place, each in enumerate(found)]
-
-    def _checked(self, name: str, kind: type, what: str) -> Any:
-        value = self.values.get(name)
-        if value is not None and type(value) is not kind:
-            raise self._wrong(name, what)
-        return value
-
-    def _wrong(self, name: str, what: str) -> ManifestError:
-        return ManifestError(f"{self._path(name)} must be {what}", where=self._where)
-
-    def _path(self, name: str) -> str:
-        return f"{self._at}.{name}" if self._at else name
