@@ -1,1 +1,100 @@
-"""From files to manifests. In: a tree and a path in it. Out: its manifests. Never: a cluster, the network."""
+"""From a tree to manifests. In: a checkout, an application, one of its sources. Out: Rendered.
+
+Never: reads a cluster, the network or a file outside of the trees it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from argosy.model.application import Application, Source
+from argosy.model.errors import RenderError
+from argosy.model.flow import Checkout, Input, Rendered
+from argosy.render.detect import detect, source_folder
+from argosy.render.environment import build_environment
+from argosy.render.generate_paths import ANNOTATION, generate_path_inputs
+from argosy.render.inputs import RecordingEnvironment, RecordingTree, are_current
+from argosy.render.overrides import overridden
+from argosy.render.settings import BuildSettings, Fetch, RenderLimits, read_build_settings
+from argosy.render.tools import Job, run
+
+__all__ = [
+    "BuildSettings",
+    "Fetch",
+    "RecordingTree",
+    "RenderLimits",
+    "are_current",
+    "build_environment",
+    "read_build_settings",
+    "render",
+    "render_application",
+]
+_SETTINGS = BuildSettings()
+
+
+def render(
+    checkout: Checkout,
+    app: Application,
+    source: Source,
+    settings: BuildSettings = _SETTINGS,
+    *,
+    refs: Mapping[str, Checkout] | None = None,
+    fetch: Fetch | None = None,
+) -> Rendered:
+    """What a source asks for; `refs` are the sources that `$alias/` reaches, `fetch` gets remote bases."""
+    if source.chart:
+        raise _chart_error(source)
+    inputs: dict[Input, str] = {}
+    tree = RecordingTree(checkout.tree, "", inputs)
+    folder = source_folder(tree, source.path)
+    source = overridden(tree, folder, source, app.name)
+    job = Job(
+        tree=tree,
+        folder=folder,
+        tool=detect(tree, folder, source, settings),
+        app=app,
+        source=source,
+        settings=settings,
+        environment=RecordingEnvironment(build_environment(app, source, checkout.revision, settings), inputs),
+        refs={alias: RecordingTree(each.tree, f"${alias}", inputs) for alias, each in (refs or {}).items()},
+        fetch=_recorded(fetch, inputs) if fetch else None,
+    )
+    manifests, origins = run(job)
+    if paths := app.annotations.get(ANNOTATION):
+        inputs.update(generate_path_inputs(checkout.tree, paths, source.path))
+    return Rendered(manifests, origins, inputs, job.tool)
+
+
+def render_application(
+    app: Application,
+    checkouts: Sequence[Checkout],
+    settings: BuildSettings = _SETTINGS,
+    *,
+    fetch: Fetch | None = None,
+) -> list[Rendered]:
+    """One for each source that has manifests, in their order; checkouts are those of the sources, in the same order."""
+    if len(checkouts) != len(app.sources):
+        raise ValueError("a checkout for each source is needed")
+    refs = {source.alias: each for source, each in zip(app.sources, checkouts) if source.alias}
+    return [
+        render(checkout, app, source, settings, refs=refs, fetch=fetch)
+        for source, checkout in zip(app.sources, checkouts)
+        if not _is_only_named(source)
+    ]
+
+
+def _is_only_named(source: Source) -> bool:
+    # argo: a source with a ref and neither path nor chart only serves files to the others.
+    return bool(source.alias) and not source.path and not source.chart
+
+
+def _recorded(fetch: Fetch, inputs: dict[Input, str]) -> Fetch:
+    return lambda url, ref: RecordingTree(fetch(url, ref), f"{url}@{ref}", inputs)
+
+
+def _chart_error(source: Source) -> RenderError:
+    return RenderError(
+        f"the chart {source.chart} is in a chart repository, and charts are only read from Git: put it into a Git"
+        " repository (`helm pull --untar`) and name its folder in the source's path",
+        where=source.repo_url,
+    )

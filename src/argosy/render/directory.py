@@ -1,0 +1,179 @@
+"""Plain files. In: a folder of a tree. Out: the manifests in its files, in the order of their names.
+
+Never: a link that leaves the repository; a file that is no manifest and looks like one passed over in silence.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from argosy.model.application import DirectoryOptions
+from argosy.model.errors import LimitError, ManifestError, RenderError
+from argosy.model.manifest import Manifest, Profile, load_all, load_json
+from argosy.model.tree import Tree
+from argosy.render.globs import glob_pattern
+from argosy.render.kustomize.places import located
+from argosy.render.settings import RenderLimits
+
+SKIP_MARKER: Final = b"+argocd:skip-file-rendering"
+_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonnet")
+_WORDS: Final = (b"apiVersion:", b"kind:", b"metadata:")
+_DEEPEST: Final = 100
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class ManifestFile(NamedTuple):
+    """A file by the path that it has in its folder's tree, with its content."""
+
+    path: str
+    text: bytes
+
+    @property
+    def is_jsonnet(self) -> bool:
+        return self.path.endswith(".jsonnet")
+
+
+def read_directory(
+    tree: Tree,
+    folder: str,
+    options: DirectoryOptions,
+    limits: RenderLimits,
+    evaluate: Callable[[str], list[Manifest]] | None = None,
+) -> Iterator[tuple[str, Manifest]]:
+    """Each manifest with its file. Jsonnet files go to `evaluate`; without it they are passed over."""
+    for file in manifest_files(tree, folder, options, limits):
+        if not file.is_jsonnet:
+            found = read_file(file.path, file.text)
+        else:
+            found = evaluate(file.path) if evaluate else []
+        for manifest in found:
+            yield file.path, manifest
+
+
+def manifest_files(tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimits) -> Iterator[ManifestFile]:
+    """The files that may hold manifests, folder by folder in the order of names."""
+    size = 0
+    for path in _walk(tree, folder, options, limits):
+        place, kind = located(tree, path, path)
+        if kind != "file":
+            continue  # argo: a link to nowhere or to a folder is passed over
+        text = tree.read(place)
+        if SKIP_MARKER in text:
+            continue
+        # argo: Jsonnet is not counted; its evaluation has limits of its own.
+        size += 0 if path.endswith(".jsonnet") else len(text)
+        if size > limits.manifest_bytes:
+            message = f"the manifests are larger than {limits.manifest_bytes} bytes together: split the application"
+            raise LimitError(message, where=folder or ".")
+        yield ManifestFile(path, text)
+
+
+def _walk(tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimits) -> Iterator[str]:
+    include = glob_pattern(options.include, "directory.include") if options.include else None
+    exclude = glob_pattern(options.exclude, "directory.exclude") if options.exclude else None
+    lead = len(folder) + 1 if folder else 0
+    seen = 0
+    for path in _files(tree, folder, options.recurse):
+        seen += 1
+        if seen > limits.files:
+            raise LimitError(f"holds more than {limits.files} files: split it", where=folder or ".")
+        if not options.disable_extension_filter and not path.endswith(_EXTENSIONS):
+            continue
+        within = path[lead:]
+        if not (exclude and exclude.fullmatch(within)) and (include is None or include.fullmatch(within)):
+            yield path
+
+
+def _files(tree: Tree, folder: str, recurse: bool, depth: int = 0) -> Iterator[str]:
+    if depth > _DEEPEST:
+        raise LimitError(f"is more than {_DEEPEST} folders deep: move it up", where=folder)
+    for entry in tree.listing(folder):
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.kind != "folder":
+            yield path
+        elif recurse:
+            yield from _files(tree, path, recurse, depth + 1)
+
+
+def read_file(path: str, text: bytes) -> list[Manifest]:
+    """The manifests of one file; nothing where it is another kind of file."""
+    if path.endswith(".json"):
+        return [_json_object(path, text)]
+    try:
+        values = load_all(text, profile=Profile.KUBERNETES, where=path)
+    except ManifestError as error:
+        if any(word in text for word in _WORDS):
+            raise RenderError(error.message, where=path) from error
+        return []  # argo: a file that does not look like manifests is somebody else's
+    found: list[Manifest] = []
+    for number, value in enumerate(values):
+        if value is None:
+            continue
+        if fault := _fault(value):
+            # argo: what has no kind is no manifest; a file that holds manifests, or looks like it, must be one.
+            if not found and _is_foreign(value) and not all(word in text for word in _WORDS):
+                return []
+            raise _error(path, text, number, fault)
+        found.append(value)
+    return found
+
+
+def _json_object(path: str, text: bytes) -> Manifest:
+    try:
+        value = load_json(text.removeprefix(_BOM), where=path).value
+    except ManifestError as error:
+        message = error.message
+        if _holds_several(text):
+            message = "there are several objects, and a JSON file holds one: put them in a List, or in a file each"
+        raise RenderError(message, where=path) from error
+    if fault := _fault(value):
+        raise RenderError(f"{fault}, or set directory.exclude for this file", where=path)
+    found: Manifest = value
+    return found
+
+
+def _holds_several(text: bytes) -> bool:
+    try:
+        decoded = text.removeprefix(_BOM).decode().lstrip()
+        _, end = json.JSONDecoder().raw_decode(decoded)
+    except ValueError:
+        return False
+    return bool(decoded[end:].strip())
+
+
+def _is_foreign(value: Any) -> bool:
+    return not isinstance(value, dict) or not value.get("kind")
+
+
+def _fault(value: Any) -> str:
+    """Why it is no manifest."""
+    if not isinstance(value, dict):
+        return "is no Kubernetes object: expected fields such as apiVersion and kind"
+    for field in ("kind", "apiVersion"):
+        if not isinstance(value.get(field), str) or not value[field]:
+            return f"has no {field}: add it"
+    if "items" in value:
+        return ""  # a list: its items are looked at when it is taken apart
+    metadata = value.get("metadata")
+    name = isinstance(metadata, dict) and (metadata.get("name") or metadata.get("generateName"))
+    if not isinstance(name, str) or not name:
+        return f"a {value['kind']} without metadata.name: add it"
+    return ""
+
+
+def _error(path: str, text: bytes, number: int, fault: str) -> RenderError:
+    line = _line_of(text, number)
+    message = f"line {line}: document {number + 1} {fault}, or set directory.exclude for this file"
+    return RenderError(message, where=path)
+
+
+def _line_of(text: bytes, number: int) -> int:
+    """Where a document starts: behind as many lines of three dashes as there are documents before it."""
+    starts = [found.start() for found in re.finditer(rb"^---(?=\s|$)", text, re.MULTILINE)]
+    head = text[: starts[0]] if starts else text
+    if any(line.strip() and not line.lstrip().startswith((b"#", b"%")) for line in head.splitlines()):
+        starts.insert(0, 0)
+    return text.count(b"\n", 0, starts[min(number, len(starts) - 1)]) + 1 if starts else 1

@@ -1,0 +1,108 @@
+"""What a render has looked at, so that the next revision need not be rendered when all of it is the same.
+
+In: a tree, and what asks for its files. Out: ids by input; whether another tree answers every question alike.
+Never: reads a file to find out.
+
+The path of an input says what was asked: `a/b` for what is there (the id of a file, `folder`, or nothing), `a/b/` for
+the names in a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from argosy.model.flow import Input
+from argosy.model.tree import Tree, TreeEntry
+from argosy.render.generate_paths import PATHS, paths_are_current
+
+ENVIRONMENT: Final = "env"
+_FOLDER: Final = "folder"
+
+
+class RecordingTree:
+    """Implements `Tree`, and notes every answer. A folder that is only looked at may change inside."""
+
+    def __init__(self, tree: Tree, place: str, record: dict[Input, str]) -> None:
+        self.tree = tree
+        self.place = place
+        self.record = record
+
+    def entry(self, path: str) -> TreeEntry | None:
+        found = self.tree.entry(path)
+        self.record[Input(self.place, path)] = _mark(found)
+        return found
+
+    def listing(self, path: str) -> Sequence[TreeEntry]:
+        found = self.tree.listing(path)
+        self.record[Input(self.place, f"{path}/")] = _digest(found)
+        return found
+
+    def read(self, path: str) -> bytes:
+        if Input(self.place, path) not in self.record:
+            self.entry(path)
+        return self.tree.read(path)
+
+
+class RecordingEnvironment(Mapping[str, str]):
+    """Build variables; only those that somebody asks for are inputs."""
+
+    def __init__(self, variables: Mapping[str, str], record: dict[Input, str]) -> None:
+        self.variables = variables
+        self.record = record
+
+    def __getitem__(self, name: str) -> str:
+        self.record[Input(ENVIRONMENT, name)] = self.variables.get(name, "")
+        return self.variables[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.variables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.variables)
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+
+def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environment: Mapping[str, str]) -> bool:
+    """Would the same source of the same application, with the same settings, give the same again?
+
+    `trees` are by place; an input of a place that is not among them counts as changed.
+    """
+    skipped = paths_are_current(inputs, trees)
+    for (place, path), id in inputs.items():
+        if place == PATHS or (skipped and _is_of_commit(place, path)):
+            continue
+        if place == ENVIRONMENT:
+            if environment.get(path, "") != id:
+                return False
+        elif place not in trees or _ask(trees[place], path) != id:
+            return False
+    return True
+
+
+def _is_of_commit(place: str, path: str) -> bool:
+    # argo: with manifest-generate-paths, what was rendered is carried to the new commit, its old revision included.
+    return not place or (place == ENVIRONMENT and path.startswith("ARGOCD_APP_REVISION"))
+
+
+def _ask(tree: Tree, path: str) -> str:
+    if path.endswith("/"):
+        return _digest(tree.listing(path[:-1]))
+    return _mark(tree.entry(path))
+
+
+def _mark(entry: TreeEntry | None) -> str:
+    if entry is None:
+        return ""
+    if entry.kind == "folder":
+        return _FOLDER
+    # A link and a file may hold the same bytes.
+    return entry.id if entry.kind == "file" else f"link {entry.id}"
+
+
+def _digest(entries: Sequence[TreeEntry]) -> str:
+    text = "\0".join(f"{entry.kind}/{entry.name}" for entry in entries)
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,56 @@
+"""Overrides that live in Git beside the manifests: `.argocd-source.yaml` and `.argocd-source-<app>.yaml`.
+
+In: a tree, the source's folder, the source. Out: the source with what they say. Never: another repository, path or
+revision than the source names itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from argosy.model.application import Source, read_source
+from argosy.model.errors import ManifestError, RenderError
+from argosy.model.manifest import load
+from argosy.model.tree import Tree
+from argosy.render.kustomize.places import located
+
+_FOR_TOOLS: Final = ("helm", "kustomize", "directory", "plugin")
+
+
+def overridden(tree: Tree, folder: str, source: Source, app_name: str) -> Source:
+    names = [".argocd-source.yaml"]
+    if app_name and "/" not in app_name:
+        names.append(f".argocd-source-{app_name}.yaml")
+    lead = f"{folder}/" if folder else ""
+    for name in names:
+        source = _with_file(tree, lead + name, source)
+    return source
+
+
+def _with_file(tree: Tree, file: str, source: Source) -> Source:
+    if tree.entry(file) is None:
+        return source
+    place, kind = located(tree, file, file)
+    if kind != "file":
+        return source
+    try:
+        given = load(tree.read(place), where=file)
+        if given is None:
+            return source
+        if not isinstance(given, Mapping):
+            raise RenderError("is no map of fields: write helm, kustomize, directory or plugin in it", where=file)
+        blocks = {name: given[name] for name in _FOR_TOOLS if name in given}
+        return read_source(_merged(source.wire, blocks), where=file)
+    except ManifestError as error:
+        raise RenderError(error.message, where=file) from error
+
+
+def _merged(old: Any, patch: Any) -> Any:
+    """argo: as a JSON merge patch, except that a null leaves what there is."""
+    if not isinstance(patch, Mapping):
+        return old if patch is None else patch
+    fields = dict(old) if isinstance(old, Mapping) else {}
+    for name, value in patch.items():
+        fields[name] = _merged(fields.get(name), value)
+    return {name: value for name, value in fields.items() if value is not None}

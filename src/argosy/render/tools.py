@@ -1,0 +1,83 @@
+"""Hands a source to its tool. In: a job. Out: manifests within the limits, and origins. Never: a tool's work itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from argosy.model.application import Application, DirectoryOptions, Source
+from argosy.model.errors import LimitError, RenderError
+from argosy.model.flow import Origin, Origins
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.model.tree import Tree
+from argosy.render.detect import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
+from argosy.render.lists import flattened
+from argosy.render.settings import BuildSettings, Fetch
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that a tool may know. Trees and environment note what is asked of them."""
+
+    tree: Tree
+    folder: str
+    tool: str
+    app: Application
+    source: Source
+    settings: BuildSettings
+    environment: Mapping[str, str]
+    refs: Mapping[str, Tree] = field(default_factory=dict)
+    fetch: Fetch | None = None
+
+
+class Unknown:
+    """Implements `Origins` where nobody keeps them."""
+
+    def find(self, key: ResourceKey, pointer: str) -> Origin | None:
+        return None
+
+
+def run(job: Job) -> tuple[list[Manifest], Origins]:
+    manifests = list(flattened(_TOOLS[job.tool](job)))
+    _check(manifests, job)
+    return manifests, Unknown()
+
+
+def _kustomize(job: Job) -> list[Manifest]:
+    from argosy.render import kustomize
+
+    job.settings.check_kustomize_options()
+    return kustomize.build(job.tree, job.folder)
+
+
+def _directory(job: Job) -> list[Manifest]:
+    from argosy.render.directory import read_directory
+
+    options = job.source.directory or DirectoryOptions()
+    return [manifest for _, manifest in read_directory(job.tree, job.folder, options, job.settings.limits)]
+
+
+def _missing(job: Job) -> list[Manifest]:
+    raise RenderError(f"{job.tool} cannot be rendered yet: render it to files first", where=job.source.path or ".")
+
+
+_TOOLS: Mapping[str, Callable[[Job], list[Manifest]]] = {
+    KUSTOMIZE: _kustomize,
+    DIRECTORY: _directory,
+    HELM: _missing,
+    PLUGIN: _missing,
+}
+
+
+def _check(manifests: list[Manifest], job: Job) -> None:
+    limits = job.settings.limits
+    where = job.source.path or "."
+    if len(manifests) > limits.manifests:
+        message = f"{len(manifests)} manifests are more than the {limits.manifests} allowed: split the application"
+        raise LimitError(message, where=where)
+    if sum(len(orjson.dumps(each)) for each in manifests) > limits.manifest_bytes:
+        message = f"the manifests are larger than {limits.manifest_bytes} bytes together: split the application"
+        raise LimitError(message, where=where)
