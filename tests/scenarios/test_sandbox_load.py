@@ -65,9 +65,9 @@ def test_loading_again_says_what_changed(shared: Sandbox, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a: [1, 2\nb: 3\n", ("bad.yaml", "line 2")),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: x\n", ("bad.yaml", "line 4")),
-        ("apiVersion: v1\nmetadata: {name: x}\n", ("bad.yaml", "line 1", "kind")),
+        ("a: [1, 2\nb: 3\n", ("bad.yaml:2: ",)),
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: x\n", ("bad.yaml:4: ",)),
+        ("apiVersion: v1\nmetadata: {name: x}\n", ("bad.yaml:1: ", "kind")),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x-}\n", ("bad.yaml", "name")),
         ("just text\n", ("bad.yaml",)),
         ("\x00\x01\x02", ("bad.yaml",)),

@@ -7,7 +7,6 @@ Never: raises for a bad value; runs or judges a script.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -28,7 +27,6 @@ IN_MAP: Final = ("health.lua", "health.lua.useOpenLibs", "actions", *TYPES[3:])
 DISCOVERY: Final = "discovery.lua"
 IN_ACTIONS: Final = (DISCOVERY, "definitions", "mergeBuiltinActions")
 _NEAR: Final = 0.8
-_LINE: Final = re.compile(r"line (\d+): ")
 # argo: the spellings of Go's strconv.ParseBool
 _YES, _NO = ("1", "t", "T", "TRUE", "true", "True"), ("0", "f", "F", "FALSE", "false", "False")
 
@@ -292,7 +290,7 @@ class _Reading:
         try:
             found = load(entry.value)
         except UserError as error:
-            self._faults.append(_not_yaml(entry, error.message, pattern))
+            self._faults.append(_not_yaml(entry, error, pattern))
             return {}
         if found is None:
             return {}
@@ -319,13 +317,12 @@ def _unsound(pattern: str) -> str:
     return ""
 
 
-def _not_yaml(entry: Entry, message: str, pattern: str) -> Fault:
-    """A reader's message is `line 3: what: what to do`."""
-    found = _LINE.match(message)
-    what, _, advice = message[found.end() if found else 0 :].rpartition(": ")
-    place = f", in line {found[1]} of its text" if found else ""
+def _not_yaml(entry: Entry, error: UserError, pattern: str) -> Fault:
+    """A reader's message is `what: what to do`."""
+    what, _, advice = error.message.rpartition(": ")
+    place = f", in line {error.line} of its text" if error.line else ""
     text = f"is not valid YAML{place}: {what or advice}; {advice if what else 'correct it'}"
-    return Fault(entry.where, text, place=entry.place, pattern=pattern, line=int(found[1]) if found else 0)
+    return Fault(entry.where, text, place=entry.place, pattern=pattern, line=error.line)
 
 
 __all__ = ["ARGOCD_CM", "ActionsCheck", "Check", "Customizations", "from_config_maps", "from_manifests"]

@@ -23,12 +23,18 @@ class ArgosyError(Exception):
 
 
 class UserError(ArgosyError):
-    """The input is wrong; `where` says which file, field or object."""
+    """The input is wrong; `where` says which file, field or object, and `line` where in it, from 1 on (0: unknown)."""
 
-    def __init__(self, message: str, *, where: str = "") -> None:
-        super().__init__(f"{where}: {message}" if where else message)
+    def __init__(self, message: str, *, where: str = "", line: int = 0) -> None:
+        super().__init__(message)
         self.message = message
         self.where = where
+        self.line = line
+
+    def __str__(self) -> str:
+        if not self.line:
+            return f"{self.where}: {self.message}" if self.where else self.message
+        return f"{self.where or 'line '}{':' if self.where else ''}{self.line}: {self.message}"
 
 
 class ManifestError(UserError):

@@ -22,7 +22,7 @@ KEY = ResourceKey("", "ConfigMap", "team", "a")
 
 ROWS = [
     (UserError("is no folder; choose another", where="x"), CANNOT, "argosy: x: is no folder\nnext: choose another\n"),
-    (ManifestError("line 3: bad", where="f"), CANNOT, "argosy: f: line 3: bad\nnext: correct that, and run"),
+    (ManifestError("bad", where="f", line=3), CANNOT, "argosy: f:3: bad\nnext: correct that, and run"),
     (PolicyError("closed; wait"), REFUSED, "argosy: closed\nnext: wait\n"),
     (TransientError("no answer; try later"), UNREACHABLE, "argosy: no answer\nnext: try later\n"),
     (

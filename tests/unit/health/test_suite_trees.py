@@ -15,7 +15,7 @@ ORDER = "shop.example.com/Order"
 # suite, folder, name → what must be told of it
 BROKEN = {
     ("health", "_", "testdata/card.yaml"): "no health script of this tree is for gifts.example.org/Card",
-    ("health", "shop.example.com/Broken", "health_test.yaml"): "line 2: did not find expected node content",
+    ("health", "shop.example.com/Broken", "health_test.yaml"): "health_test.yaml:2: did not find expected node content",
     ("health", "shop.example.com/Mistyped", "health_test.yaml"): "tests[1].healthStatus.message is a list where a text",
     ("action", "shop.example.com/Mistyped", "action_test.yaml"): "discoveryTests[1].result[1].disabled is a text",
     ("health", "shop.example.com/Untested", "health_test.yaml"): "cannot be read (No such file or directory)",
@@ -30,7 +30,7 @@ BROKEN = {
     ("health", ORDER, "testdata/word.yaml"): "error: expect table output from Lua script, not string",
     ("health", ORDER, "testdata/not-there.yaml"): "not-there.yaml: cannot be read (No such file or directory)",
     ("health", ORDER, "../../../good/Parcel/testdata/parcel.yaml"): "leads out of the tree; copy the file into it",
-    ("health", ORDER, "testdata/broken.yaml"): "line 3: did not find expected",
+    ("health", ORDER, "testdata/broken.yaml"): "broken.yaml:3: did not find expected",
     ("health", ORDER, "testdata/list.yaml"): "holds no object",
     ("health", ORDER, "testdata"): "cannot be read (Is a directory)",
     ("health", ORDER, "tests[13]"): "the row names no file",

@@ -43,11 +43,16 @@ def read_object(body: bytes, content_type: str, kind: str, *, strict: bool) -> S
                 return Sent(proto.decode(body).value)
     except UserError as error:
         shown = body[:64].decode(errors="replace")
-        why = f"couldn't get version/kind; json parse error: {error.message}"
+        why = f"couldn't get version/kind; json parse error: {_said(error, media)}"
         message = f"the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
         raise refusals.bad_request(message) from error
     known = f"the body of the request was in an unknown format - accepted media types include: {ACCEPTED}"
     raise refusals.unsupported_media(known)
+
+
+def _said(error: UserError, media: str) -> str:
+    """k8s: YAML is told with its line, JSON without."""
+    return str(error) if media in ("application/yaml", APPLY) else error.message
 
 
 def read_patch(body: bytes, content_type: str, served: Served) -> tuple[PatchKind | None, Any]:
@@ -70,7 +75,7 @@ def read_patch(body: bytes, content_type: str, served: Served) -> tuple[PatchKin
         return kind, patch
     except ManifestError as error:
         prefix = PREFIXES.get(kind, "error decoding patch: ")
-        raise refusals.bad_request(prefix + error.message) from error
+        raise refusals.bad_request(prefix + _said(error, media)) from error
     except UserError as error:
         raise refusals.bad_request(str(error)) from error
 

@@ -32,12 +32,12 @@ def load_json(data: bytes, *, where: str = "", strict: bool = False) -> JsonRead
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         if len(data) > _LOOKED_AT_AGAIN:
-            raise ManifestError(f"{error}: correct the JSON there", where=where) from None
+            raise ManifestError(f"{error}: correct the JSON there", where=where, line=error.lineno) from None
         data = _as_go_reads(data, where)
         try:
             value = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise ManifestError(_number_error(data, str(error)), where=where) from None
+            raise ManifestError(_number_error(data, str(error)), where=where, line=error.lineno) from None
     if data.count(b"{") + data.count(b"[") > DEPTH:
         check_depth(value, DEPTH, where)
     if not strict or orjson.dumps(value) == data.rstrip():
@@ -96,7 +96,7 @@ def _as_go_reads(data: bytes, where: str) -> bytes:
     try:
         _scan(data, where)
     except _SyntaxFault as fault:
-        raise ManifestError(str(fault), where=where) from None
+        raise ManifestError(str(fault), where=where, line=fault.line) from None
     data = data.decode("utf-8", "replace").encode()
     return _ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], data)
 
@@ -111,6 +111,10 @@ def _number_error(data: bytes, said: str) -> str:
 
 class _SyntaxFault(Exception):
     """Bad JSON, in Go's words."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 def _scan(data: bytes, where: str) -> None:
@@ -132,7 +136,7 @@ def _scan(data: bytes, where: str) -> None:
             raise depth_error(DEPTH, where)
         at = _space(data, at)
     if at < len(data):
-        raise _SyntaxFault(_invalid(data, at, "after top-level value"))
+        raise _invalid(data, at, "after top-level value")
 
 
 def _space(data: bytes, at: int) -> int:
@@ -155,20 +159,20 @@ def _value(data: bytes, at: int, closers: bytearray) -> tuple[int, str]:
         return _number(data, at), "comma"
     word = _WORDS.get(data[at]) if first else None
     if word is None:
-        raise _SyntaxFault(_invalid(data, at, "looking for beginning of value"))
+        raise _invalid(data, at, "looking for beginning of value")
     for offset in range(1, len(word)):
         if data[at + offset : at + offset + 1] != word[offset : offset + 1]:
             context = f"in literal {word.decode()} (expecting {chr(word[offset])!r})"
-            raise _SyntaxFault(_invalid(data, at + offset, context))
+            raise _invalid(data, at + offset, context)
     return at + len(word), "comma"
 
 
 def _key(data: bytes, at: int) -> int:
     if data[at : at + 1] != b'"':
-        raise _SyntaxFault(_invalid(data, at, "looking for beginning of object key string"))
+        raise _invalid(data, at, "looking for beginning of object key string")
     at = _space(data, _string(data, at))
     if data[at : at + 1] != b":":
-        raise _SyntaxFault(_invalid(data, at, "after object key"))
+        raise _invalid(data, at, "after object key")
     return at + 1
 
 
@@ -179,7 +183,7 @@ def _after_value(data: bytes, at: int, closers: bytearray) -> tuple[int, str]:
     if data[at : at + 1] == closers[-1:]:
         del closers[-1:]
         return at + 1, "comma"
-    raise _SyntaxFault(_invalid(data, at, "after object key:value pair" if in_object else "after array element"))
+    raise _invalid(data, at, "after object key:value pair" if in_object else "after array element")
 
 
 def _string(data: bytes, at: int) -> int:
@@ -188,14 +192,14 @@ def _string(data: bytes, at: int) -> int:
     begun = _STRING_START.match(data, at)
     at = begun.end() if begun else at
     if data[at : at + 1] != b"\\":
-        raise _SyntaxFault(_invalid(data, at, "in string literal"))
+        raise _invalid(data, at, "in string literal")
     at += 1
     if data[at : at + 1] != b"u":
-        raise _SyntaxFault(_invalid(data, at, "in string escape code"))
+        raise _invalid(data, at, "in string escape code")
     at += 1
     while data[at : at + 1] and data[at : at + 1] in b"0123456789abcdefABCDEF":
         at += 1
-    raise _SyntaxFault(_invalid(data, at, "in \\u hexadecimal character escape"))
+    raise _invalid(data, at, "in \\u hexadecimal character escape")
 
 
 def _number(data: bytes, at: int) -> int:
@@ -211,12 +215,13 @@ def _number(data: bytes, at: int) -> int:
         context = "after decimal point in numeric literal"
     else:
         context = "in exponent of numeric literal"
-    raise _SyntaxFault(_invalid(data, begun.end(), context))
+    raise _invalid(data, begun.end(), context)
 
 
-def _invalid(data: bytes, at: int, context: str) -> str:
+def _invalid(data: bytes, at: int, context: str) -> _SyntaxFault:
+    line = data.count(b"\n", 0, at) + 1
     if at >= len(data):
-        return "unexpected end of JSON input"
+        return _SyntaxFault("unexpected end of JSON input", line)
     character = data[at]
     if character == ord("'"):
         shown = "\\'"
@@ -224,7 +229,7 @@ def _invalid(data: bytes, at: int, context: str) -> str:
         shown = '"'
     else:
         shown = _go_quoted(character)
-    return f"invalid character '{shown}' {context}"
+    return _SyntaxFault(f"invalid character '{shown}' {context}", line)
 
 
 def _go_quoted(byte: int) -> str:

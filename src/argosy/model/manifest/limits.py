@@ -25,13 +25,11 @@ def size_error(size: int, limits: Limits, where: str) -> LimitError:
 
 
 def depth_error(depth: int, where: str, line: int = 0) -> LimitError:
-    at = f"line {line}: " if line else ""
-    return LimitError(f"{at}nested more than {depth} levels deep: flatten the data", where=where)
+    return LimitError(f"nested more than {depth} levels deep: flatten the data", where=where, line=line)
 
 
 def nodes_error(limits: Limits, where: str, line: int = 0) -> LimitError:
-    at = f"line {line}: " if line else ""
-    return LimitError(f"{at}more than {limits.nodes} values: split the file", where=where)
+    return LimitError(f"more than {limits.nodes} values: split the file", where=where, line=line)
 
 
 def check_depth(value: object, limit: int, where: str) -> None:

@@ -28,8 +28,8 @@ def load(
     found: list[Document] = []
     for document in _read(text, profile, where, strict, limits):
         if found:
-            message = f"line {document.line}: a second document starts here, but one is expected: split the file"
-            raise ManifestError(message, where=where)
+            message = "a second document starts here, but one is expected: split the file"
+            raise ManifestError(message, where=where, line=document.line)
         found.append(document)
     return found[0].value if found else None
 
@@ -58,7 +58,11 @@ def read_manifests(
     manifests: list[dict[str, Any]] = []
     for number, (value, line) in enumerate(_read(text, profile, where, strict, limits), start=1):
         if value is not None:
-            manifests.extend(_objects(value, f"document {number}, line {line}", where))
+            try:
+                manifests.extend(_objects(value, f"document {number}", where))
+            except ManifestError as error:
+                error.line = line
+                raise
     return manifests
 
 
@@ -88,8 +92,18 @@ def _checked_json(text: str | bytes, value: Any, where: str, unique: bool, limit
         raise nodes_error(limits, where)
     check_depth(value, limits.depth, where)
     if unique and (duplicates := load_json(data, where=where, strict=True).duplicates):
-        raise ManifestError(f'key "{duplicates[0]}" already set in map: keep one of them', where=where)
+        message = f'key "{duplicates[0]}" already set in map: keep one of them'
+        raise ManifestError(message, where=where, line=_line_of_duplicate(data, limits))
     return value
+
+
+def _line_of_duplicate(data: bytes, limits: Limits) -> int:
+    try:
+        for _ in documents(data, profile=Profile.KUBERNETES, where="", strict=True, limits=limits):
+            pass
+    except ManifestError as error:
+        return error.line
+    return 0
 
 
 def _objects(value: Any, place: str, where: str) -> Iterator[dict[str, Any]]:

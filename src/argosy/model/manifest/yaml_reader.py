@@ -81,23 +81,24 @@ def documents(
     except yaml.MarkedYAMLError as error:
         raise _syntax(error, where) from None
     except yaml.reader.ReaderError as error:
-        raise ManifestError(_unreadable(error, data), where=where) from None
+        message = f"{error.reason}: remove the character, or write it as an escape in double quotes"
+        raise ManifestError(message, where=where, line=_line_of(error, data)) from None
     except UnicodeError as error:
         raise ManifestError(f"not valid Unicode text ({error}): save the file as UTF-8", where=where) from None
 
 
 def _syntax(error: yaml.MarkedYAMLError, where: str) -> ManifestError:
     mark = error.problem_mark or error.context_mark
-    line = f"line {mark.line + 1}: " if mark else ""
+    line = mark.line + 1 if mark else 0
     context = f" {error.context}" if error.context else ""
     if error.context_mark and mark and error.context_mark.line != mark.line:
         context += f" from line {error.context_mark.line + 1} on"
-    return ManifestError(f"{line}{error.problem or 'not valid YAML'}{context}: correct the YAML there", where=where)
+    message = f"{error.problem or 'not valid YAML'}{context}: correct the YAML there"
+    return ManifestError(message, where=where, line=line)
 
 
-def _unreadable(error: yaml.reader.ReaderError, data: bytes) -> str:
-    line = data.count(b"\n", 0, error.position) + 1 if isinstance(error.position, int) else 1
-    return f"line {line}: {error.reason}: remove the character, or write it as an escape in double quotes"
+def _line_of(error: yaml.reader.ReaderError, data: bytes) -> int:
+    return data.count(b"\n", 0, error.position) + 1 if isinstance(error.position, int) else 1
 
 
 class _Reader:
@@ -130,7 +131,7 @@ class _Reader:
             count += 1
             if count > self.limits.documents:
                 message = f"more than {self.limits.documents} documents: split the file"
-                raise LimitError(f"line {event.start_mark.line + 1}: {message}", where=self.where)
+                raise LimitError(message, where=self.where, line=event.start_mark.line + 1)
             line: int = event.start_mark.line + 1
             yield Document(self.value(event), line)
             get()
@@ -297,9 +298,8 @@ class _Reader:
         """What an alias stands for, once more: a shared value would let one edit change two places."""
         self.expanded -= 1 + (len(value) >> 5 if type(value) is str else 0)
         if self.expanded < 0:
-            line = event.start_mark.line + 1
-            message = f"line {line}: aliases stand for more than {self.limits.expanded} values: write fewer aliases"
-            raise LimitError(message, where=self.where)
+            message = f"aliases stand for more than {self.limits.expanded} values: write fewer aliases"
+            raise LimitError(message, where=self.where, line=event.start_mark.line + 1)
         if type(value) is not dict and type(value) is not list:
             return value
         if depth <= 0:
@@ -329,7 +329,7 @@ class _Reader:
             found.update(part)
 
     def fail(self, event: Any, message: str) -> NoReturn:
-        raise ManifestError(f"line {event.start_mark.line + 1}: {message}", where=self.where)
+        raise ManifestError(message, where=self.where, line=event.start_mark.line + 1)
 
 
 _KNOWN: Final[dict[Profile, dict[str, Scalar]]] = {profile: {} for profile in Profile}

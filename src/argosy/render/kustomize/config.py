@@ -95,7 +95,7 @@ def read_config(text: bytes, file: str) -> Config:
     try:
         value = load(text, profile=Profile.KUSTOMIZE, where=file)
     except ManifestError as error:
-        raise RenderError(error.message, where=error.where) from error
+        raise RenderError(error.message, where=error.where, line=error.line) from error
     given = shaped(value or {}, _SHAPE, file)
     specs = {name: tuple(ordered(map(spec_of, given[name]))) for name in KINDS if given.get(name)}
     references = [

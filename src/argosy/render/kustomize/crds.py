@@ -27,7 +27,7 @@ def _document(text: bytes, file: str) -> dict[str, Any]:
     try:
         value = load(text, profile=Profile.KUSTOMIZE, where=file)
     except ManifestError as error:
-        raise RenderError(error.message, where=error.where) from error
+        raise RenderError(error.message, where=error.where, line=error.line) from error
     if not isinstance(value, dict):
         raise RenderError("is no OpenAPI document: expected a map with definitions", where=file)
     return value

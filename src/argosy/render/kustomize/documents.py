@@ -68,7 +68,7 @@ def _documents(text: bytes, file: str) -> list[Any]:
     try:
         return load_all(text, profile=Profile.KUSTOMIZE, where=file)
     except ManifestError as error:
-        raise RenderError(error.message, where=error.where) from error
+        raise RenderError(error.message, where=error.where, line=error.line) from error
 
 
 def _manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:

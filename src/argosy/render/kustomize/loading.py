@@ -45,7 +45,7 @@ def read_kustomization(text: bytes, file: str) -> Kustomization:
         # k8s: unlike the files that it names, a kustomization is read as the Kubernetes tools read YAML.
         value = load(text, where=file)
     except ManifestError as error:
-        raise RenderError(error.message, where=error.where) from error
+        raise RenderError(error.message, where=error.where, line=error.line) from error
     if value is None:
         raise RenderError("the file is empty: add resources", where=file)
     fields = shaped(value, KUSTOMIZATION, file)

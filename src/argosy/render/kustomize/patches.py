@@ -124,7 +124,7 @@ def _documents(text: bytes, where: str) -> list[Any]:
     try:
         found = [each for each in load_all(text, profile=Profile.KUSTOMIZE, where=where) if each is not None]
     except ManifestError as error:
-        raise RenderError(error.message, where=error.where) from error
+        raise RenderError(error.message, where=error.where, line=error.line) from error
     if not found:
         raise RenderError("the patch is empty: write what it changes, or remove it", where=where)
     return found

@@ -77,8 +77,7 @@ class LuaSyntaxError(UserError):
     """The text is not Lua, or is over a limit. It reads as LuaJIT's own: `<string>:3: 'end' expected near '<eof>'`."""
 
     def __init__(self, line: int, message: str) -> None:
-        super().__init__(message, where=f"<string>:{line}")
-        self.line = line
+        super().__init__(message, where="<string>", line=line)
 
 
 @dataclass(frozen=True, slots=True)
