@@ -1,6 +1,7 @@
 """A native Kustomize. In: a tree and the path of a kustomization in it. Out: what `kustomize build` gives.
 
-Never: runs a program, reaches the network, or reads outside of the tree.
+Never: runs a program, reaches the network, or reads outside of the tree; remote bases and charts come from functions
+that are passed in.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from argosy.model.errors import RenderError
 from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree
 from argosy.render.kustomize.accumulate import Accumulated, Build
+from argosy.render.kustomize.grounds import Fetch, Grounds
 from argosy.render.kustomize.hashes import add_hashes
 from argosy.render.kustomize.names import fix_references
-from argosy.render.kustomize.places import joined, located
+from argosy.render.kustomize.permits import NOTHING, Permits
 from argosy.render.kustomize.provenance import annotate, checked
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.sorting import in_order
@@ -23,13 +25,19 @@ __all__ = ["build"]
 _LOCAL: Final = "config.kubernetes.io/local-config"
 
 
-def build(tree: Tree, path: str, *, order: str = "legacy") -> list[Manifest]:
-    """The manifests of the kustomization in a folder; `order` holds where it does not say one itself."""
-    folder, kind = located(tree, joined("", path, path), path)
-    if kind != "folder" and folder:
+def build(
+    tree: Tree, path: str, *, order: str = "legacy", settings: Permits = NOTHING, fetch: Fetch | None = None
+) -> list[Manifest]:
+    """The manifests of the kustomization in a folder.
+
+    `order` holds where the kustomization does not say one itself; without `fetch`, remote bases are refused.
+    """
+    grounds = Grounds(tree, fetch)
+    spot = grounds.own.find("", path, path)
+    if spot.kind != "folder" and spot.path:
         raise RenderError("there is no such folder: correct the path", where=path)
-    run = Build(tree)
-    level = run.open(folder, path or ".", ())
+    run = Build(grounds, settings)
+    level = run.open(spot, path or ".", ())
     run.metadata = checked(level.kustomization.get("buildMetadata"), level.file)
     found = level.accumulate(Accumulated())
     resources = found.resources
@@ -38,7 +46,7 @@ def build(tree: Tree, path: str, *, order: str = "legacy") -> list[Manifest]:
     resolve(resources, found.variables, found.config)
     kept = [each for each in resources.listed if each.texts("annotations").get(_LOCAL, "false") == "false"]
     for each in kept if run.metadata else ():
-        annotate(each, run.metadata, folder)
+        annotate(each, run.metadata, spot.path)
     options = level.kustomization.fields.get("sortOptions", {"order": order})
     return [_finished(each) for each in in_order(kept, options, level.file)]
 

@@ -1,6 +1,7 @@
 """A kustomization with all it stands on. In: a folder of a tree. Out: its resources, transformed, and what flows up.
 
-Never: a file outside of the kustomization that names it, a folder that is already being read, or the network.
+Never: a file outside of the kustomization that names it (unless the build allows that), a folder that is already
+being read, or the network; trees of remote bases come from whoever started the build.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from argosy.model.errors import LimitError, RenderError
-from argosy.model.tree import Tree
 from argosy.render.kustomize import plugins, stages
 from argosy.render.kustomize.config import EMPTY, Config, default_config, read_config
 from argosy.render.kustomize.crds import crd_config, read_openapi
 from argosy.render.kustomize.documents import read_resources
 from argosy.render.kustomize.generators import generate
+from argosy.render.kustomize.grounds import Grounds, Spot
 from argosy.render.kustomize.loading import Kustomization, kustomization_file, read_kustomization
 from argosy.render.kustomize.merge_keys import Definitions, builtin_node
 from argosy.render.kustomize.patches import SchemaOf
-from argosy.render.kustomize.places import is_within, joined, located
+from argosy.render.kustomize.permits import NOTHING, Permits
+from argosy.render.kustomize.places import located
 from argosy.render.kustomize.provenance import CHANGES, Step
+from argosy.render.kustomize.remotes import looks_remote
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Resources
 from argosy.render.kustomize.variables import Var, bound, declare, merge_vars
@@ -45,10 +48,11 @@ class Accumulated:
 
 
 class Build:
-    """One run: the tree, and the limits over all of it."""
+    """One run: where its files are, what it may do, and the limits over all of it."""
 
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+    def __init__(self, grounds: Grounds, permits: Permits = NOTHING) -> None:
+        self.grounds = grounds
+        self.permits = permits
         self.folders = 0
         self.openapi: Definitions | None = None
         self.metadata: frozenset[str] = frozenset()
@@ -57,27 +61,28 @@ class Build:
     def schemas(self) -> SchemaOf:
         return self.openapi.node if self.openapi else builtin_node
 
-    def open(self, folder: str, where: str, within: tuple[str, ...]) -> Level:
+    def open(self, spot: Spot, where: str, within: tuple[Spot, ...]) -> Level:
         self.folders += 1
         if len(within) > _DEEPEST or self.folders > _MOST_FOLDERS:
             message = (
                 f"kustomizations stand on more than {_DEEPEST} others or read {_MOST_FOLDERS} folders: flatten them"
             )
             raise LimitError(message, where=where)
-        file = kustomization_file(self.tree, folder)
+        ground, folder, _ = spot
+        file = kustomization_file(ground.tree, folder)
         if file is None:
-            message = f"there is no kustomization.yaml in {folder or 'the root folder'}: add one or correct the path"
-            raise RenderError(message, where=where)
-        file, _ = located(self.tree, file, where)
-        return Level(self, folder, read_kustomization(self.tree.read(file), file), (*within, folder))
+            place = spot.name if folder or ground.url else "the root folder"
+            raise RenderError(f"there is no kustomization.yaml in {place}: add one or correct the path", where=where)
+        file, _ = located(ground.tree, file, where)
+        return Level(self, spot, read_kustomization(ground.tree.read(file), ground.name(file)), (*within, spot))
 
 
 class Level:
     """One kustomization's folder."""
 
-    def __init__(self, build: Build, folder: str, kustomization: Kustomization, within: tuple[str, ...]) -> None:
+    def __init__(self, build: Build, spot: Spot, kustomization: Kustomization, within: tuple[Spot, ...]) -> None:
         self.build = build
-        self.folder = folder
+        self.spot = spot
         self.kustomization = kustomization
         self.within = within
         self.file = kustomization.file
@@ -119,12 +124,12 @@ class Level:
         for path in self.kustomization.listed("resources"):
             if not path:
                 raise RenderError("an entry of resources is empty: remove it", where=self.file)
-            place, kind = self.find(path)
-            if kind == "file":
-                for resource in self.resources_of(place):
+            spot = self.find(path)
+            if spot.kind == "file":
+                for resource in self.resources_of(spot):
                     self._add(into, resource)
-            elif kind == "folder":
-                self._absorb(into, place, path)
+            elif spot.kind == "folder":
+                self._absorb(into, spot, path)
             else:
                 raise RenderError(_missing(path), where=self.file)
 
@@ -134,8 +139,8 @@ class Level:
         except RenderError as error:
             raise RenderError(error.message, where=self.file) from None
 
-    def _absorb(self, into: Accumulated, place: str, path: str) -> None:
-        level = self.enter(place, path)
+    def _absorb(self, into: Accumulated, spot: Spot, path: str) -> None:
+        level = self.enter(spot, path)
         if level.kustomization.is_component:
             raise RenderError(f"{path} is a Component: list it in components, not in resources", where=self.file)
         found = level.accumulate(Accumulated())
@@ -145,43 +150,47 @@ class Level:
             raise RenderError(error.message, where=error.where or self.file) from None
 
     def _add_component(self, into: Accumulated, path: str) -> None:
-        place, kind = self.find(path)
-        if kind != "folder":
-            raise RenderError(f"components: {_missing(path) if not kind else path + ' is no folder'}", where=self.file)
-        level = self.enter(place, path)
+        spot = self.find(path)
+        if spot.kind != "folder":
+            what = f"{path} is no folder" if spot.kind else _missing(path)
+            raise RenderError(f"components: {what}", where=self.file)
+        level = self.enter(spot, path)
         if not level.kustomization.is_component:
             message = f"{path} is no Component: set its kind to Component, or list it in resources"
             raise RenderError(message, where=self.file)
         level.accumulate(into)
 
-    def enter(self, place: str, path: str) -> Level:
-        if any(is_within(root, place) for root in self.within):
-            raise RenderError(
-                f"{path} is a cycle: {place or 'the root folder'} holds or is what uses it", where=self.file
-            )
-        return self.build.open(place, self.file, self.within)
+    def enter(self, spot: Spot, path: str) -> Level:
+        if any(spot.holds(each) for each in self.within):
+            place = spot.name or "the root folder"
+            raise RenderError(f"{path} is a cycle: {place} holds or is what uses it", where=self.file)
+        return self.build.open(spot, self.file, self.within)
 
-    def find(self, path: str) -> tuple[str, str]:
-        if _is_remote(path):
-            raise RenderError(f"{path} is remote, and remote bases are not fetched: copy it here", where=self.file)
-        return located(self.build.tree, joined(self.folder, path, self.file), self.file)
+    def find(self, path: str) -> Spot:
+        """What a path of this kustomization names, here or in a remote base."""
+        return self.build.grounds.find(path, self.file) or self.spot.ground.find(self.spot.path, path, self.file)
+
+    def name(self, path: str) -> str:
+        return path if looks_remote(path) else self.spot.ground.name(f"{self.spot.path}/{path}".lstrip("/"))
 
     def read(self, path: str) -> bytes:
         """A file beside the kustomization or below it."""
-        place, kind = self.find(path)
-        if kind != "file":
-            raise RenderError(_missing(path) if not kind else f"{path} is no file: name one", where=self.file)
-        if not is_within(place, self.folder):
+        spot = self.find(path)
+        if spot.kind != "file":
+            raise RenderError(f"{path} is no file: name one" if spot.kind else _missing(path), where=self.file)
+        return self._permitted(spot, path).read()
+
+    def resources_of(self, spot: Spot) -> list[Resource]:
+        entry = self._permitted(spot, spot.path).ground.tree.entry(spot.path)
+        return read_resources(spot.read(), spot.name, entry.id if entry else "")
+
+    def _permitted(self, spot: Spot, path: str) -> Spot:
+        # k8s: what a remote base holds never leaves its folders, whatever is permitted here.
+        is_free = self.build.permits.reads_anywhere and not spot.ground.url
+        if spot.ground is self.spot.ground and not is_free and not self.spot.holds(spot):
             message = f"{path} is outside of the kustomization's folder: move it there, or make it a base"
             raise RenderError(message, where=self.file)
-        return self.build.tree.read(place)
-
-    def resources_of(self, place: str) -> list[Resource]:
-        if not is_within(place, self.folder):
-            message = f"{place} is outside of the kustomization's folder: move it there, or make it a base"
-            raise RenderError(message, where=self.file)
-        entry = self.build.tree.entry(place)
-        return read_resources(self.build.tree.read(place), place, entry.id if entry else "")
+        return spot
 
     def _config(self) -> Config:
         config = default_config()
@@ -212,11 +221,11 @@ class Level:
             if "\n" in text.strip():
                 found += read_resources(text.encode(), self.file)
                 continue
-            place, kind = self.find(text)
-            if kind == "file":
-                found += self.resources_of(place)
-            elif kind == "folder":
-                found += self.enter(place, text).accumulate(Accumulated()).resources.listed
+            spot = self.find(text)
+            if spot.kind == "file":
+                found += self.resources_of(spot)
+            elif spot.kind == "folder":
+                found += self.enter(spot, text).accumulate(Accumulated()).resources.listed
             else:
                 raise RenderError(_missing(text), where=self.file)
         return found
@@ -224,7 +233,3 @@ class Level:
 
 def _missing(path: str) -> str:
     return f"{path} does not exist: add it or correct the path"
-
-
-def _is_remote(path: str) -> bool:
-    return "://" in path or path.startswith(("git@", "git::", "github.com/")) or "?ref=" in path

@@ -9,6 +9,7 @@ import posixpath
 from typing import Any, Final, NamedTuple
 
 from argosy.model.errors import RenderError
+from argosy.render.kustomize.grounds import parted
 from argosy.render.kustomize.resource import Resource
 
 ORIGIN: Final = "originAnnotations"
@@ -27,7 +28,7 @@ class Step(NamedTuple):
     def lines(self, root: str) -> list[str]:
         name = [f"  name: {self.name}"] if self.name else []
         return [
-            f"configuredIn: {_relative(self.file, root)}",
+            *_located("configuredIn", self.file, root),
             "configuredBy:",
             "  apiVersion: builtin",
             f"  kind: {self.kind}",
@@ -46,7 +47,7 @@ def checked(wanted: Any, where: str) -> frozenset[str]:
 def annotate(resource: Resource, wanted: frozenset[str], root: str) -> None:
     if ORIGIN in wanted:
         made: Step | None = resource.notes.get("made")
-        lines = made.lines(root) if made else [f"path: {_relative(resource.file, root)}"]
+        lines = made.lines(root) if made else _located("path", resource.file, root)
         _note(resource, "config.kubernetes.io/origin", lines)
     if CHANGES in wanted and (steps := resource.notes.get("changes")):
         lines = [line for step in steps for line in _entry(step.lines(root))]
@@ -68,6 +69,16 @@ def _map(resource: Resource, name: str) -> dict[str, Any]:
 
 def _entry(lines: list[str]) -> list[str]:
     return [f"{'- ' if at == 0 else '  '}{line}" for at, line in enumerate(lines)]
+
+
+def _located(field: str, file: str, root: str) -> list[str]:
+    url, ref, path = parted(file)
+    # k8s: in a remote base the path is that of its repository.
+    place = f"{field}: {path if url else _relative(path, root)}"
+    if not url:
+        return [place]
+    repository = [f"repo: {url}", *([f"ref: {ref}"] if ref != "HEAD" else [])]
+    return [place, *repository] if field == "path" else [*repository, place]
 
 
 def _relative(file: str, root: str) -> str:

@@ -89,7 +89,7 @@ def any_patch(level: Level, resources: Resources, patch: dict[str, Any]) -> None
 
 
 def _file(level: Level, path: str) -> str:
-    return f"{level.folder}/{path}" if level.folder else path
+    return level.name(path)
 
 
 def merge_patch(level: Level, resources: Resources, text: str) -> None:

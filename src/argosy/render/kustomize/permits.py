@@ -1,0 +1,35 @@
+"""What a build may do beyond reading its own folders. In, out: values. Never: decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+
+class Permits(Protocol):
+    """What a build wants to know of the installation's settings."""
+
+    @property
+    def reads_anywhere(self) -> bool:
+        """May files be outside of the folder of the kustomization that names them? Never outside of the repository."""
+
+    @property
+    def enables_helm(self) -> bool: ...
+
+    @property
+    def kube_version(self) -> str: ...
+
+    @property
+    def api_versions(self) -> Sequence[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPermits:
+    reads_anywhere: bool = False
+    enables_helm: bool = False
+    kube_version: str = ""
+    api_versions: Sequence[str] = ()
+
+
+NOTHING: Final[Permits] = GivenPermits()

@@ -1,0 +1,126 @@
+"""How kustomizations name files and folders of other repositories. In: what is written. Out: URL, ref and path.
+
+Never: reaches anything.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import parse_qs, unquote
+
+_SCHEMES: Final = ("ssh://", "https://", "http://", "file://")
+_USER: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*@")
+_RAW: Final = re.compile(r"https?://raw\.githubusercontent\.com/([^/]+)/([^/]+)/(refs/(?:heads|tags)/[^/]+|[^/]+)/(.+)")
+_GITHUB: Final = re.compile(
+    r"https?://(?:www\.)?github\.com/([^/]+)/([^/]+)/(?:raw|blob)/(refs/(?:heads|tags)/[^/]+|[^/]+)/(.+)"
+)
+_GITLAB: Final = re.compile(r"(https?://[^/]+/.+?)/-/(?:raw|blob)/([^/]+)/(.+)")
+_PASSWORD: Final = re.compile(r"(?:git::)?[a-z]+://[^/@]*:[^/@]*@", re.IGNORECASE)
+_FILE: Final = re.compile(r"https?://.+\.(?:ya?ml|json)", re.IGNORECASE)
+
+
+class Remote(NamedTuple):
+    """A folder of a repository at a ref, or a file of it."""
+
+    url: str
+    ref: str
+    path: str
+    is_file: bool = False
+
+
+def remote_of(text: str) -> Remote | None:
+    """What a path names in another repository; None where it is a path of this one."""
+    if found := _hosted_file(text):
+        return found
+    rest, _, query = text.partition("?")
+    host, path = _host(rest)
+    if not host:
+        return None
+    parts = _parted(path, takes_all=host.startswith("file://"))
+    if parts is None:
+        return None
+    repository, inside = parts
+    return Remote(host + repository, _ref(query), inside.strip("/"))
+
+
+def is_plain_file(text: str) -> bool:
+    """Whether an address is that of a file which no repository is known to hold."""
+    rest = text.partition("?")[0]
+    marked = "//" in rest.partition("://")[2] or ".git/" in rest or "_git/" in rest
+    downloads = "/releases/download/" in rest
+    return not _hosted_file(text) and (downloads or (bool(_FILE.fullmatch(rest)) and not marked))
+
+
+def has_password(text: str) -> bool:
+    return bool(_PASSWORD.match(text))
+
+
+def looks_remote(text: str) -> bool:
+    """Whether someone meant another repository, if not in words that kustomize knows."""
+    return "://" in text or "?ref=" in text or ".git//" in text
+
+
+def _hosted_file(text: str) -> Remote | None:
+    address = text.partition("?")[0]
+    for pattern in (_RAW, _GITHUB):
+        if found := pattern.fullmatch(address):
+            owner, name, ref, path = found.groups()
+            return Remote(f"https://github.com/{owner}/{name}", ref, unquote(path), is_file=True)
+    if found := _GITLAB.fullmatch(address):
+        return Remote(found[1], found[2], unquote(found[3]), is_file=True)
+    return None
+
+
+def _host(text: str) -> tuple[str, str]:
+    """What stands before the repository's path, as it is given to git; empty where there is no host."""
+    if text[:5].lower() == "git::":
+        text = text[5:]
+    scheme = next((each for each in _SCHEMES if text[: len(each)].lower() == each), "")
+    text = text[len(scheme) :]
+    if scheme == "file://":
+        return scheme, text
+    user = found[0] if (found := _USER.match(text)) else ""
+    text = text[len(user) :]
+    is_github = text[:11].lower() in ("github.com/", "github.com:")
+    is_short = not scheme and bool(user or is_github)
+    if not scheme and not is_short:
+        return "", text
+    end = _end_of_host(text, is_short)
+    if end < 0:
+        return "", text
+    host, rest = text[: end + 1], text[end + 1 :]
+    if is_github:
+        return (f"{user}github.com:" if user or scheme == "ssh://" else "https://github.com/"), rest
+    return f"{scheme}{user}{host}", rest
+
+
+def _end_of_host(text: str, is_short: bool) -> int:
+    slash, colon = text.find("/"), text.find(":")
+    return colon if is_short and colon > 0 and (slash < 0 or colon < slash) else slash
+
+
+def _parted(path: str, *, takes_all: bool) -> tuple[str, str] | None:
+    """The repository's path and the folder within it, by the marks that kustomize looks for, in its order."""
+    if "_git/" in path:
+        lead, _, rest = path.partition("_git/")
+        name, _, inside = rest.partition("/")
+        return f"{lead}_git/{name}", inside
+    if "//" in path:
+        repository, _, inside = path.partition("//")
+    elif ".git" in path:
+        lead, _, inside = path.partition(".git")
+        repository = f"{lead}.git"
+    elif takes_all:
+        repository, inside = path, ""
+    else:
+        steps = path.split("/")
+        if len(steps) < 2:
+            return None
+        repository, inside = "/".join(steps[:2]), "/".join(steps[2:])
+    return (repository, inside) if repository else None
+
+
+def _ref(query: str) -> str:
+    given = parse_qs(query)
+    return (given.get("ref") or given.get("version") or ["HEAD"])[0]
