@@ -9,15 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from argosy.confine.crew import Crew
     from argosy.confine.limits import Confinement, Limits
     from argosy.confine.pool import Pool
     from argosy.confine.refusals import ConfinedError, CrashError, OverLimit, RefusedError
 
-__all__ = ["ConfinedError", "Confinement", "CrashError", "Limits", "OverLimit", "Pool", "RefusedError"]
+__all__ = ["ConfinedError", "Confinement", "CrashError", "Crew", "Limits", "OverLimit", "Pool", "RefusedError"]
 
 _HOMES = {
     "Confinement": "limits",
     "Limits": "limits",
+    "Crew": "crew",
     "Pool": "pool",
     "ConfinedError": "refusals",
     "CrashError": "refusals",

@@ -85,7 +85,7 @@ def _die_first_when_memory_is_short() -> None:
 
 def _set_rlimits(needs: Mapping[str, int], missing: list[str]) -> dict[str, int]:
     wanted = {
-        "AS": _address_space() + needs["memory"],
+        "AS": address_space() + needs["memory"],
         "CPU": needs["cpu_budget"],  # seconds of the worker's whole life; a call's own is a timer in worker.py
         "FSIZE": 0,
         "CORE": 0,
@@ -107,7 +107,7 @@ def _set_rlimits(needs: Mapping[str, int], missing: list[str]) -> dict[str, int]
     return in_force
 
 
-def _address_space() -> int:
+def address_space() -> int:
     """What this process has mapped already: libraries and the allocator's pools, which a call must not pay for."""
     try:
         with open("/proc/self/statm", "rb") as sizes:

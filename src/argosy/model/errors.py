@@ -19,7 +19,16 @@ from argosy.model.names import ResourceKey
 
 
 class ArgosyError(Exception):
-    """The root of all errors that argosy raises on purpose."""
+    """The root of all errors that argosy raises on purpose. They can be pickled, whatever their constructors want."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__.copy())
+
+
+def _rebuilt(kind: type[ArgosyError], args: tuple[Any, ...], state: Mapping[str, Any]) -> ArgosyError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class UserError(ArgosyError):

@@ -1,0 +1,224 @@
+"""The crew: processes of ours that do large work, so that the event loop does not wait for it.
+
+In: a function of ours (trusted, at a module's top) and its arguments. Out: what it returns; what it raises, as itself.
+Never: runs what is not trusted (see pool.py); a worker that outlives its call's deadline, or this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
+
+import argosy
+from argosy.confine.crew_worker import HEAD, LENGTH, NO_MEMORY, RAISED, READY
+from argosy.model.errors import LimitError, TransientError
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+_BOOT = "import sys; sys.path.append(sys.argv.pop()); from argosy.confine.crew_worker import main; main(sys.argv[1:])"
+_START_SECONDS = 30.0
+_END_SECONDS = 2.0
+_CHUNK = 1 << 18
+
+
+class Answer(NamedTuple):
+    kind: bytes
+    is_worn: bool
+    body: bytes
+
+
+class Crew:
+    """At most so many workers, started as they are needed, which keep what they have learned from call to call."""
+
+    def __init__(self, *, workers: int = 2, seconds: float = 60.0, memory: int = 512 << 20) -> None:
+        if workers < 1 or seconds <= 0 or memory <= 0:
+            raise ValueError("a crew needs at least one worker, and some time and memory")
+        self._size = workers
+        self._seconds = seconds
+        self._memory = memory
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+        self._ending: set[asyncio.Future[int]] = set()
+
+    async def run(
+        self, function: Callable[[*Arguments], T], *args: *Arguments, seconds: float | None = None, where: str = ""
+    ) -> T:
+        """Raises what the function does; LimitError, or TransientError where the worker died. `where` is for these."""
+        call = pickle.dumps((function, args), protocol=pickle.HIGHEST_PROTOCOL)
+        async with self._place():
+            answer, was_fresh = await self._ask(call, seconds or self._seconds, where)
+            if answer.kind == NO_MEMORY and not was_fresh:  # what it remembered of earlier calls may be to blame
+                answer, _ = await self._ask(call, seconds or self._seconds, where)
+        if answer.kind == NO_MEMORY:
+            size = self._memory >> 20
+            raise LimitError(f"it takes more than {size} MiB of memory; make it smaller, or split it", where=where)
+        value = pickle.loads(answer.body)  # noqa: S301  from a process of ours, which runs nothing but our code
+        if answer.kind == RAISED:
+            raise value
+        result: T = value
+        return result
+
+    async def close(self) -> None:
+        """End all workers, and wait for their end. Calls on the way get a TransientError."""
+        self._closed = True
+        idle, self._idle = self._idle, []
+        workers, self._all = self._all, set()
+        for worker in workers.difference(idle):
+            worker.kill()  # whoever waits for its answer sees the end of it
+        for worker in idle:
+            worker.hang_up()
+        await asyncio.gather(*self._ending, *(asyncio.to_thread(worker.wait) for worker in workers))
+
+    async def _ask(self, call: bytes, seconds: float, where: str) -> tuple[Answer, bool]:
+        worker = await self._worker()
+        was_fresh, answer = worker.calls == 0, None
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await worker.ask(call)
+        except TimeoutError:
+            raise LimitError(f"it takes longer than {seconds:g} s; make it smaller, or split it", where=where) from None
+        except (OSError, EOFError):
+            raise self._death(worker, where) from None
+        finally:
+            if answer is None or answer.is_worn or answer.kind == NO_MEMORY or self._closed:
+                self._retire(worker)
+            else:
+                self._idle.append(worker)
+        return answer, was_fresh
+
+    def _death(self, worker: _Worker, where: str) -> TransientError:
+        which = f"{where}: " if where else ""
+        if self._closed:
+            return TransientError(f"{which}the crew was closed")
+        return TransientError(f"{which}a worker process ended {worker.cause()}before its work was done; try again")
+
+    async def _worker(self) -> _Worker:
+        if self._closed:
+            raise TransientError("the crew was closed")
+        while self._idle:
+            worker = self._idle.pop()  # the one that worked last: it remembers most
+            if worker.is_running():
+                return worker
+            self._retire(worker)
+        return await self._start()
+
+    async def _start(self) -> _Worker:
+        try:
+            worker = _Worker(self._memory)
+        except OSError as error:
+            raise TransientError(f"no worker process can be started: {error.strerror}; try again") from error
+        self._all.add(worker)
+        ready = False
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                ready = (await worker.answer()).kind == READY
+        except (OSError, EOFError, TimeoutError):  # the last is an OSError too; it is named because it is meant
+            raise TransientError(f"a worker process did not start {worker.cause()}; try again") from None
+        finally:
+            if not ready:
+                self._retire(worker)
+        return worker
+
+    def _retire(self, worker: _Worker) -> None:
+        """Kill it now; a thread waits for its end, which takes a while where much memory is to be given back."""
+        self._all.discard(worker)
+        worker.kill()
+        worker.hang_up()
+        ending = asyncio.get_running_loop().run_in_executor(None, worker.wait)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            if self._loop is not None and not self._loop.is_closed():
+                raise RuntimeError("a crew belongs to one event loop; make one for each")
+            self._loop, self._places, self._ending = loop, asyncio.Semaphore(self._size), set()
+        async with self._places:
+            yield
+
+
+class _Worker:
+    """One process, and the socket to it."""
+
+    def __init__(self, memory: int) -> None:
+        self._channel, theirs = socket.socketpair()
+        self._channel.setblocking(False)
+        self.calls = 0
+        home = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
+        numbers = [str(number) for number in (theirs.fileno(), os.getpid(), memory)]
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-X", "utf8", "-c", _BOOT, *numbers, home],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,  # Ctrl-C is for this process, which then decides
+                )
+        except OSError:
+            self._channel.close()
+            raise
+        paths = pickle.dumps([os.path.abspath(entry) for entry in sys.path])
+        with suppress(OSError):  # it ended already: whoever waits for its first word is told
+            self._channel.send(LENGTH.pack(len(paths)) + paths)
+
+    async def ask(self, call: bytes) -> Answer:
+        self.calls += 1
+        await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(call)) + call)
+        return await self.answer()
+
+    async def answer(self) -> Answer:
+        length, kind, is_worn = HEAD.unpack(await self._receive(HEAD.size))
+        return Answer(kind, is_worn, await self._receive(length))
+
+    async def _receive(self, length: int) -> bytes:
+        loop = asyncio.get_running_loop()
+        taken = bytearray()
+        while len(taken) < length:
+            chunk: Any = await loop.sock_recv(self._channel, min(_CHUNK, length - len(taken)))
+            if not chunk:
+                raise EOFError
+            taken += chunk
+        return bytes(taken)
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def cause(self) -> str:
+        """How it died, where that is known already, for the middle of a sentence."""
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(0.1)
+            with suppress(ValueError):
+                return f"by {signal.Signals(-code).name} " if code < 0 else f"with code {code} "
+        return ""
+
+    def hang_up(self) -> None:
+        self._channel.close()
+
+    def kill(self) -> None:
+        """With all that it started and that did not leave its group."""
+        with suppress(ProcessLookupError, PermissionError):
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """For its end, after a word of goodbye or a kill; one that does not go by itself is made to."""
+        try:
+            return self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()

@@ -1,0 +1,99 @@
+"""Functions that the tests have a crew run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from argosy.confine import OverLimit
+from argosy.model.errors import Conflict, RenderError, UnknownRef
+from argosy.model.names import ResourceKey
+
+learned: list[object] = []
+
+
+def add(one, other):
+    return one + other
+
+
+def whoami():
+    return os.getpid()
+
+
+def learn(value):
+    learned.append(value)
+    return learned
+
+
+def wait_at(file, seconds=60):
+    """Say where it runs, then rest."""
+    Path(file).write_text(str(os.getpid()))
+    time.sleep(seconds)
+
+
+def spin():
+    while True:
+        pass
+
+
+def hoard(size):
+    return len(bytearray(size))
+
+
+def keep(size):
+    learned.append(bytearray(size))
+    return os.getpid()
+
+
+def leave(code):
+    os._exit(code)
+
+
+def end_by(number):
+    os.kill(os.getpid(), number)
+    signal.pause()
+
+
+def ask_to_end():
+    sys.exit(3)
+
+
+def fail_to_render():
+    raise RenderError("no such file", where="overlay/kustomization.yaml")
+
+
+def fail_with_a_last_good_revision():
+    error = UnknownRef("there is no branch", where="repo")
+    error.last_good = "a" * 40
+    raise error
+
+
+def fail_over_a_limit():
+    raise OverLimit("cpu", "too slow", where="check")
+
+
+def fail_in_the_cluster():
+    key = ResourceKey("apps", "Deployment", "default", "web")
+    raise Conflict("changed", key=key, reason="Conflict", details={"a": 1})
+
+
+def make_a_mistake():
+    raise KeyError("name")
+
+
+def make_a_mistake_that_cannot_travel():
+    class Local(Exception):
+        pass
+
+    raise Local("inside")
+
+
+def give_what_cannot_travel():
+    return lambda: 1
+
+
+def surroundings():
+    return sys.stdin.read(), os.getsid(0) == os.getpid(), signal.getsignal(signal.SIGINT) == signal.SIG_IGN
