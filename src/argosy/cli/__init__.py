@@ -6,7 +6,7 @@ Each command group is a module that is imported only when it is used: `argosy --
 from __future__ import annotations
 
 import argparse
-import difflib
+import importlib
 import io
 import itertools
 import os
@@ -18,7 +18,16 @@ from pathlib import Path
 from typing import NoReturn
 
 from argosy import __version__
-from argosy.model.errors import ArgosyError, ClusterError, Forbidden, PolicyError, TransientError, UserError
+from argosy.model.errors import (
+    ArgosyError,
+    ClusterError,
+    Forbidden,
+    PolicyError,
+    SourceRefused,
+    TransientError,
+    Unreachable,
+    UserError,
+)
 
 # Exit codes; docs/reference/exit-codes.md says when
 DONE, NO, CANNOT, UNREACHABLE, TIMED_OUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
@@ -32,6 +41,7 @@ ADVICE = {
 AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) leads there"
 AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
+GROUPS = ("generate", "health", "init", "render", "sandbox", "setup", "version")
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
@@ -45,6 +55,7 @@ Commands:
   generate   print manifests that hold up a sync until an image or a notebook is there
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks
+  render     print the manifests of folders and Applications
   sandbox    start, stop and fill the embedded cluster
   setup      environments, permissions and Applications for an Argo CD
   version    this version, and what is simulated
@@ -67,6 +78,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         hint = ""
         if "invalid choice: " in message:
+            import difflib  # late: it is for mistakes
+
             wrong, _, known = message.partition("invalid choice: ")[2].partition(" (choose from ")
             names = [name.strip(" ')") for name in known.split(",")]
             near = difflib.get_close_matches(wrong.strip("'\""), names, n=1)
@@ -133,20 +146,18 @@ def _answer(arguments: list[str]) -> int:
         return failed(UserError(f"{what}; check the path, its permissions and the space on the disk"))
 
 
-def command_line() -> Parser:
-    """Every command and flag there is."""
+def command_line(*names: str) -> Parser:
+    """Every command and flag there is, or only those of the groups that are named: each takes time to make."""
     parser = Parser(prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    from argosy.cli import generate, health, init, sandbox, setup, version
-
-    for group in (generate, health, init, sandbox, setup, version):
-        group.add_to(commands)
+    for name in names or GROUPS:
+        importlib.import_module(f"argosy.cli.{name}").add_to(commands)
     return parser
 
 
 def _run(arguments: list[str]) -> int:
-    parser = command_line()
+    parser = command_line(*(arguments[:1] if arguments[0] in GROUPS else ()))
     chosen, left = parser.parse_known_args(arguments)
     if left and hasattr(chosen, "paths") and all(word == "-" or not word.startswith("-") for word in left):
         chosen.paths += map(Path, left)  # argparse takes paths in one run only, but people put flags between them
@@ -174,7 +185,7 @@ def _usual_advice(error: ArgosyError) -> str:
 
 def failed(error: ArgosyError) -> int:
     """What failed, why, and what to type next; and the exit code that scripts read."""
-    with answering(_code_of(error)) as code:
+    with answering(code_of(error)) as code:
         tell(error)
     return code
 
@@ -194,11 +205,11 @@ def answering(code: int) -> Iterator[int]:
         raise Unread(code) from None
 
 
-def _code_of(error: ArgosyError) -> int:
+def code_of(error: ArgosyError) -> int:
     match error:
-        case PolicyError() | Forbidden():
+        case PolicyError() | Forbidden() | SourceRefused():
             return REFUSED
-        case TransientError():
+        case TransientError() | Unreachable():
             return UNREACHABLE
         case ClusterError(code=401):
             return REFUSED

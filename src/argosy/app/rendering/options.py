@@ -1,0 +1,120 @@
+"""The flags of `argosy render` that stand for fields of an Application's source, by Argo CD's own names.
+
+In: what was given for each flag. Out: a source in Argo CD's words. Never: decides what a field means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from argosy.model.errors import UserError
+
+Given = Mapping[str, Any]  # what was typed, by flag
+
+
+class Flag(NamedTuple):
+    name: str
+    shown: str  # what stands for its value in the help; empty for a switch
+    field: str  # in a source, with dots
+    form: str  # how the value is written there
+    about: str
+
+    @property
+    def is_repeated(self) -> bool:
+        return self.form not in ("switch", "text")
+
+
+FLAGS: Final = tuple(
+    Flag(*row)
+    for row in (
+        ("--release-name", "NAME", "helm.releaseName", "text", "Helm: the release (default: the Application's name)"),
+        ("--values", "FILE", "helm.valueFiles", "texts", "Helm: a file of values, seen from the chart; repeatable"),
+        ("--helm-set", "NAME=VALUE", "helm.parameters", "parameter", "Helm: a value; repeatable"),
+        ("--helm-set-string", "NAME=VALUE", "helm.parameters", "text parameter", "Helm: a value that is a text"),
+        ("--helm-set-file", "NAME=FILE", "helm.fileParameters", "file parameter", "Helm: a file as a value"),
+        ("--ignore-missing-value-files", "", "helm.ignoreMissingValueFiles", "switch", "Helm: --values may be missing"),
+        ("--helm-skip-crds", "", "helm.skipCrds", "switch", "Helm: leave out what is in crds/"),
+        ("--helm-skip-tests", "", "helm.skipTests", "switch", "Helm: leave out tests"),
+        ("--helm-skip-schema-validation", "", "helm.skipSchemaValidation", "switch", "Helm: no values.schema.json"),
+        ("--helm-namespace", "NAME", "helm.namespace", "text", "Helm: the release's namespace"),
+        ("--helm-kube-version", "VERSION", "helm.kubeVersion", "text", "Helm: the cluster's version"),
+        ("--helm-api-versions", "API", "helm.apiVersions", "texts", "Helm: an API that the cluster has; repeatable"),
+        ("--nameprefix", "TEXT", "kustomize.namePrefix", "text", "Kustomize: put before names"),
+        ("--namesuffix", "TEXT", "kustomize.nameSuffix", "text", "Kustomize: put after names"),
+        ("--kustomize-image", "IMAGE", "kustomize.images", "texts", "Kustomize: NAME=NEW:TAG or NEW:TAG; repeatable"),
+        ("--kustomize-replica", "NAME=COUNT", "kustomize.replicas", "count", "Kustomize: a count; repeatable"),
+        ("--kustomize-namespace", "NAME", "kustomize.namespace", "text", "Kustomize: the namespace of all"),
+        ("--kustomize-common-label", "NAME=VALUE", "kustomize.commonLabels", "map", "Kustomize: a label of all"),
+        ("--kustomize-common-annotation", "NAME=VALUE", "kustomize.commonAnnotations", "map", "Kustomize: the same"),
+        ("--kustomize-force-common-label", "", "kustomize.forceCommonLabels", "switch", "Kustomize: over those there"),
+        ("--kustomize-force-common-annotation", "", "kustomize.forceCommonAnnotations", "switch", "Kustomize: same"),
+        ("--kustomize-version", "VERSION", "kustomize.version", "text", "Kustomize: a version that settings name"),
+        ("--kustomize-kube-version", "VERSION", "kustomize.kubeVersion", "text", "Kustomize: for helmCharts"),
+        ("--kustomize-api-versions", "API", "kustomize.apiVersions", "texts", "Kustomize: for helmCharts; repeatable"),
+        ("--directory-recurse", "", "directory.recurse", "switch", "plain files: folders in folders too"),
+        ("--directory-include", "GLOB", "directory.include", "text", "plain files: only these"),
+        ("--directory-exclude", "GLOB", "directory.exclude", "text", "plain files: not these"),
+        ("--jsonnet-ext-var-str", "NAME=VALUE", "directory.jsonnet.extVars", "variable", "Jsonnet: an external text"),
+        ("--jsonnet-ext-var-code", "NAME=CODE", "directory.jsonnet.extVars", "code", "Jsonnet: an external value"),
+        ("--jsonnet-tla-str", "NAME=VALUE", "directory.jsonnet.tlas", "variable", "Jsonnet: an argument, a text"),
+        ("--jsonnet-tla-code", "NAME=CODE", "directory.jsonnet.tlas", "code", "Jsonnet: an argument, a value"),
+        ("--jsonnet-libs", "DIR", "directory.jsonnet.libs", "texts", "Jsonnet: a library, from the root; repeatable"),
+        ("--config-management-plugin", "NAME", "plugin.name", "text", "the plug-in to use"),
+        ("--plugin-env", "NAME=VALUE", "plugin.env", "variable", "plug-in: a variable; repeatable"),
+    )
+)
+
+
+def with_options(wire: Mapping[str, Any], given: Given) -> dict[str, Any]:
+    """The source with what was typed in place of, or beside, what it says itself."""
+    changed = dict(wire)
+    for flag in FLAGS:
+        if (value := given.get(flag.name)) not in (None, False, []):
+            _put(changed, flag, value)
+    return changed
+
+
+def _put(source: dict[str, Any], flag: Flag, value: Any) -> None:
+    *above, name = flag.field.split(".")
+    holder = source
+    for each in above:
+        holder[each] = dict(holder.get(each) or {})
+        holder = holder[each]
+    match flag.form:
+        case "switch" | "text":
+            holder[name] = value
+        case "texts":
+            holder[name] = [*(holder.get(name) or ()), *value]
+        case "map":
+            holder[name] = {**(holder.get(name) or {}), **dict(_pair(flag, each) for each in value)}
+        case _:
+            entries = [_entry(flag, *_pair(flag, each)) for each in value]
+            holder[name] = _renewed(holder.get(name) or (), entries)
+
+
+def _renewed(old: Iterable[Any], new: list[dict[str, Any]]) -> list[Any]:
+    names = {each["name"] for each in new}
+    return [*(each for each in old if not (isinstance(each, dict) and each.get("name") in names)), *new]
+
+
+def _pair(flag: Flag, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UserError(f"{text!r} is no {flag.shown}; write a name, an equals sign and the value", where=flag.name)
+    return name, value
+
+
+def _entry(flag: Flag, name: str, value: str) -> dict[str, Any]:
+    match flag.form:
+        case "text parameter":
+            return {"name": name, "value": value, "forceString": True}
+        case "file parameter":
+            return {"name": name, "path": value}
+        case "code":
+            return {"name": name, "value": value, "code": True}
+        case "count":
+            if not value.isdecimal():
+                raise UserError(f"{value!r} is no whole number; write one after the equals sign", where=flag.name)
+            return {"name": name, "count": int(value)}
+    return {"name": name, "value": value}

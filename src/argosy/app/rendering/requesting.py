@@ -1,0 +1,170 @@
+"""What is to be rendered.
+
+In: paths, Applications, flags. Out: parts, each with sources on trees that are open. Never: renders.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from argosy.app.rendering.checkouts import Checkouts, Talk
+from argosy.app.rendering.options import with_options
+from argosy.app.rendering.places import enclosing, locate, remotes
+from argosy.model.application import Application, Destination, Source, read_source
+from argosy.model.errors import UserError
+from argosy.model.flow import Checkout
+
+STDIN: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    paths: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # with Applications
+    repo: str = ""
+    revision: str = ""
+    roots: tuple[Path, ...] = ()
+    name: str = ""
+    namespace: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Opened(NamedTuple):
+    """The sources of one part in order, each on its tree, and the trees that value files may name."""
+
+    sources: Sequence[tuple[Checkout, Source]]
+    refs: Mapping[str, Checkout]
+
+
+class Part(NamedTuple):
+    """What gives one answer: a path, or an Application."""
+
+    path: str
+    app: Application
+    open: Callable[[], Opened]
+
+
+def parts_of(request: Request, checkouts: Checkouts, talk: Talk) -> Iterator[Part]:
+    if not request.files:
+        if not request.paths:
+            raise UserError("nothing to render; name a folder, or a file with an Application after -f")
+        opener = _Opener(request, checkouts, talk)
+        for path in request.paths:
+            name = request.name or os.path.basename(os.path.normpath(path)).strip(".") or "app"
+            app = Application(name=name, destination=Destination(namespace=request.namespace))
+            yield Part(path, app, partial(opener.path, path, Source()))
+        return
+    if request.repo and not request.paths:
+        raise UserError("an Application names its repositories itself; leave --repo out, or name a path in it")
+    for file in request.files:
+        yield from _parts_of_file(request, file, checkouts, talk)
+
+
+def _parts_of_file(request: Request, file: str, checkouts: Checkouts, talk: Talk) -> Iterator[Part]:
+    from argosy.app.rendering.applications import read_applications
+
+    folder = os.path.realpath(os.curdir if file == STDIN else os.path.dirname(file) or os.curdir)
+    opener = _Opener(request, checkouts, talk, enclosing(folder))
+    for app in read_applications(_content(file), "standard input" if file == STDIN else file):
+        for path in request.paths:
+            yield Part(path, app, partial(opener.application, app, path))
+        if not request.paths:
+            shown = next((each.path or each.chart for each in app.sources if each.path or each.chart), ".")
+            yield Part(shown, app, partial(opener.application, app, ""))
+
+
+def _content(file: str) -> bytes:
+    if file == STDIN:
+        return sys.stdin.buffer.read() if sys.stdin else b""
+    return Path(file).read_bytes()
+
+
+class _Opener:
+    """From what was asked to trees; `root` is the working tree in which Applications are written."""
+
+    def __init__(self, request: Request, checkouts: Checkouts, talk: Talk, root: str | None = None) -> None:
+        self.request = request
+        self.checkouts = checkouts
+        self.root = root
+        self._talk = talk
+        self._told: set[str] = set()
+
+    def path(self, path: str, source: Source) -> Opened:
+        return Opened([self._placed(path, source)], {})
+
+    def application(self, app: Application, path: str) -> Opened:
+        refs = {each.alias: self._checkout(each, app) for each in app.sources if each.alias}
+        rendered = [each for each in app.sources if each.path or each.chart or not each.alias]
+        if path:
+            if len(rendered) != 1:
+                message = f"has {len(rendered)} sources with manifests, and the path stands for one; leave the path out"
+                raise UserError(message, where=app.name)
+            return Opened([self._placed(path, rendered[0])], refs)
+        return Opened([(self._checkout(each, app), self._read(each, {})) for each in rendered], refs)
+
+    def _placed(self, path: str, source: Source) -> tuple[Checkout, Source]:
+        """A source whose path was typed."""
+        asked = self.request
+        if asked.repo:
+            checkout = self.checkouts.at(asked.repo, asked.revision or source.ref, also=_local(asked.repo))
+            return checkout, self._read(source, {"repoURL": asked.repo, "path": path, "targetRevision": asked.revision})
+        root, inner = locate(path)
+        fields = {"path": inner or ".", "targetRevision": asked.revision}
+        if not source.repo_url:
+            fields["repoURL"] = remotes(root).get("origin", "")
+        checkout = self.checkouts.within(root, asked.revision) if asked.revision else self.checkouts.working(root)
+        return checkout, self._read(source, fields)
+
+    def _checkout(self, source: Source, app: Application) -> Checkout:
+        """A source as its Application says."""
+        if source.chart:
+            message = f"{source.chart} is a chart in a registry, which is not fetched; keep the chart in Git"
+            raise UserError(message, where=app.name)
+        root = self.root if self.root and _is_of(source.repo_url, self.root) else None
+        revision = self.request.revision if root or len(app.sources) == 1 else ""
+        if root and not revision:
+            self._tell(f"{source.repo_url} is read from the working tree in {root}")
+            return self.checkouts.working(root)
+        if root:
+            self._tell(f"{source.repo_url} is read from the repository in {root}, at {revision}")
+            return self.checkouts.within(root, revision)
+        return self.checkouts.at(source.repo_url, revision or source.ref, tag_prefix=source.tag_prefix)
+
+    def _read(self, source: Source, fields: Mapping[str, str]) -> Source:
+        given = {name: value for name, value in fields.items() if value}
+        return read_source(with_options({**source.wire, **given}, self.request.options))
+
+    def _tell(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._talk(sentence)
+
+
+def _local(url: str) -> tuple[Path, ...]:
+    """Who types the path of a repository may read it."""
+    from argosy.source.urls import parse_url
+
+    place = parse_url(url)
+    return (Path(place.path),) if place.scheme == "file" else ()
+
+
+def _is_of(url: str, root: str) -> bool:
+    """Is this the address of the repository, by any of its names and with any protocol?"""
+    from argosy.model.errors import SourceRefused
+    from argosy.source.urls import parse_url
+
+    def identity(text: str) -> tuple[str, tuple[str, ...]] | None:
+        try:
+            parsed = parse_url(text)
+        except SourceRefused:
+            return None
+        return parsed.host, parsed.segments
+
+    wanted = identity(url)
+    return wanted is not None and wanted in [identity(each) for each in (root, *remotes(root).values())]
