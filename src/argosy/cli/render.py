@@ -47,6 +47,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--repo", default="", metavar="URL", help="read PATH in this repository (default: the one that holds PATH)")
     about = "repositories below this folder may be read by file:// or their path; repeatable"
     add("--root", action="append", default=[], type=Path, metavar="DIR", help=about)
+    about = "a file with the ConfigMaps argocd-cm and argosy-cm: how to build, what may be read; repeatable"
+    add("--settings", action="append", default=[], type=Path, metavar="FILE", help=about)
     add("--name", default="", metavar="NAME", help="the Application's name (default: the folder's)")
     add("--dest-namespace", default="", metavar="NAME", help="the namespace that it would be deployed to")
     add("-o", "--output", choices=FORMS, default="yaml", help="yaml (default), json, name, or jsonl: a line a path")
@@ -90,6 +92,7 @@ def _request(chosen: argparse.Namespace) -> Request:
         repo=chosen.repo,
         revision=chosen.revision,
         roots=tuple(chosen.root),
+        settings=tuple(chosen.settings),
         name=chosen.name,
         namespace=chosen.dest_namespace,
         options={flag.name: getattr(chosen, flag.name.lstrip("-").replace("-", "_")) for flag in FLAGS},

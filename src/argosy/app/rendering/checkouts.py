@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from argosy.source.repositories import Repositories
+    from argosy.source.settings import SourceSettings
 
 Talk = Callable[[str], None]
 PATIENCE = 1.0  # seconds before somebody at a terminal is told what takes so long
@@ -37,8 +37,9 @@ def cache_folder() -> Path:
 class Checkouts:
     """All trees of one command. What a host said is not asked again while the command runs."""
 
-    def __init__(self, roots: Sequence[Path] = (), *, talk: Talk) -> None:
+    def __init__(self, roots: Sequence[Path] = (), settings: SourceSettings | None = None, *, talk: Talk) -> None:
         self.roots = tuple(root.resolve() for root in roots)
+        self.settings = settings
         self._talk = talk
         self._known: dict[tuple[str, str, str], Checkout] = {}
         self._stores: dict[tuple[Path, ...], Repositories] = {}
@@ -87,11 +88,14 @@ class Checkouts:
             self._runner.close()
 
     def _store(self, roots: tuple[Path, ...]) -> Repositories:
+        from dataclasses import replace
+
         from argosy.source.repositories import Repositories
         from argosy.source.settings import SourceSettings
 
         if roots not in self._stores:
-            settings = SourceSettings(local_roots=roots)
+            given = self.settings or SourceSettings()
+            settings = replace(given, local_roots=(*given.local_roots, *roots))
             self._stores[roots] = Repositories(cache_folder(), settings)
         return self._stores[roots]
 
@@ -106,6 +110,8 @@ class Checkouts:
         if not sys.stderr.isatty():
             yield
             return
+        import threading
+
         timer = threading.Timer(PATIENCE, self._talk, [doing])
         timer.daemon = True
         timer.start()
@@ -113,4 +119,3 @@ class Checkouts:
             yield
         finally:
             timer.cancel()
-

@@ -30,6 +30,7 @@ class Request:
     repo: str = ""
     revision: str = ""
     roots: tuple[Path, ...] = ()
+    settings: tuple[Path, ...] = ()  # files with argocd-cm and argosy-cm
     name: str = ""
     namespace: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -100,6 +101,7 @@ class _Opener:
 
     def application(self, app: Application, path: str) -> Opened:
         refs = {each.alias: self._checkout(each, app) for each in app.sources if each.alias}
+        # argo: a source that has an alias and no path only serves files to the others.
         rendered = [each for each in app.sources if each.path or each.chart or not each.alias]
         if path:
             if len(rendered) != 1:
@@ -123,9 +125,6 @@ class _Opener:
 
     def _checkout(self, source: Source, app: Application) -> Checkout:
         """A source as its Application says."""
-        if source.chart:
-            message = f"{source.chart} is a chart in a registry, which is not fetched; keep the chart in Git"
-            raise UserError(message, where=app.name)
         root = self.root if self.root and _is_of(source.repo_url, self.root) else None
         revision = self.request.revision if root or len(app.sources) == 1 else ""
         if root and not revision:
