@@ -22,7 +22,13 @@ class TextTree:
         if path in self.files:
             return TreeEntry(name, "file", hashlib.sha256(self.files[path]).hexdigest())
         inside = not path or any(each.startswith(f"{path}/") for each in (*self.files, *self.links))
-        return TreeEntry(name, "folder", "") if inside else None
+        return TreeEntry(name, "folder", self._folder_id(path)) if inside else None
+
+    def _folder_id(self, path: str) -> str:
+        lead = f"{path}/" if path else ""
+        below = sorted(each for each in (*self.files, *self.links) if each.startswith(lead))
+        held = [(each, self.links.get(each), self.files.get(each)) for each in below]
+        return hashlib.sha256(repr(held).encode()).hexdigest()
 
     def listing(self, path: str) -> Sequence[TreeEntry]:
         lead = f"{path}/" if path else ""

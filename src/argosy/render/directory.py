@@ -145,7 +145,7 @@ def _holds_several(text: bytes) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    return not isinstance(value, dict) or not value.get("kind")
+    return not isinstance(value, dict) or not isinstance(value.get("kind"), str) or not value["kind"]
 
 
 def _fault(value: Any) -> str:

@@ -1,0 +1,66 @@
+"""One way in for every source: what comes out, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from text_tree import TextTree
+
+from argosy.model.application import Application, Source
+from argosy.model.errors import LimitError, RenderError
+from argosy.model.flow import Checkout
+from argosy.render import BuildSettings, RenderLimits, render, render_application
+
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+TREE = TextTree(
+    {
+        "over/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x-\n",
+        "over/a.yaml": MAP,
+        "plain/a.yaml": MAP
+        + "---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: p}}]\n",
+    }
+)
+CHECKOUT = Checkout(TREE, "1" * 40)
+
+
+def test_a_source_is_rendered_by_its_tool() -> None:
+    found = render(CHECKOUT, Application("shop"), Source(path="over"))
+    assert (found.tool, [each["metadata"]["name"] for each in found.manifests]) == ("Kustomize", ["x-a"])
+    found = render(CHECKOUT, Application("shop"), Source(path="plain"))
+    assert (found.tool, [each["metadata"]["name"] for each in found.manifests]) == ("Directory", ["a", "p"])
+
+
+def test_what_was_rendered_travels_between_processes() -> None:
+    found = render(CHECKOUT, Application("shop"), Source(path="over"))
+    copy = pickle.loads(pickle.dumps(found))
+    assert (copy.manifests, copy.inputs, copy.tool) == (found.manifests, found.inputs, found.tool)
+
+
+def test_each_source_with_a_path_is_rendered_and_the_others_serve_files() -> None:
+    sources = (Source(path="over"), Source(alias="values"), Source(path="plain", alias="both"))
+    found = render_application(Application("shop", sources=sources), [CHECKOUT] * 3)
+    assert [each.tool for each in found] == ["Kustomize", "Directory"]
+
+
+def test_a_chart_of_a_chart_repository_is_refused_with_a_way_out() -> None:
+    source = Source(repo_url="https://charts.example", chart="redis", ref="1.0.0")
+    with pytest.raises(RenderError, match=r"https://charts\.example: the chart redis .* put it into a Git repository"):
+        render(CHECKOUT, Application("shop"), source)
+
+
+@pytest.mark.parametrize("path", ["over", "plain"])
+def test_manifests_over_a_limit_are_refused(path: str) -> None:
+    for limits, said in (
+        (RenderLimits(manifests=0), "more than the 0 allowed"),
+        (RenderLimits(manifest_bytes=10), "10 bytes"),
+    ):
+        with pytest.raises(LimitError, match=said):
+            render(CHECKOUT, Application("shop"), Source(path=path), BuildSettings(limits=limits))
+
+
+def test_options_of_kustomize_that_are_refused_leave_other_sources_alone() -> None:
+    settings = BuildSettings(kustomize_options=("--enable-exec",))
+    assert render(CHECKOUT, Application("shop"), Source(path="plain"), settings).manifests
+    with pytest.raises(RenderError, match="'--enable-exec' is refused"):
+        render(CHECKOUT, Application("shop"), Source(path="over"), settings)
