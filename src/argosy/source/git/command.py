@@ -47,6 +47,8 @@ CONFIG = {
     "core.symlinks": "false",
     "core.alternateRefsCommand": "",
     "core.bigFileThreshold": "1m",
+    "core.packedGitWindowSize": "32m",  # a whole pack at once would not fit into a worker's memory
+    "core.packedGitLimit": "256m",
     "credential.helper": "",
     "protocol.allow": "never",
     "protocol.ext.allow": "never",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable
@@ -62,10 +63,7 @@ class Mirror:
             if self._told and self._told[0] >= arrived - max_age:
                 return self._told[1]
             if self._failed and self._failed[0] >= arrived:
-                error = self._failed[1]
-                raise type(error)(
-                    error.message, where=error.where
-                )  # each gets its own, to note a last good revision on
+                raise copy.copy(self._failed[1])  # each gets its own, to note a last good revision on
             asked = self._clock()
             try:
                 refs = await self.remote.refs(self._scratch())

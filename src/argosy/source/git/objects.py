@@ -5,6 +5,7 @@ In: an id. Out: the object's kind and bytes, checked against the id. Never: more
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import subprocess
 import threading
@@ -16,6 +17,7 @@ from argosy.model.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.source.git.command import cannot_start, environment
 from argosy.source.settings import SourceLimits
 
+MOST_READERS = 16  # that are kept for trees from other processes, each with a git
 MOST_ENTRIES = 300_000  # that are remembered for a mirror
 SUSPECT = "argosy-suspect"  # a file in the mirror: something in it is damaged, so it is made anew
 
@@ -43,7 +45,7 @@ class Folders:
 
 
 class ObjectReader:
-    """Safe for threads. It can be pickled, and then opens a git of its own."""
+    """Safe for threads. It can be pickled: in another process, all that come from one mirror are one, with one git."""
 
     def __init__(self, folder: Path, limits: SourceLimits, where: str) -> None:
         self.folder = folder
@@ -53,11 +55,8 @@ class ObjectReader:
         self._process: subprocess.Popen[bytes] | None = None
         self.folders = Folders()
 
-    def __getstate__(self) -> tuple[Path, SourceLimits, str]:
-        return self.folder, self.limits, self.where
-
-    def __setstate__(self, state: tuple[Path, SourceLimits, str]) -> None:
-        self.__init__(*state)  # type: ignore[misc]  # a fresh one, with a lock and a process of its own
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reader_of, (self.folder, self.limits, self.where)
 
     def read(self, id: str) -> GitObject:
         found = self.find(id)
@@ -77,6 +76,7 @@ class ObjectReader:
                 self._close()
                 raise
         if found is not None and _id_of(found, len(id)) != id:
+            self.close()  # or it would read from the damaged pack even after the mirror was made anew
             raise self._corrupt(id, "is not what its id says")
         return found
 
@@ -150,6 +150,39 @@ class ObjectReader:
         return CorruptSource(
             f"object {id} {what} in the local mirror; the next refresh fetches it anew", where=self.where
         )
+
+
+class Readers:
+    """Those that came to this process in trees: each keeps a git and what it knows from one tree to the next."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_mirror: dict[tuple[Path, SourceLimits, str], ObjectReader] = {}
+
+    def get(self, folder: Path, limits: SourceLimits, where: str) -> ObjectReader:
+        with self._lock:
+            reader = self._by_mirror.pop((folder, limits, where), None) or ObjectReader(folder, limits, where)
+            self._by_mirror[folder, limits, where] = reader  # last in the row: the first was not asked for the longest
+            oldest = [*self._by_mirror][:-MOST_READERS]
+            surplus = [self._by_mirror.pop(mirror) for mirror in oldest]
+        for other in surplus:
+            other.close()  # a tree that still has it opens it again
+        return reader
+
+    def close(self) -> None:
+        with self._lock:
+            readers = [*self._by_mirror.values()]
+        for reader in readers:
+            reader.close()
+
+
+def reader_of(folder: Path, limits: SourceLimits, where: str) -> ObjectReader:
+    """This process's reader for a mirror that another process named."""
+    return READERS.get(folder, limits, where)
+
+
+READERS = Readers()
+atexit.register(READERS.close)
 
 
 def _id_of(found: GitObject, length: int) -> str:
