@@ -168,7 +168,7 @@ def test_a_list_with_two_keys_keeps_its_order() -> None:
 
 
 def test_operations_go_to_every_target_that_a_pattern_names() -> None:
-    patch = "patches: [{target: {name: '[as]'}, patch: '[{op: replace, path: /metadata/labels, value: {k: v}}]'}]\n"
+    patch = "patches: [{target: {name: '[as]'}, patch: '- {op: replace, path: /metadata/labels, value: {k: v}}'}]\n"
     found = built(f"resources: [a.yaml, s.yaml, d.yaml]\n{patch}")
     assert [kind for kind, each in found.items() if each["metadata"].get("labels")] == ["ConfigMap", "Service"]
 
@@ -176,8 +176,8 @@ def test_operations_go_to_every_target_that_a_pattern_names() -> None:
 @pytest.mark.parametrize(
     ("patch", "said"),
     [
-        ("{patch: '[{op: remove, path: /zz}]', target: {kind: ConfigMap}}", "patch of ConfigMap a"),
-        ("{patch: '[{op: add, path: /zz, value: 1}]'}", "needs a target"),
+        ("{patch: '- {op: remove, path: /zz}', target: {kind: ConfigMap}}", "patch of ConfigMap a"),
+        ("{patch: '- {op: add, path: /zz, value: 1}'}", "needs a target"),
         ("{patch: '{data: {y: z}}'}", "no kind"),
         ("{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: zz}}'}", "nothing is ConfigMap zz"),
         ("{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: text}'}", "data is a map"),
@@ -293,3 +293,11 @@ def test_crds_say_where_names_are() -> None:
     mine = "apiVersion: x/v1\nkind: My\nmetadata: {name: m}\nspec: {ref: {name: a}}\n"
     found = built("resources: [a.yaml, m.yaml]\nnamePrefix: p-\ncrds: [c.yaml]\n", m_yaml=mine, c_yaml=crd)
     assert found["My"]["spec"]["ref"] == {"name": "p-a"}
+
+
+@pytest.mark.parametrize("text", ["[{op: add, path: /x, value: 1}]", '[{"op": "add", "path": "/x", "value": 1}] # why'])
+def test_operations_that_begin_with_a_bracket_must_be_json(text: str) -> None:
+    patches = "resources: [a.yaml]\npatches: [{path: p.yaml, target: {kind: ConfigMap}}]\n"
+    with pytest.raises(RenderError, match=r"p\.yaml.*must be JSON"):
+        build(TextTree({"kustomization.yaml": patches, "a.yaml": CONFIG_MAP, "p.yaml": text}), "")
+    assert build(TextTree({"kustomization.yaml": patches, "a.yaml": CONFIG_MAP, "p.yaml": f"\n{text}"}), "")

@@ -6,12 +6,13 @@ that are passed in.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from argosy.model.errors import RenderError
 from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree
-from argosy.render.kustomize.accumulate import Accumulated, Build
+from argosy.render.kustomize.accumulate import Accumulated, Build, Level
 from argosy.render.kustomize.grounds import Fetch, Grounds
 from argosy.render.kustomize.hashes import add_hashes
 from argosy.render.kustomize.names import fix_references
@@ -21,16 +22,29 @@ from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.sorting import in_order
 from argosy.render.kustomize.variables import resolve
 
+if TYPE_CHECKING:
+    from argosy.model.application import KustomizeOptions
+    from argosy.render.kustomize.loading import Kustomization
+
 __all__ = ["build"]
 _LOCAL: Final = "config.kubernetes.io/local-config"
 
 
 def build(
-    tree: Tree, path: str, *, order: str = "legacy", settings: Permits = NOTHING, fetch: Fetch | None = None
+    tree: Tree,
+    path: str,
+    *,
+    order: str = "legacy",
+    options: KustomizeOptions | None = None,
+    environment: Mapping[str, str] | None = None,
+    settings: Permits = NOTHING,
+    fetch: Fetch | None = None,
 ) -> list[Manifest]:
     """The manifests of the kustomization in a folder.
 
-    `order` holds where the kustomization does not say one itself; without `fetch`, remote bases are refused.
+    `order` holds where the kustomization does not say one itself. `options` are what an Application sets on top, with
+    build variables of `environment`, of which only those are looked up that are used. Without `fetch`, remote bases
+    are refused.
     """
     grounds = Grounds(tree, fetch)
     spot = grounds.own.find("", path, path)
@@ -38,6 +52,8 @@ def build(
         raise RenderError("there is no such folder: correct the path", where=path)
     run = Build(grounds, settings)
     level = run.open(spot, path or ".", ())
+    if options is not None:
+        level.kustomization = _overridden(level, options, environment or {})
     run.metadata = checked(level.kustomization.get("buildMetadata"), level.file)
     found = level.accumulate(Accumulated())
     resources = found.resources
@@ -47,8 +63,15 @@ def build(
     kept = [each for each in resources.listed if each.texts("annotations").get(_LOCAL, "false") == "false"]
     for each in kept if run.metadata else ():
         annotate(each, run.metadata, spot.path)
-    options = level.kustomization.fields.get("sortOptions", {"order": order})
-    return [_finished(each) for each in in_order(kept, options, level.file)]
+    sorting = level.kustomization.fields.get("sortOptions", {"order": order})
+    return [_finished(each) for each in in_order(kept, sorting, level.file)]
+
+
+def _overridden(level: Level, options: KustomizeOptions, environment: Mapping[str, str]) -> Kustomization:
+    from argosy.render.environment import substitute
+    from argosy.render.kustomize.options import overridden
+
+    return overridden(level.kustomization, options, level.spot, lambda text: substitute(text, environment))
 
 
 def _finished(resource: Resource) -> Manifest:

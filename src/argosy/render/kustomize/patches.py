@@ -22,6 +22,7 @@ SchemaOf = Callable[[Gvk], Node | None]
 def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schemas: SchemaOf, where: str) -> None:
     """An entry of `patches`."""
     target = patch.get("target")
+    _check_json(text, where)
     documents = _documents(text, where)
     if any(type(each) is list for each in documents):
         if len(documents) != 1 or not documents[0]:
@@ -111,7 +112,18 @@ def apply_operations(targets: list[Resource], operations: Any, where: str) -> No
         resource.written = {key: text_of(each) for key, each in resource.mapping("annotations").items()}
 
 
+def _check_json(text: bytes, where: str) -> None:
+    """k8s: a patch whose first character is a bracket is read as JSON, not as YAML."""
+    if text[:1] == b"[":
+        try:
+            orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            message = f"a patch that begins with [ must be JSON ({error.msg}): begin each operation with a dash"
+            raise RenderError(message, where=where) from None
+
+
 def read_operations(text: bytes, where: str) -> Any:
+    _check_json(text, where)
     documents = _documents(text, where)
     return documents[0] if len(documents) == 1 else documents
 
