@@ -62,7 +62,7 @@ def render(
     manifests, origins = run(job)
     if paths := app.annotations.get(ANNOTATION):
         inputs.update(generate_path_inputs(checkout.tree, paths, source.path))
-    return Rendered(manifests, origins, inputs, job.tool)
+    return Rendered(manifests, origins, dict(inputs), job.tool)  # what origins read later is no input
 
 
 def render_application(

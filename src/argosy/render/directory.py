@@ -16,6 +16,7 @@ from argosy.model.manifest import Manifest, Profile, load_all, load_json
 from argosy.model.tree import Tree
 from argosy.render.globs import glob_pattern
 from argosy.render.kustomize.places import located
+from argosy.render.lists import fault_of, flattened
 from argosy.render.settings import RenderLimits
 
 SKIP_MARKER: Final = b"+argocd:skip-file-rendering"
@@ -101,38 +102,40 @@ def _files(tree: Tree, folder: str, recurse: bool, depth: int = 0) -> Iterator[s
 def read_file(path: str, text: bytes) -> list[Manifest]:
     """The manifests of one file; nothing where it is another kind of file."""
     if path.endswith(".json"):
-        return [_json_object(path, text)]
+        return list(flattened(_json_object(path, text)))
     try:
         values = load_all(text, profile=Profile.KUBERNETES, where=path)
     except ManifestError as error:
         if any(word in text for word in _WORDS):
-            raise RenderError(error.message, where=path) from error
+            raise RenderError(error.message, where=path, line=error.line) from error
         return []  # argo: a file that does not look like manifests is somebody else's
     found: list[Manifest] = []
     for number, value in enumerate(values):
         if value is None:
             continue
-        if fault := _fault(value):
+        if fault := fault_of(value):
             # argo: what has no kind is no manifest; a file that holds manifests, or looks like it, must be one.
             if not found and _is_foreign(value) and not all(word in text for word in _WORDS):
                 return []
             raise _error(path, text, number, fault)
-        found.append(value)
+        try:
+            found += flattened([value])
+        except RenderError as error:
+            raise _error(path, text, number, error.message) from None
     return found
 
 
-def _json_object(path: str, text: bytes) -> Manifest:
+def _json_object(path: str, text: bytes) -> list[Manifest]:
     try:
         value = load_json(text.removeprefix(_BOM), where=path).value
     except ManifestError as error:
         message = error.message
         if _holds_several(text):
             message = "there are several objects, and a JSON file holds one: put them in a List, or in a file each"
-        raise RenderError(message, where=path) from error
-    if fault := _fault(value):
-        raise RenderError(f"{fault}, or set directory.exclude for this file", where=path)
-    found: Manifest = value
-    return found
+        raise RenderError(message, where=path, line=error.line) from error
+    if fault := fault_of(value):
+        raise _error(path, text, 0, fault)
+    return [value]
 
 
 def _holds_several(text: bytes) -> bool:
@@ -148,26 +151,9 @@ def _is_foreign(value: Any) -> bool:
     return not isinstance(value, dict) or not isinstance(value.get("kind"), str) or not value["kind"]
 
 
-def _fault(value: Any) -> str:
-    """Why it is no manifest."""
-    if not isinstance(value, dict):
-        return "is no Kubernetes object: expected fields such as apiVersion and kind"
-    for field in ("kind", "apiVersion"):
-        if not isinstance(value.get(field), str) or not value[field]:
-            return f"has no {field}: add it"
-    if "items" in value:
-        return ""  # a list: its items are looked at when it is taken apart
-    metadata = value.get("metadata")
-    name = isinstance(metadata, dict) and (metadata.get("name") or metadata.get("generateName"))
-    if not isinstance(name, str) or not name:
-        return f"a {value['kind']} without metadata.name: add it"
-    return ""
-
-
 def _error(path: str, text: bytes, number: int, fault: str) -> RenderError:
-    line = _line_of(text, number)
-    message = f"line {line}: document {number + 1} {fault}, or set directory.exclude for this file"
-    return RenderError(message, where=path)
+    message = f"document {number + 1} {fault}, or set directory.exclude for this file"
+    return RenderError(message, where=path, line=_line_of(text, number))
 
 
 def _line_of(text: bytes, number: int) -> int:

@@ -29,6 +29,12 @@ class RecordingTree:
         self.place = place
         self.record = record
 
+    def __getstate__(self) -> tuple[Tree, str]:
+        return self.tree, self.place
+
+    def __setstate__(self, state: tuple[Tree, str]) -> None:
+        self.__init__(*state, {})  # type: ignore[misc]  # whoever asks in another process is not the render
+
     def entry(self, path: str) -> TreeEntry | None:
         found = self.tree.entry(path)
         self.record[Input(self.place, path)] = _mark(found)

@@ -17,21 +17,38 @@ def flattened(manifests: Iterable[Manifest], depth: int = 0) -> Iterator[Manifes
         items = manifest.get("items")
         if isinstance(items, list):
             if depth > _DEEPEST:
-                raise RenderError(f"lists stand in lists more than {_DEEPEST} levels deep: flatten them")
-            yield from flattened((_item(each, manifest) for each in items), depth + 1)
+                raise RenderError(f"has lists in lists, more than {_DEEPEST} levels deep: flatten them")
+            yield from flattened((_item(each, place, manifest) for place, each in enumerate(items)), depth + 1)
         elif not _is_null_list(manifest):
             yield manifest
 
 
-def _item(item: Any, listing: Manifest) -> Manifest:
+def fault_of(value: Any) -> str:
+    """Why it is no manifest, as the rest of a sentence; empty for one, and for a list of them."""
+    if not isinstance(value, dict):
+        return "is no Kubernetes object: expected fields such as apiVersion and kind"
+    for field in ("kind", "apiVersion"):
+        if not isinstance(value.get(field), str) or not value[field]:
+            return f"has no {field}: add it"
+    if isinstance(value.get("items"), list) or _is_null_list(value):
+        return ""
+    metadata = value.get("metadata")
+    name = isinstance(metadata, dict) and (metadata.get("name") or metadata.get("generateName"))
+    if not isinstance(name, str) or not name:
+        return f"is a {value['kind']} without metadata.name: add it"
+    return ""
+
+
+def _item(item: Any, place: int, listing: Manifest) -> Manifest:
     kind = str(listing.get("kind") or "")
-    if not isinstance(item, dict):
-        raise RenderError(f"an item of a {kind or 'list'} is no Kubernetes object: expected fields such as kind")
-    if not item.get("kind") and kind.endswith("List") and kind != "List":
+    if isinstance(item, dict) and not item.get("kind") and kind.endswith("List") and kind != "List":
         # k8s: an item of a ConfigMapList that does not say so is a ConfigMap.
         named = {"apiVersion": item.get("apiVersion") or listing.get("apiVersion"), "kind": kind.removesuffix("List")}
-        return {**item, **named}
-    return item
+        item = {**item, **named}
+    if fault := fault_of(item):
+        raise RenderError(f"has a {kind or 'list'}, and items[{place}] of it {fault}")
+    found: Manifest = item
+    return found
 
 
 def _is_null_list(manifest: Manifest) -> bool:

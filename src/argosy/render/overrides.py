@@ -43,7 +43,7 @@ def _with_file(tree: Tree, file: str, source: Source) -> Source:
         blocks = {name: given[name] for name in _FOR_TOOLS if name in given}
         return read_source(_merged(source.wire, blocks), where=file)
     except ManifestError as error:
-        raise RenderError(error.message, where=file) from error
+        raise RenderError(error.message, where=file, line=error.line) from error
 
 
 def _merged(old: Any, patch: Any) -> Any:

@@ -14,7 +14,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
 from argosy.render.detect import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
-from argosy.render.lists import flattened
+from argosy.render.lists import fault_of, flattened
 from argosy.render.settings import BuildSettings, Fetch
 
 
@@ -33,6 +33,9 @@ class Job:
     fetch: Fetch | None = None
 
 
+Made = tuple[list[Manifest], Origins]
+
+
 class Unknown:
     """Implements `Origins` where nobody keeps them."""
 
@@ -40,31 +43,36 @@ class Unknown:
         return None
 
 
-def run(job: Job) -> tuple[list[Manifest], Origins]:
-    manifests = list(flattened(_TOOLS[job.tool](job)))
+def run(job: Job) -> Made:
+    made, origins = _TOOLS[job.tool](job)
+    try:
+        manifests = list(flattened(made))
+    except RenderError as error:
+        raise RenderError(f"what {job.tool} gives {error.message}", where=job.source.path or ".") from None
     _check(manifests, job)
-    return manifests, Unknown()
+    return manifests, origins
 
 
-def _kustomize(job: Job) -> list[Manifest]:
+def _kustomize(job: Job) -> Made:
     from argosy.render import kustomize
 
     job.settings.check_kustomize_options()
-    return kustomize.build(job.tree, job.folder)
+    return kustomize.build(job.tree, job.folder, settings=job.settings, fetch=job.fetch), Unknown()
 
 
-def _directory(job: Job) -> list[Manifest]:
+def _directory(job: Job) -> Made:
     from argosy.render.directory import read_directory
 
     options = job.source.directory or DirectoryOptions()
-    return [manifest for _, manifest in read_directory(job.tree, job.folder, options, job.settings.limits)]
+    found = read_directory(job.tree, job.folder, options, job.settings.limits)
+    return [manifest for _, manifest in found], Unknown()
 
 
-def _missing(job: Job) -> list[Manifest]:
+def _missing(job: Job) -> Made:
     raise RenderError(f"{job.tool} cannot be rendered yet: render it to files first", where=job.source.path or ".")
 
 
-_TOOLS: Mapping[str, Callable[[Job], list[Manifest]]] = {
+_TOOLS: Mapping[str, Callable[[Job], Made]] = {
     KUSTOMIZE: _kustomize,
     DIRECTORY: _directory,
     HELM: _missing,
@@ -78,6 +86,9 @@ def _check(manifests: list[Manifest], job: Job) -> None:
     if len(manifests) > limits.manifests:
         message = f"{len(manifests)} manifests are more than the {limits.manifests} allowed: split the application"
         raise LimitError(message, where=where)
+    for manifest in manifests:
+        if fault := fault_of(manifest):
+            raise RenderError(f"a manifest that {job.tool} gives {fault}", where=where)
     if sum(len(orjson.dumps(each)) for each in manifests) > limits.manifest_bytes:
         message = f"the manifests are larger than {limits.manifest_bytes} bytes together: split the application"
         raise LimitError(message, where=where)

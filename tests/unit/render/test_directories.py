@@ -93,12 +93,13 @@ def test_a_file_that_does_not_look_like_manifests_is_somebody_elses(text: str) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (config_map("a") + "data: [\n", r"app/a\.yaml"),
+        (config_map("a") + "data: [\n", r"^app/a\.yaml:\d: "),
+        ("apiVersion: v1\nkind: List\nitems: [{metadata: {}}]\n", r"^app/a\.yaml:1: .* items\[0\] of it has no kind"),
         ("kind: Pod\nmetadata: [\n", r"app/a\.yaml"),
-        (config_map("a") + "---\nreplicas: 3\n", r"line 5: document 2 has no kind"),
-        ("replicas: 3\n---\n" + config_map("a"), r"line 1: document 1 has no kind"),
-        ("# a\n---\nkind: ConfigMap\nmetadata: {name: a}\n", r"line 2: document 1 has no apiVersion"),
-        ("apiVersion: v1\nkind: ConfigMap\n", r"document 1 a ConfigMap without metadata\.name"),
+        (config_map("a") + "---\nreplicas: 3\n", r"^app/a\.yaml:5: document 2 has no kind"),
+        ("replicas: 3\n---\n" + config_map("a"), r"^app/a\.yaml:1: document 1 has no kind"),
+        ("# a\n---\nkind: ConfigMap\nmetadata: {name: a}\n", r"^app/a\.yaml:2: document 1 has no apiVersion"),
+        ("apiVersion: v1\nkind: ConfigMap\n", r"document 1 is a ConfigMap without metadata\.name"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 3}\n", r"metadata\.name"),
         ("kind: 3\napiVersion: v1\nmetadata: {name: a}\n", "has no kind"),
     ],
