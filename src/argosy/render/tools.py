@@ -57,7 +57,15 @@ def _kustomize(job: Job) -> Made:
     from argosy.render import kustomize
 
     job.settings.check_kustomize_options()
-    return kustomize.build(job.tree, job.folder, settings=job.settings, fetch=job.fetch), Unknown()
+    manifests = kustomize.build(
+        job.tree,
+        job.folder,
+        options=job.source.kustomize,
+        environment=job.environment,
+        settings=job.settings,
+        fetch=job.fetch,
+    )
+    return manifests, Unknown()
 
 
 def _directory(job: Job) -> Made:

@@ -7,10 +7,10 @@ import pickle
 import pytest
 from text_tree import TextTree
 
-from argosy.model.application import Application, Source
+from argosy.model.application import Application, Source, read_source
 from argosy.model.errors import LimitError, RenderError
-from argosy.model.flow import Checkout
-from argosy.render import BuildSettings, RenderLimits, render, render_application
+from argosy.model.flow import Checkout, Input
+from argosy.render import BuildSettings, RenderLimits, are_current, render, render_application
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 TREE = TextTree(
@@ -64,3 +64,37 @@ def test_options_of_kustomize_that_are_refused_leave_other_sources_alone() -> No
     assert render(CHECKOUT, Application("shop"), Source(path="plain"), settings).manifests
     with pytest.raises(RenderError, match="'--enable-exec' is refused"):
         render(CHECKOUT, Application("shop"), Source(path="over"), settings)
+
+
+def test_options_of_the_source_reach_kustomize_and_variables_that_it_uses_are_inputs() -> None:
+    options = {
+        "namePrefix": "y-",
+        "commonAnnotations": {"at": "$ARGOCD_APP_REVISION"},
+        "commonAnnotationsEnvsubst": True,
+    }
+    source = read_source({"path": "over", "kustomize": options})
+    found = render(CHECKOUT, Application("shop"), source)
+    assert found.manifests[0]["metadata"] == {"name": "y-a", "annotations": {"at": "1" * 40}}
+    assert found.inputs[Input("env", "ARGOCD_APP_REVISION")] == "1" * 40
+    plain = render(CHECKOUT, Application("shop"), Source(path="over"))
+    assert not [each for each in plain.inputs if each.place == "env"]
+
+
+def test_remote_bases_come_from_whoever_fetches_them_and_are_inputs_of_their_own_place() -> None:
+    remote = TextTree({"base/kustomization.yaml": "resources: [a.yaml]\n", "base/a.yaml": MAP})
+    tree = TextTree({"k/kustomization.yaml": "resources: ['https://git.example/o/r//base?ref=v1']\n"})
+    asked = []
+
+    def fetch(url: str, ref: str) -> TextTree:
+        asked.append((url, ref))
+        return remote
+
+    found = render(Checkout(tree, ""), Application("shop"), Source(path="k"), fetch=fetch)
+    assert asked == [("https://git.example/o/r", "v1")]
+    place = "https://git.example/o/r@v1"
+    assert Input(place, "base/a.yaml") in found.inputs
+    assert are_current(found.inputs, {"": tree, place: remote}, {})
+    changed = TextTree({**remote.files, "base/a.yaml": MAP + "# new\n"})
+    assert not are_current(found.inputs, {"": tree, place: changed}, {})
+    with pytest.raises(RenderError, match="is remote"):
+        render(Checkout(tree, ""), Application("shop"), Source(path="k"))
