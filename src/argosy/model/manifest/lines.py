@@ -15,6 +15,45 @@ Path = Sequence[str | int]
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+class Marked:
+    """A value of a document: its line, what single values say, and what it holds."""
+
+    __slots__ = ("below", "line", "text")
+
+    def __init__(self, line: int, text: str = "") -> None:
+        self.line = line
+        self.text = text
+        self.below: dict[str, Marked] | list[Marked] | None = None
+
+    def field(self, name: str) -> Marked | None:
+        if not isinstance(self.below, dict):
+            return None
+        found = self.below.get(name)
+        if found is None:  # k8s: Go's JSON takes a field in any case
+            lower = name.lower()
+            found = next((each for known, each in self.below.items() if known.lower() == lower), None)
+        return found
+
+    def at(self, path: Path) -> tuple[Marked, int]:
+        """The last on the path that is there, and how many steps lead to it."""
+        here = self
+        for count, step in enumerate(path):
+            if isinstance(step, str):
+                found = here.field(step)
+            else:
+                listed = here.below if isinstance(here.below, list) else []
+                found = listed[step] if 0 <= step < len(listed) else None
+            if found is None:
+                return here, count
+            here = found
+        return here, len(path)
+
+    def said(self, *path: str) -> str:
+        """The text of a single value; empty where there is none."""
+        found, steps = self.at(path)
+        return found.text if steps == len(path) else ""
+
+
 class Lines:
     """The lines of one text; manifests in it are counted as `read_manifests` gives them.
 
@@ -23,6 +62,41 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self._text = text
+
+    @cached_property
+    def documents(self) -> list[Marked]:
+        """All documents, the empty ones left out."""
+        try:
+            marked = _Marking()
+            tops = yaml.compose_all(self._text, Loader=_LOADER)
+            return [marked.of(top, 0) for top in tops if not _is_empty(top)]
+        except (yaml.YAMLError, RecursionError):
+            return []
+
+    def inside(self, path: Path) -> list[Marked]:
+        """The documents of the YAML that a text of the first document holds; lines are those of the whole."""
+        node = self._walk(path)
+        if not isinstance(node, yaml.ScalarNode):
+            return []
+        try:
+            tops = [top for top in yaml.compose_all(node.value, Loader=_LOADER) if not _is_empty(top)]
+        except (yaml.YAMLError, RecursionError):
+            return []
+        if not _is_block(node):  # its lines are not those of the file
+            return [_Marking(flat=True).of(top, int(node.start_mark.line)) for top in tops]
+        return [_Marking().of(top, _first(node) - 1) for top in tops]
+
+    def _walk(self, path: Path) -> Any:
+        try:
+            node = yaml.compose(self._text, Loader=_LOADER)
+        except (yaml.YAMLError, RecursionError):
+            return None
+        for step in path:
+            found = _step(node, step)
+            if found is None:
+                return None
+            node = found[1]
+        return node
 
     def of_field(self, number: int, path: Path) -> int:
         """Where the name of a field stands, or of the last on its path that is there."""
@@ -58,6 +132,45 @@ class Lines:
             name, start = above + marked.start_mark.line + 1, above + _first(node)
         more = len(node.value.splitlines()) - 1 if _is_block(node) else 0
         return name, start, start + max(more, 0)
+
+
+def _is_empty(node: Any) -> bool:
+    return node is None or (isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null")
+
+
+class _Marking:
+    """Nodes as marked values. What aliases share stays shared. A field's line is that of its name."""
+
+    def __init__(self, *, flat: bool = False) -> None:
+        self._flat = flat
+        self._known: dict[tuple[int, int], Marked] = {}
+        self._nodes: list[Any] = []  # kept, so that ids stay unique
+
+    def of(self, node: Any, above: int, line: int | None = None) -> Marked:
+        line = int(node.start_mark.line) if line is None else line
+        known = self._known.get((id(node), line))
+        if known is not None:
+            return known
+        found = Marked(above + (1 if self._flat else line + 1))
+        self._known[id(node), line] = found
+        self._nodes.append(node)
+        if isinstance(node, yaml.ScalarNode):
+            found.text = node.value
+        elif isinstance(node, yaml.SequenceNode):
+            found.below = [self.of(each, above) for each in node.value]
+        elif isinstance(node, yaml.MappingNode):
+            found.below = below = {}
+            merged: list[Any] = []
+            for key, value in node.value:
+                if key.tag == "tag:yaml.org,2002:merge":
+                    merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+                elif isinstance(key, yaml.ScalarNode):
+                    below[key.value] = self.of(value, above, int(key.start_mark.line))
+            for each in merged:
+                inherited = self.of(each, above).below
+                if isinstance(inherited, dict):
+                    below |= {name: value for name, value in inherited.items() if name not in below}
+        return found
 
 
 def _objects_in(node: Any) -> Iterator[Any]:
