@@ -1,6 +1,7 @@
 """Killable workers that run what is not trusted.
 
-In: a function's name ("package.module:function") and JSON. Out: JSON, or an error that says which limit was hit.
+In: a function's name ("package.module:function") and JSON, or a program's command (program.py).
+Out: JSON, or what the program printed; or an error that says which limit was hit.
 Never: runs user code in the main process.
 """
 
@@ -10,17 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argosy.confine.crew import Crew
-    from argosy.confine.limits import Confinement, Limits
+    from argosy.confine.limits import Confinement, Limits, ProgramLimits
     from argosy.confine.pool import Pool
     from argosy.confine.refusals import ConfinedError, CrashError, OverLimit, RefusedError
 
-__all__ = ["ConfinedError", "Confinement", "CrashError", "Crew", "Limits", "OverLimit", "Pool", "RefusedError"]
+__all__ = [
+    "ConfinedError",
+    "Confinement",
+    "CrashError",
+    "Crew",
+    "Limits",
+    "OverLimit",
+    "Pool",
+    "ProgramLimits",
+    "RefusedError",
+]
 
 _HOMES = {
     "Confinement": "limits",
     "Limits": "limits",
     "Crew": "crew",
     "Pool": "pool",
+    "ProgramLimits": "limits",
     "ConfinedError": "refusals",
     "CrashError": "refusals",
     "OverLimit": "refusals",

@@ -1,4 +1,4 @@
-"""What a new worker gives up before it reads its first call.
+"""What a new worker gives up before it reads its first call, and a program before its first instruction.
 
 In: limits, and a Landlock ruleset. Out: a report of what is in force. Never: gives anything back.
 """
@@ -17,7 +17,8 @@ from typing import Any
 from argosy.confine import landlock
 
 NOBODY = 65534
-_OPEN_FILES = 64
+_OPEN_FILES, _OPEN_FILES_OF_A_PROGRAM = 64, 256
+_ADDRESSES = 4 << 30
 _WRITE_FACTOR, _WRITE_ROOM = 16, 4 << 20  # set aside for writing the answer: what orjson asks for, twice
 _PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS = 1, 4, 38, 39
 _CAPABILITIES_V3 = 0x20080522
@@ -43,12 +44,48 @@ def enter(
 ) -> dict[str, Any]:
     """Confine this process for good; the report has the fields of limits.Confinement."""
     missing: list[str] = []
+    die_first_when_memory_is_short()
+    memory = address_space() + needs["memory"]
+    wanted: dict[str, int | tuple[int, int]] = {
+        "AS": (memory, memory + _WRITE_FACTOR * needs["output"] + _WRITE_ROOM),
+        "CPU": needs["cpu_budget"],  # seconds of the worker's whole life; a call's own is a timer in worker.py
+        "FSIZE": 0,
+        "NPROC": 0,
+        "NOFILE": _OPEN_FILES,
+    }
+    return _enter(parent, wanted, rules=rules, abi=abi, offline=offline, missing=missing)
+
+
+def enter_as_program(
+    parent: int, *, needs: Mapping[str, int], rules: int | None, abi: int, offline: bool, missing: list[str]
+) -> dict[str, Any]:
+    """The same for a process that is about to become a program; it may start others, and write to its scratch."""
+    wanted: dict[str, int | tuple[int, int]] = {
+        # Programs in Go set aside far more addresses than they use; what they really write to is in DATA.
+        "AS": 4 * needs["memory"] + _ADDRESSES,
+        "DATA": needs["memory"],
+        "CPU": (needs["cpu"], needs["cpu"] + 1),  # the second is for those that take no notice of the first
+        "FSIZE": needs["scratch"],
+        "NPROC": needs["processes"] + needs["tasks"],  # it counts all that the user has
+        "NOFILE": _OPEN_FILES_OF_A_PROGRAM,
+    }
+    return _enter(parent, wanted, rules=rules, abi=abi, offline=offline, missing=missing)
+
+
+def _enter(
+    parent: int,
+    wanted: Mapping[str, int | tuple[int, int]],
+    *,
+    rules: int | None,
+    abi: int,
+    offline: bool,
+    missing: list[str],
+) -> dict[str, Any]:
     os.setsid()
     os.umask(0o077)
-    _die_first_when_memory_is_short()
     # Before the user changes (no_new_privs) and before Landlock (reads /proc).
     _prctl(_SET_NO_NEW_PRIVS, 1)
-    rlimits = _set_rlimits(needs, missing)
+    rlimits = _set_rlimits({**wanted, "CORE": 0, "MEMLOCK": 0}, missing)
     _become_nobody(missing)
     # After the user changed: the kernel forgets both on that occasion.
     _prctl(_SET_DUMPABLE, 0)
@@ -75,7 +112,8 @@ def _prctl(option: int, value: int = 0) -> int:
     return int(ctypes.CDLL(None).prctl(option, *arguments))
 
 
-def _die_first_when_memory_is_short() -> None:
+def die_first_when_memory_is_short() -> None:
+    """Be the one whom the kernel ends when the machine runs out of memory, and not our parent."""
     try:
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write("1000")
@@ -83,28 +121,31 @@ def _die_first_when_memory_is_short() -> None:
         pass
 
 
-def _set_rlimits(needs: Mapping[str, int], missing: list[str]) -> dict[str, int]:
-    wanted = {
-        "AS": address_space() + needs["memory"],
-        "CPU": needs["cpu_budget"],  # seconds of the worker's whole life; a call's own is a timer in worker.py
-        "FSIZE": 0,
-        "CORE": 0,
-        "NPROC": 0,
-        "MEMLOCK": 0,
-        "NOFILE": _OPEN_FILES,
-    }
+def _set_rlimits(wanted: Mapping[str, int | tuple[int, int]], missing: list[str]) -> dict[str, int]:
     in_force: dict[str, int] = {}
     for name, value in wanted.items():
         number = getattr(resource, f"RLIMIT_{name}", None)
+        soft, hard = value if isinstance(value, tuple) else (value, value)
         try:
             if number is None:
                 raise OSError("not known to this system")
-            most = value + _WRITE_FACTOR * needs["output"] + _WRITE_ROOM if name == "AS" else value
-            resource.setrlimit(number, (value, most))
-            in_force[name.lower()] = value
+            resource.setrlimit(number, (soft, hard))
+            in_force[name.lower()] = soft
         except (OSError, ValueError) as problem:
             missing.append(f"rlimit {name.lower()}: {problem}")
     return in_force
+
+
+def count_tasks() -> int:
+    """How many processes and threads there are of the user that a program will run as."""
+    user, count = NOBODY if os.geteuid() == 0 else os.getuid(), 0
+    for name in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ()):
+        try:
+            if os.stat(f"/proc/{name}").st_uid == user:
+                count += len(os.listdir(f"/proc/{name}/task"))
+        except OSError:
+            continue  # it ended meanwhile
+    return count
 
 
 def address_space() -> int:

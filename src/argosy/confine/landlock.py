@@ -1,6 +1,7 @@
 """Landlock, by system call: a process gives up every file but a few, TCP, and signals to others.
 
-In: directories that may be read. Out: a ruleset that binds who enters it. Never: fails where the kernel has none.
+In: places that may be read, run or written. Out: a ruleset that binds who enters it.
+Never: fails where the kernel has none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from collections.abc import Iterable
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every Linux architecture we run on
 _ASK_VERSION = 1
 _PATH_BENEATH = 1
-_READ_FILE, _READ_DIR = 1 << 2, 1 << 3
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14  # the kernel refuses a rule for a file with other rights
+_DEVICES = 1 << 6 | 1 << 11 | 1 << 15  # make character and block devices, ioctl on them
 _TCP = 0b11  # bind, connect
 _SCOPED = 0b11  # abstract unix sockets, signals
 
@@ -27,14 +30,23 @@ def abi() -> int:
     return max(0, _syscall(_CREATE_RULESET, None, 0, _ASK_VERSION))
 
 
-def ruleset(readable: Iterable[str], version: int) -> int:
-    """A file descriptor of rules that allow only reading below `readable`. Raises OSError."""
+def ruleset(
+    readable: Iterable[str], version: int, *, runnable: Iterable[str] = (), writable: Iterable[str] = ()
+) -> int:
+    """A file descriptor of rules: nothing but reading below `readable`, running too below `runnable`, and all that
+    can be done to files below `writable`. Raises OSError."""
+    reading = _READ_FILE | _READ_DIR
     attributes = struct.pack("<QQQ", _file_rights(version), _TCP if version >= 4 else 0, _SCOPED if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
     rules = _checked(_syscall(_CREATE_RULESET, attributes, size, 0))
     try:
-        for path in readable:
-            _allow_reading(rules, path)
+        for paths, rights in (
+            (readable, reading),
+            (runnable, reading | _EXECUTE),
+            (writable, _file_rights(version) & ~_DEVICES),
+        ):
+            for path in paths:
+                _allow(rules, path, rights)
     except OSError:
         os.close(rules)
         raise
@@ -52,13 +64,14 @@ def _file_rights(version: int) -> int:
     return (1 << (13 + (version >= 2) + (version >= 3) + (version >= 5))) - 1
 
 
-def _allow_reading(rules: int, path: str) -> None:
+def _allow(rules: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # what is not there needs no rule
     try:
-        rights = _READ_FILE | (_READ_DIR if stat.S_ISDIR(os.fstat(place).st_mode) else 0)
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            rights &= _OF_A_FILE
         _checked(_syscall(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0))
     finally:
         os.close(place)

@@ -26,8 +26,25 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramLimits:
+    """What a program and all that it starts may use: seconds, and bytes. `scratch` is what they may write there."""
+
+    wall: float = 60.0
+    cpu: float = 60.0
+    memory: int = 1 << 30
+    output: int = 64 << 20
+    scratch: int = 256 << 20
+    processes: int = 128  # threads count too: programs in Go have some for each core
+
+    def __post_init__(self) -> None:
+        for name in ("wall", "cpu", "memory", "output", "scratch", "processes"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"limit {name} must be above zero, not {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, slots=True)
 class Confinement:
-    """What was put in force in the newest worker; `missing` says in sentences what could not be."""
+    """What was put in force in the newest worker or program; `missing` says in sentences what could not be."""
 
     started: bool = False
     uid: int = -1

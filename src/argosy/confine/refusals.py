@@ -6,12 +6,13 @@ In: facts. Out: errors of model.errors' tree. Never: a traceback, or more than a
 from __future__ import annotations
 
 import signal
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
-from argosy.confine.limits import Limits
+from argosy.confine.limits import Limits, ProgramLimits
 from argosy.model.errors import ArgosyError, LimitError, UserError
 
-LimitName = Literal["wall", "cpu", "memory", "output", "input"]
+LimitName = Literal["wall", "cpu", "memory", "output", "input", "scratch"]
 
 
 class OverLimit(LimitError):
@@ -20,6 +21,10 @@ class OverLimit(LimitError):
     def __init__(self, limit: LimitName, message: str, *, where: str = "") -> None:
         super().__init__(message, where=where)
         self.limit: LimitName = limit
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels between processes too, and an exception is by default made anew from its text alone."""
+        return partial(OverLimit, where=self.where), (self.limit, self.message)
 
 
 class ConfinedError(UserError):
@@ -43,6 +48,17 @@ def over_limit(limit: LimitName, limits: Limits, where: str) -> OverLimit:
         "output": f"its answer is larger than {_size(limits.output)}",
         "input": f"its input is larger than {_size(limits.input)}",
     }[limit]
+    return OverLimit(limit, f"{text} (limit {limit})", where=where)
+
+
+def program_over(limit: LimitName, limits: ProgramLimits, where: str) -> OverLimit:
+    """The same for a program and all that it started."""
+    text = {
+        "wall": f"took longer than {limits.wall:g} s",
+        "cpu": f"used more than {limits.cpu:g} s of CPU",
+        "memory": f"needs more than {_size(limits.memory)} of memory",
+        "scratch": f"wrote more than {_size(limits.scratch)} to its scratch folder",
+    }.get(limit, f"its output is larger than {_size(limits.output)}")
     return OverLimit(limit, f"{text} (limit {limit})", where=where)
 
 

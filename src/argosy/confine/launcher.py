@@ -1,0 +1,164 @@
+"""The process between us and a program: it starts the program confined, watches all of it, and ends all of it.
+
+In: one order, as JSON, on a socket. Out: what is in force, then how the program ended. Never: outlives who asked;
+leaves a process behind; runs anything of the program's itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+from argosy.confine import descendants, jail, landlock, room
+
+_LENGTH = 8
+_LOOK = 0.1  # seconds between two looks at what the program uses
+_MOST_FILES = 100_000
+
+
+def main(descriptor: int) -> NoReturn:
+    """The process's entry. The order ends all when the other side hangs up."""
+    control = socket.socket(fileno=descriptor)
+    order = json.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH), "big")))
+    ours, theirs = os.pipe()
+    order["needs"]["tasks"] = jail.count_tasks()
+    descendants.adopt_orphans()
+    alone = os.geteuid() == 0 and sys.platform == "linux" and room.leave(room.NEW_PIDS)
+    child = os.fork()
+    if child == 0:
+        control.close()
+        os.close(ours)
+        _be_first(order, theirs) if alone else _become_program(order, theirs)
+    os.close(theirs)
+    for number in range(3):
+        os.close(number)  # or the program's end would not be the end of its output
+    limit = _watch(order, control, child)
+    ended = {} if limit else _wait_for(child)
+    descendants.end_all()
+    with os.fdopen(ours, "rb") as said:
+        report = dict(json.loads(line) for line in said)
+    control.sendall(json.dumps({"limit": limit, **ended, **report}).encode())
+    os._exit(0)
+
+
+def _wait_for(child: int) -> dict[str, Any]:
+    _, status, usage = os.wait4(child, 0)
+    return {"code": os.waitstatus_to_exitcode(status), "cpu": usage.ru_utime + usage.ru_stime}
+
+
+def _receive(control: socket.socket, length: int) -> bytes:
+    data = b""
+    while len(data) < length:
+        more = control.recv(length - len(data))
+        if not more:
+            os._exit(1)  # nobody wants it any more
+        data += more
+    return data
+
+
+def _be_first(order: dict[str, Any], report: int) -> NoReturn:
+    """The first process of a numbering of its own: when it ends, the kernel ends all others of it."""
+    jail.die_with(0)  # whose number cannot be seen from here
+    child = os.fork()
+    if child == 0:
+        _become_program(order, report)
+    for number in range(3):
+        os.close(number)
+    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) and ended.si_pid != child:
+        os.waitpid(ended.si_pid, 0)
+    for name, value in _wait_for(child).items():
+        _say(report, name, value)
+    os._exit(0)
+
+
+def _become_program(order: dict[str, Any], report: int) -> NoReturn:
+    try:
+        missing: list[str] = []
+        jail.die_first_when_memory_is_short()  # while there is a /proc
+        offline = _leave_network_and_files(order, missing)
+        abi = landlock.abi()
+        rules = _rules(order, abi)
+        force = jail.enter_as_program(
+            os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline, missing=missing
+        )
+        os.chdir(order["folder"])
+        _say(report, "confinement", force)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs inherit that
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606
+    except OSError as problem:
+        _say(report, "refused", f"{problem.strerror}: {problem.filename or order['argv'][0]}")
+    except BaseException as problem:
+        _say(report, "refused", f"{type(problem).__name__}: {problem}")
+    finally:
+        os._exit(127)
+
+
+def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
+    """Whether this process has an empty network now; only root can have one, and a root folder of its own."""
+    offline = jail.leave_network()
+    if os.geteuid() == 0 and sys.platform == "linux":
+        try:
+            if not room.leave(room.NEW_NAMES):
+                raise PermissionError("not allowed")
+            room.move_in(order["room"], [*order["readable"], *order["runnable"]], order["writable"])
+        except OSError as problem:
+            missing.append(f"files: no root folder of its own ({problem})")
+    return offline
+
+
+def _rules(order: dict[str, Any], abi: int) -> int | None:
+    if not abi:
+        return None
+    return landlock.ruleset(order["readable"], abi, runnable=order["runnable"], writable=order["writable"])
+
+
+def _say(report: int, name: str, value: Any) -> None:
+    os.write(report, json.dumps([name, value]).encode() + b"\n")
+
+
+def _watch(order: dict[str, Any], control: socket.socket, child: int) -> str:
+    """Until the program ends: which limit made us end it, "gone" if nobody waits, or nothing."""
+    poller = select.poll()
+    poller.register(control, select.POLLIN)
+    if hasattr(os, "pidfd_open"):
+        poller.register(os.pidfd_open(child), select.POLLIN)
+    wait, looked = 0.01, time.monotonic()
+    while True:
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return ""
+        for number, _ in poller.poll(wait * 1000):
+            if number == control.fileno():
+                return "gone"
+        if time.monotonic() - looked >= wait:
+            wait, looked = _LOOK, time.monotonic()
+            if found := _excess(order):
+                return found
+
+
+def _excess(order: dict[str, Any]) -> str:
+    if descendants.memory(descendants.of(os.getpid())) > order["needs"]["memory"]:
+        return "memory"
+    if _written(order["scratch"]) > order["needs"]["scratch"]:
+        return "scratch"
+    return ""
+
+
+def _written(folder: str) -> int:
+    total, files = 0, 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            files += 1
+            try:
+                total += os.lstat(os.path.join(at, name)).st_blocks * 512
+            except OSError:
+                continue  # removed meanwhile
+        if files > _MOST_FILES:
+            return sys.maxsize
+    return total

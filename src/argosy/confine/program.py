@@ -1,0 +1,267 @@
+"""Run a program that is not trusted, on files that are not trusted: confined, with limits, to its very end.
+
+In: a command, a folder, what it may read, what it is told. Out: its exit code and output, or which limit it hit.
+Never: gives it our environment, files, network or user (as far as the system allows); leaves a process behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import argosy
+from argosy.confine.jail import NOBODY
+from argosy.confine.limits import Confinement, ProgramLimits
+from argosy.confine.refusals import LimitName, RefusedError, program_over
+from argosy.model.errors import TransientError
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+_RUNNABLE = (
+    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64",
+    "/usr/libexec", "/usr/local/bin", "/usr/local/lib",
+)  # fmt: skip
+_READABLE = (
+    "/usr/share", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
+    "/dev/zero", "/dev/random", "/dev/urandom",
+)  # fmt: skip
+_WRITABLE = ("/dev/null",)
+_BOOT = "import sys; sys.path.append(sys.argv[2]); from argosy.confine.launcher import main; main(int(sys.argv[1]))"
+_MODULE = (
+    "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module(sys.argv.pop(1), None, '__main__', True)"
+)
+_HOME = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
+_CHUNK = 1 << 16
+_KEPT_STDERR = 64 << 10
+_PATIENCE = 10.0  # seconds for the launcher to end what it started
+_OUT_OF_MEMORY = (b"runtime: out of memory", b"runtime: cannot allocate memory", b"\nMemoryError", b"std::bad_alloc")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A program that ended by itself. A negative code is a signal; of stderr only the end is kept."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+    confinement: Confinement = field(default_factory=Confinement)
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    folder: Path,
+    readable: Sequence[Path] = (),
+    scratch: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    limits: ProgramLimits = ProgramLimits(),  # noqa: B008
+) -> Finished:
+    """Run a program in `folder`, which it may read, as it may `readable` and the system's own programs and libraries.
+
+    It may write to `scratch` alone, which is its HOME too. Raises OverLimit; RefusedError if it cannot be started.
+    """
+    program = find(argv[0])
+    with _workshop(scratch) as (place, room):
+        order = {
+            "argv": [program, *argv[1:]],
+            "folder": os.path.abspath(folder),
+            "env": {"PATH": PATH, "HOME": place, "TMPDIR": place, "LANG": "C.UTF-8", **(env or {})},
+            "readable": _READABLE,
+            "runnable": [*_RUNNABLE, program, os.path.abspath(folder), *map(os.path.abspath, readable)],
+            "writable": [*_WRITABLE, place],
+            "scratch": place,
+            "room": room,
+            "needs": {name: int(getattr(limits, name)) or 1 for name in ("memory", "cpu", "scratch", "processes")},
+        }
+        with _Running(order, stdin, limits, argv[0]) as running:
+            return running.result()
+
+
+def find(name: str) -> str:
+    """The path of a program; a bare name is looked for in PATH. RefusedError where there is none."""
+    found = os.path.abspath(name) if os.sep in name else shutil.which(name, path=os.environ.get("PATH", PATH))
+    if not found or not os.access(found, os.X_OK) or os.path.isdir(found):
+        raise RefusedError(f"{name}: there is no such program here; install it, or correct its name")
+    return found
+
+
+def python_command(module: str, *arguments: str) -> tuple[str, ...]:
+    """The command that runs a module of ours; its places are in `python_places`."""
+    return (sys.executable, "-I", "-B", "-X", "utf8", "-c", _MODULE, _HOME, module, *arguments)
+
+
+def python_places() -> tuple[Path, ...]:
+    """What Python itself and all modules that are installed beside ours are read from."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    prefixes = {sys.prefix, sys.base_prefix, *(path for name in names if (path := sysconfig.get_path(name)))}
+    return tuple(Path(path) for path in sorted({*prefixes, _HOME}))
+
+
+@contextmanager
+def _workshop(scratch: Path | None) -> Iterator[tuple[str, str]]:
+    """The scratch folder, and an empty one for the launcher; what is made here is removed after."""
+    with tempfile.TemporaryDirectory(prefix="argosy-", ignore_cleanup_errors=True) as own:
+        os.chmod(own, 0o711)  # noqa: S103  # its own user passes, and sees no name
+        place, room = os.path.join(own, "scratch"), os.path.join(own, "room")
+        os.mkdir(room, 0o755)
+        if scratch is None:
+            os.mkdir(place, 0o700)
+        else:
+            place = os.path.abspath(scratch)
+        if os.geteuid() == 0:
+            os.chown(place, NOBODY, NOBODY)
+        yield place, room
+
+
+class _Running:
+    """A launcher and the pipes to its program."""
+
+    def __init__(self, order: Mapping[str, Any], stdin: bytes, limits: ProgramLimits, name: str) -> None:
+        self._limits, self._name = limits, name
+        self._unsent = memoryview(stdin)
+        self._stdout: list[bytes] = []
+        self._stderr, self._report = bytearray(), bytearray()
+        self._size = 0
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = _spawn(theirs)
+        self._end = time.monotonic() + limits.wall
+        text = json.dumps(order).encode("utf-8", "surrogateescape")
+        try:
+            self._control.sendall(len(text).to_bytes(8, "big") + text)
+        except OSError:
+            pass  # it could not start; its silence says so
+
+    def __enter__(self) -> _Running:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Hang up; the launcher ends everything and then itself."""
+        self._control.shutdown(socket.SHUT_WR)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe and not pipe.closed:
+                pipe.close()
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._control.close()
+
+    def result(self) -> Finished:
+        with selectors.DefaultSelector() as selector:
+            self._serve(selector)
+        stdout, stderr = b"".join(self._stdout), bytes(self._stderr[-_KEPT_STDERR:])
+        if not self._report:
+            raise TransientError(f"{self._name}: the process that should start it ended; try again")
+        report = json.loads(self._report)
+        if "refused" in report:
+            raise RefusedError(f"{self._name}: cannot be started: {report['refused']}")
+        if limit := self._limit_of(report, stderr):
+            raise program_over(limit, self._limits, self._name)
+        force = report["confinement"]
+        return Finished(report["code"], stdout, stderr, Confinement(**{**force, "missing": tuple(force["missing"])}))
+
+    def _limit_of(self, report: Mapping[str, Any], stderr: bytes) -> LimitName | None:
+        if report["limit"] in ("memory", "scratch"):
+            return "memory" if report["limit"] == "memory" else "scratch"
+        code = report.get("code", 0)
+        if _is(code, signal.SIGXCPU) or (_is(code, signal.SIGKILL) and report["cpu"] >= self._limits.cpu * 0.9):
+            return "cpu"
+        if _is(code, signal.SIGXFSZ):
+            return "scratch"
+        if code != 0 and any(words in stderr for words in _OUT_OF_MEMORY):
+            return "memory"
+        return None
+
+    def _serve(self, selector: selectors.BaseSelector) -> None:
+        """Until the launcher says how it ended. Raises OverLimit on too much time or output."""
+        process = self._process
+        assert process.stdin and process.stdout and process.stderr
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            os.set_blocking(pipe.fileno(), False)
+        self._control.setblocking(False)
+        selector.register(process.stdin, selectors.EVENT_WRITE, self._write)
+        selector.register(process.stdout, selectors.EVENT_READ, self._read_stdout)
+        selector.register(process.stderr, selectors.EVENT_READ, self._read_stderr)
+        selector.register(self._control, selectors.EVENT_READ, self._read_report)
+        while selector.get_map():
+            left = self._end - time.monotonic()
+            if left <= 0:
+                raise program_over("wall", self._limits, self._name)
+            for key, _ in selector.select(left):
+                if not key.data():
+                    selector.unregister(key.fileobj)
+                    if key.fileobj is process.stdin:
+                        process.stdin.close()
+
+    def _write(self) -> bool:
+        assert self._process.stdin
+        try:
+            self._unsent = self._unsent[os.write(self._process.stdin.fileno(), self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False  # it does not want to read on
+        return bool(self._unsent)
+
+    def _read_stdout(self) -> bool:
+        data = _read(self._process.stdout)
+        self._size += len(data)
+        if self._size > self._limits.output:
+            raise program_over("output", self._limits, self._name)
+        self._stdout.append(data)
+        return bool(data)
+
+    def _read_stderr(self) -> bool:
+        data = _read(self._process.stderr)
+        self._stderr += data
+        if len(self._stderr) > 4 * _KEPT_STDERR:
+            del self._stderr[:-_KEPT_STDERR]
+        return bool(data)
+
+    def _read_report(self) -> bool:
+        try:
+            data = self._control.recv(_CHUNK)
+        except OSError:
+            return False
+        self._report += data
+        return bool(data)
+
+
+def _is(code: int, number: signal.Signals) -> bool:
+    """Whether the program ended by this signal, or its shell says so of what it ran."""
+    return code in (-number, 128 + number)
+
+
+def _read(pipe: IO[bytes] | None) -> bytes:
+    return os.read(pipe.fileno(), _CHUNK) if pipe else b""
+
+
+def _spawn(control: socket.socket) -> subprocess.Popen[bytes]:
+    descriptor = control.fileno()
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, str(descriptor), _HOME],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=(descriptor,),
+        env={},
+        cwd="/",
+        bufsize=0,
+        start_new_session=True,  # Ctrl-C is for the parent, which then hangs up
+    )

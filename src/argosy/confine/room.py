@@ -1,0 +1,85 @@
+"""A root folder of a program's own: it holds the places that it may see and nothing else.
+
+In: paths of this machine. Out: a process whose root holds only them. Never: more than root's own namespaces can undo;
+a process that may not make them stays where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterable
+
+NEW_NAMES, NEW_IPC, NEW_PIDS, NEW_NET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_MOST_LINKS = 40
+
+
+def leave(kinds: int) -> bool:
+    """Leave namespaces of these kinds for new ones; False where this process may not."""
+    return int(ctypes.CDLL(None).unshare(kinds)) == 0
+
+
+def move_in(place: str, seen: Iterable[str], written: Iterable[str]) -> None:
+    """Make `place`, an empty folder, the root, with what is `seen` and `written` under its own name. Raises OSError."""
+    os.umask(0o022)  # who moves in must be able to pass the folders that are made here
+    _mount(None, "/", None, _RECURSIVE | _PRIVATE)
+    _mount("tmpfs", place, "tmpfs", _NO_SUID | _NO_DEVICES, "mode=755,size=1m")
+    root = _Root(place)
+    for path in seen:
+        root.show(path, read_only=True)
+    for path in written:
+        root.show(path, read_only=False)
+    _mount(None, place, None, _REMOUNT | _READ_ONLY | _NO_SUID | _NO_DEVICES)
+    os.chroot(place)
+    os.chdir("/")
+
+
+class _Root:
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._shown: set[str] = set()
+
+    def show(self, path: str, *, read_only: bool, links: int = 0) -> None:
+        """Make a path of this machine be there, with every link on the way to it."""
+        at = ""
+        parts = os.path.normpath(path).strip("/").split("/")
+        for number, part in enumerate(parts):
+            at = f"{at}/{part}"
+            if os.path.islink(at) and links < _MOST_LINKS:
+                target = os.path.join(os.path.dirname(at), os.readlink(at))
+                self._link(at)
+                self.show(os.path.join(target, *parts[number + 1 :]), read_only=read_only, links=links + 1)
+                return
+        if os.path.exists(at) and not self._is_shown(at, read_only):
+            self._bind(at, read_only)
+
+    def _is_shown(self, at: str, read_only: bool) -> bool:
+        return read_only and any(at == other or at.startswith(f"{other}/") for other in self._shown)
+
+    def _link(self, at: str) -> None:
+        inside = self._place + at
+        if not os.path.lexists(inside):
+            os.makedirs(os.path.dirname(inside), 0o755, exist_ok=True)
+            os.symlink(os.readlink(at), inside)
+
+    def _bind(self, at: str, read_only: bool) -> None:
+        inside = self._place + at
+        if not os.path.lexists(inside):
+            os.makedirs(inside if os.path.isdir(at) else os.path.dirname(inside), 0o755, exist_ok=True)
+            if not os.path.isdir(at):
+                os.close(os.open(inside, os.O_CREAT | os.O_WRONLY, 0o644))
+        _mount(at, inside, None, _BIND | _RECURSIVE)
+        if read_only:
+            with contextlib.suppress(OSError):  # Landlock and the user forbid writing as well
+                _mount(None, inside, None, _BIND | _REMOUNT | _READ_ONLY | _NO_SUID)
+            self._shown.add(at)
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
+    if libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
