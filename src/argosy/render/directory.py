@@ -157,9 +157,10 @@ def _error(path: str, text: bytes, number: int, fault: str) -> RenderError:
 
 
 def _line_of(text: bytes, number: int) -> int:
-    """Where a document starts: behind as many lines of three dashes as there are documents before it."""
-    starts = [found.start() for found in re.finditer(rb"^---(?=\s|$)", text, re.MULTILINE)]
-    head = text[: starts[0]] if starts else text
+    """Where a document starts: below as many lines of three dashes as there are documents before it."""
+    found = list(re.finditer(rb"^---(?:[ \t]*(?:#.*)?\r?\n|(?=\s|$))", text, re.MULTILINE))
+    starts = [each.end() for each in found]
+    head = text[: found[0].start()] if found else text
     if any(line.strip() and not line.lstrip().startswith((b"#", b"%")) for line in head.splitlines()):
         starts.insert(0, 0)
     return text.count(b"\n", 0, starts[min(number, len(starts) - 1)]) + 1 if starts else 1
