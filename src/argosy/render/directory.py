@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from argosy.model.application import DirectoryOptions
 from argosy.model.errors import LimitError, ManifestError, RenderError
+from argosy.model.flow import Origin
 from argosy.model.manifest import Manifest, Profile, load_all, load_json
+from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
 from argosy.render.globs import glob_pattern
 from argosy.render.kustomize.places import located
 from argosy.render.lists import fault_of, flattened
+from argosy.render.origins import Trace, Traced, of_documents
 from argosy.render.settings import RenderLimits
 
 SKIP_MARKER: Final = b"+argocd:skip-file-rendering"
@@ -70,6 +73,14 @@ def manifest_files(tree: Tree, folder: str, options: DirectoryOptions, limits: R
             message = f"the manifests are larger than {limits.manifest_bytes} bytes together: split the application"
             raise LimitError(message, where=folder or ".")
         yield ManifestFile(path, text)
+
+
+def directory_trace(
+    tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimits, made: Mapping[ResourceKey, str]
+) -> Trace:
+    """Where fields are written; what Jsonnet `made` only knows its file."""
+    files = [file for file in manifest_files(tree, folder, options, limits) if not file.is_jsonnet]
+    return {**of_documents(files), **{key: Traced(Origin(path)) for key, path in made.items()}}
 
 
 def _walk(tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimits) -> Iterator[str]:

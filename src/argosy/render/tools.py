@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import orjson
 
 from argosy.model.application import Application, DirectoryOptions, Source
 from argosy.model.errors import LimitError, RenderError
 from argosy.model.flow import Origin, Origins
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
 from argosy.render.detect import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
@@ -69,11 +70,14 @@ def _kustomize(job: Job) -> Made:
 
 
 def _directory(job: Job) -> Made:
-    from argosy.render.directory import read_directory
+    from argosy.render.directory import directory_trace, read_directory
+    from argosy.render.origins import LazyOrigins
 
     options = job.source.directory or DirectoryOptions()
-    found = read_directory(job.tree, job.folder, options, job.settings.limits)
-    return [manifest for _, manifest in found], Unknown()
+    found = list(read_directory(job.tree, job.folder, options, job.settings.limits))
+    made = {key_of(manifest): path for path, manifest in found if path.endswith(".jsonnet")}
+    trace = partial(directory_trace, job.tree, job.folder, options, job.settings.limits, made)
+    return [manifest for _, manifest in found], LazyOrigins(trace)
 
 
 def _missing(job: Job) -> Made:

@@ -9,7 +9,8 @@ from text_tree import TextTree
 
 from argosy.model.application import Application, Source, read_source
 from argosy.model.errors import LimitError, RenderError
-from argosy.model.flow import Checkout, Input
+from argosy.model.flow import Checkout, Input, Origin
+from argosy.model.names import ResourceKey
 from argosy.render import BuildSettings, RenderLimits, are_current, render, render_application
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -98,3 +99,14 @@ def test_remote_bases_come_from_whoever_fetches_them_and_are_inputs_of_their_own
     assert not are_current(found.inputs, {"": tree, place: changed}, {})
     with pytest.raises(RenderError, match="is remote"):
         render(Checkout(tree, ""), Application("shop"), Source(path="k"))
+
+
+def test_a_field_of_a_plain_file_has_its_line_and_asking_for_it_is_no_input() -> None:
+    found = render(CHECKOUT, Application("shop"), Source(path="plain"))
+    before = dict(found.inputs)
+    origins = pickle.loads(pickle.dumps(found)).origins
+    for each in (found.origins, origins):
+        assert each.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name") == Origin("plain/a.yaml", 3)
+        assert each.find(ResourceKey("", "Pod", "", "p"), "/metadata/name") == Origin("plain/a.yaml", 7)
+        assert each.find(ResourceKey("", "Pod", "", "q"), "/metadata/name") is None
+    assert found.inputs == before
