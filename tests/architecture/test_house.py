@@ -47,6 +47,7 @@ OWNERS = {
     "apsw": {"apiserver.store"},
     "cel": {"schema"},
     "cryptography": {"apiserver", "cluster.tls"},
+    "helm_python": {"render.helm.worker"},
     "http.client": {"cli", "cluster", "outbound"},
     "httptools": {"apiserver.http.protocol"},
     "lupa": {"health.lua"},

@@ -8,11 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
+
 from argosy.model.application import Application, HelmOptions
+from argosy.model.errors import RenderError
 from argosy.model.flow import Origins
 from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree
-from argosy.render.helm.release import Engine
+from argosy.render.helm.parameters import settings_of
+from argosy.render.helm.release import Engine, Release, Setting, ValuesFile
+from argosy.render.helm.value_files import ValueFiles
 
 __all__ = ["Templated", "inflate", "template"]
 
@@ -38,7 +43,46 @@ def template(
 
     `substitute` replaces build variables; `refs` are the other sources by alias, without the dollar sign.
     """
-    raise NotImplementedError
+    from argosy.render.helm.origins import TemplateOrigins
+    from argosy.render.helm.rendering import rendered
+
+    options = options or HelmOptions()
+    if options.version not in ("", "v3"):  # argo: nothing else is left to choose from
+        message = f"{options.version!r} cannot be chosen; remove source.helm.version"
+        raise RenderError(message, where=path or ".")
+    files = ValueFiles(tree, path, substitute, refs or {})
+    release = Release(
+        name=options.release_name or app.name,
+        namespace=options.namespace or app.destination.namespace,
+        kube_version=_plain_version(options.kube_version or kube_version),
+        api_versions=options.api_versions or tuple(api_versions),
+        values=[*files.read(options.value_files, options.ignore_missing_value_files), *_inline(options)],
+        settings=[*settings_of(options.parameters, substitute), *_from_files(options, files)],
+        include_crds=not options.skip_crds,
+        skip_tests=options.skip_tests,
+        skip_schema_validation=options.skip_schema_validation,
+    )
+    made = rendered(tree, path, release, engine)
+    return Templated([manifest for _, manifest in made], TemplateOrigins(tree, made))
+
+
+def _inline(options: HelmOptions) -> list[ValuesFile]:
+    if options.values_object is not None:  # argo: the object wins, even where it is empty
+        return [ValuesFile("source.helm.valuesObject", orjson.dumps(options.values_object))]
+    return [ValuesFile("source.helm.values", options.values.encode())] if options.values else []
+
+
+def _from_files(options: HelmOptions, files: ValueFiles) -> list[Setting]:
+    found = {}
+    for number, each in enumerate(options.file_parameters):
+        file = files.read_one(f"fileParameters[{number}]", each.path)
+        found[each.name] = Setting("set-file", each.name, file.content.decode("utf-8", "surrogateescape"))
+    return list(found.values())
+
+
+def _plain_version(version: str) -> str:
+    """argo: what a vendor adds after a plus is no part of it."""
+    return version.partition("+")[0]
 
 
 def inflate(
@@ -59,4 +103,22 @@ def inflate(
 
     `values` are paths in the tree, or maps; the later wins. The chart's own values.yaml need not be named.
     """
-    raise NotImplementedError
+    from argosy.render.helm.rendering import rendered
+
+    files = ValueFiles(tree, "")
+    release = Release(
+        name=release_name or "release-name",  # as Helm calls what has no name
+        namespace=namespace,
+        kube_version=kube_version,
+        api_versions=tuple(api_versions),
+        values=[
+            files.read_one(f"values[{number}]", f"/{each}")
+            if isinstance(each, str)
+            else ValuesFile("valuesInline", orjson.dumps(each))
+            for number, each in enumerate(values)
+        ],
+        include_crds=include_crds,
+        skip_hooks=skip_hooks,
+        skip_tests=skip_tests,
+    )
+    return [manifest for _, manifest in rendered(tree, chart, release, engine)]

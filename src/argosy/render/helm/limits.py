@@ -1,0 +1,11 @@
+"""How much a chart may take. In, out: nothing but values. Never: without a limit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.confine.limits import ProgramLimits
+from argosy.model.manifest import Limits
+
+LIMITS: Final = ProgramLimits(wall=60.0, cpu=60, output=64 << 20)
+READ_LIMITS: Final = Limits(size=64 << 20, nodes=2_000_000)

@@ -1,0 +1,75 @@
+"""The program `helm`, run confined. In: a chart's folder and what to tell it. Out: what it printed, as documents.
+
+Never: the network, a kubeconfig, plug-ins, or a file outside of the two folders that it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from argosy.confine.program import run
+from argosy.model.manifest import load_all
+from argosy.render.helm.limits import LIMITS, READ_LIMITS
+from argosy.render.helm.release import Document, HelmFailed, Release
+
+_MARK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_SOURCE = re.compile(r"\A\s*# Source: (.+)")
+
+
+class HelmProgram:
+    def __init__(self, path: str) -> None:
+        self.name = path
+
+    def run(self, chart: Path, work: Path, release: Release) -> list[Document]:
+        ended = run((self.name, *_arguments(chart, work, release)), folder=chart, readable=(work,), limits=LIMITS)
+        if ended.code:
+            raise HelmFailed(ended.stderr.decode("utf-8", "replace"))
+        return list(_documents(ended.stdout.decode("utf-8", "replace")))
+
+
+def _arguments(chart: Path, work: Path, release: Release) -> Iterator[str]:
+    """Only from a closed list; what users wrote is never where an option could stand."""
+    yield from ("template", str(chart), f"--name-template={release.name}")
+    if release.namespace:
+        yield f"--namespace={release.namespace}"
+    if release.kube_version:
+        yield f"--kube-version={release.kube_version}"
+    yield from (f"--api-versions={each}" for each in release.api_versions)
+    yield from (f"--values={work / values_name(number)}" for number, _ in enumerate(release.values))
+    for number, each in enumerate(release.settings):
+        value = str(work / setting_name(number)) if each.kind == "set-file" else each.value
+        yield f"--{each.kind}={each.name}={value}"
+    for name in ("include_crds", "skip_tests", "skip_schema_validation"):
+        if getattr(release, name):
+            yield f"--{name.replace('_', '-')}"
+    if release.skip_hooks:
+        yield "--no-hooks"
+
+
+def values_name(number: int) -> str:
+    return f"values-{number}.yaml"
+
+
+def setting_name(number: int) -> str:
+    return f"setting-{number}"
+
+
+def files_for(release: Release) -> dict[str, bytes]:
+    """What `work` must hold for the arguments."""
+    files = {values_name(number): each.content for number, each in enumerate(release.values)}
+    for number, each in enumerate(release.settings):
+        if each.kind == "set-file":
+            files[setting_name(number)] = each.value.encode("utf-8", "surrogateescape")
+    return files
+
+
+def _documents(text: str) -> Iterator[Document]:
+    source = ""
+    for part in _MARK.split(text):
+        if said := _SOURCE.match(part):
+            source = said[1].strip()
+        for value in load_all(part, where=source, limits=READ_LIMITS):
+            if value is not None:
+                yield Document(source, value)
