@@ -56,7 +56,8 @@ class HelmLibrary:
         )
         answer = _answer(ended.stdout)
         if answer is None:
-            raise HelmFailed(ended.stderr.decode("utf-8", "replace") or f"the library ended with {ended.code}")
+            last = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise HelmFailed(f"the library ended with {ended.code}: {last}")
         if "error" in answer:
             raise HelmFailed(answer["error"])
         return list(_documents(answer, release))

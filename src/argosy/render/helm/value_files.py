@@ -42,9 +42,10 @@ class ValueFiles:
         found: dict[_Place, ValuesFile] = {}
         for field, place in places:
             if is_glob(place.path):
-                some = [each for each in self._matching(field, place) if each not in outright]
-                if not some and not ignore_missing and not self._matching(field, place):
-                    raise RenderError(f"{field}: no file matches {place.path!r}; {_MISSING}", where=self.folder)
+                matching = self._matching(field, place)
+                if not matching and not ignore_missing:
+                    raise RenderError(f"no file matches {place.path!r}; {_MISSING}", where=self._where(field))
+                some = [each for each in matching if each not in outright]
             else:
                 some = [place]
             for each in some:
@@ -94,6 +95,6 @@ _MISSING = "add it, correct the name, or set ignoreMissingValueFiles"
 
 
 def _refused_url(url: str, scheme: str) -> str:
-    after = url[len(scheme) :].lstrip("/")
+    after = url[len(scheme) :].removeprefix("//")
     host = found[1] if (found := _URL.match(after)) else ""
     return f"{scheme}//{host} is not in the repository, and nothing is fetched to render: copy the file into Git"

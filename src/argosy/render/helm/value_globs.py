@@ -13,6 +13,13 @@ from argosy.model.tree import Tree, TreeEntry
 from argosy.render.kustomize.places import located
 
 _MOST_FOLDERS = 5_000
+_MOST_ALTERNATIVES = 100
+_MOST_STARS = 8  # a name is matched in steps that grow with their power
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_IN_SET = re.compile(r"[][\\^]")
+_TOKEN = re.compile(
+    r"\\(?P<literal>.)|(?P<stars>\*+)|(?P<any>\?)|\[(?P<not>[!^]?)(?P<set>\]?[^\]]*)\]|(?P<rest>.)", re.DOTALL
+)
 
 
 def is_glob(path: str) -> bool:
@@ -20,8 +27,23 @@ def is_glob(path: str) -> bool:
 
 
 def matches(tree: Tree, pattern: str, where: str) -> list[str]:
-    steps = pattern.split("/")
-    return sorted(set(_Walk(tree, where).below("", steps)))
+    walk = _Walk(tree, where)
+    return sorted({path for each in _alternatives(pattern, where) for path in walk.below("", each.split("/"))})
+
+
+def _alternatives(pattern: str, where: str) -> list[str]:
+    """`a{b,c/d}` is `ab` and `ac/d`: each stands for itself before the path is taken apart."""
+    done, open_ones = [], [pattern]
+    while open_ones:
+        each = open_ones.pop()
+        found = _BRACES.search(each)
+        if found is None:
+            done.append(each)
+            continue
+        open_ones += [each[: found.start()] + choice + each[found.end() :] for choice in found[1].split(",")]
+        if len(done) + len(open_ones) > _MOST_ALTERNATIVES:
+            raise RenderError(f"{pattern!r} stands for too many; name the files", where=where)
+    return done
 
 
 class _Walk:
@@ -58,30 +80,19 @@ class _Walk:
 
 
 def _name(pattern: str, where: str) -> re.Pattern[str]:
+    if pattern.count("*") > _MOST_STARS:
+        raise RenderError(f"{pattern!r} has more than {_MOST_STARS} stars in one name; name the file", where=where)
     try:
-        return re.compile("".join(_pieces(pattern)))
-    except (re.error, StopIteration) as error:
+        return re.compile("".join(map(_expression, _TOKEN.finditer(pattern))))
+    except re.error as error:
         raise RenderError(f"{pattern!r} is not a pattern; close its brackets", where=where) from error
 
 
-_IN_SET = re.compile(r"[][\\^]")
-_TOKEN = re.compile(
-    r"\\(?P<literal>.)|(?P<stars>\*+)|(?P<any>\?)|\[(?P<not>[!^]?)(?P<set>\]?[^\]]*)\]|(?P<brace>[{},])|(?P<rest>.)",
-    re.DOTALL,
-)
-
-
-def _pieces(pattern: str) -> Iterator[str]:
-    depth = 0
-    for token in _TOKEN.finditer(pattern):
-        if token["stars"]:
-            yield "[^/]*"
-        elif token["any"]:
-            yield "[^/]"
-        elif token["set"] is not None:
-            yield "[" + ("^" if token["not"] else "") + _IN_SET.sub(r"\\\g<0>", token["set"]) + "]"
-        elif token["brace"]:
-            depth += {"{": 1, "}": -1}.get(token["brace"], 0)
-            yield {"{": "(?:", "}": ")", ",": "|" if depth else ","}[token["brace"]]
-        else:
-            yield re.escape(token["literal"] or token["rest"])
+def _expression(token: re.Match[str]) -> str:
+    if token["stars"]:
+        return "[^/]*"
+    if token["any"]:
+        return "[^/]"
+    if token["set"] is not None:
+        return "[" + ("^" if token["not"] else "") + _IN_SET.sub(r"\\\g<0>", token["set"]) + "]"
+    return "[" if token["rest"] == "[" else re.escape(token["literal"] or token["rest"])

@@ -132,19 +132,18 @@ def _overlay(into: Any, parsed: Any, steps: list[str | int], text: str | None) -
         parsed = parsed[step]
         into = _entered(into, step, [] if isinstance(after, int) else {})
     last = steps[-1]
-    _entered(into, last, None)
+    if isinstance(last, int):
+        into.extend([None] * (last + 1 - len(into)))
     into[last] = parsed[last] if text is None else text
 
 
 def _entered(into: Any, step: str | int, empty: Any) -> Any:
     if isinstance(step, int):
         into.extend([None] * (step + 1 - len(into)))
-        if not isinstance(into[step], type(empty)):
-            into[step] = empty
-        return into[step]
-    if not isinstance(into.get(step), type(empty)):
-        into[step] = empty
-    return into[step]
+    held = into[step] if isinstance(step, int) else into.get(step)
+    if not isinstance(held, type(empty)):
+        into[step] = held = empty
+    return held
 
 
 if __name__ == "__main__":
