@@ -43,8 +43,8 @@ def read(*names: str, ignore_missing: bool = False, links: dict[str, str] = LINK
         (["env/eu/**"], ["east", "west"]),
         (["env/{eu/east,prod}.y*l"], ["east", "prod"]),
         (["env/eu/{e,w}?st.yaml"], ["east", "west"]),
-        (["*.yaml", "a.yaml"], ["b", "shared", "chart", "a"]),
-        (["$other/*.yaml"], ["x"]),
+        (["[a-z]*.yaml", "a.yaml"], ["b", "shared", "chart", "a"]),
+        (["$other/x*.yaml"], ["x"]),
         (["/*.yaml"], ["shared"]),
     ],
 )
