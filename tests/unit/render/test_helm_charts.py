@@ -119,7 +119,8 @@ def test_parameters_are_read_as_helm_reads_them(engine: str) -> None:
     found = shown(render(engine, tree, options, substitute=lambda text: text.replace("$NAME", "web")))
     assert found == {
         "number": 7, "nothing": None, "flag": True, "text": "7", "commas": "a,b,c", "escaped": "a,b",
-        "braces": ["x", "y"], "deep": {"er": "1.5"}, "list": [{"name": "a", "size": 2}, {"name": "b"}], "new": [None, "z"],
+        "braces": ["x", "y"], "deep": {"er": "1.5"},
+        "list": [{"name": "a", "size": 2}, {"name": "b"}], "new": [None, "z"],
         "with.dot": "d", "kept": {"x": 1, "y": 2}, "app": "web-1", "twice": "b", "equal": "a=b",
     }  # fmt: skip
 
