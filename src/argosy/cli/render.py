@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -63,6 +64,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
+    gc.set_threshold(200_000)  # imports alone would set it off a dozen times, and find nothing
     from argosy.app.rendering.rendering import outcomes
 
     print_one = _PRINTERS[chosen.output]

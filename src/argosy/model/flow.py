@@ -8,12 +8,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from argosy.model.application.operations import Phase
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
+
+if TYPE_CHECKING:  # it has many values, and most that need these do not need those
+    from argosy.model.application.operations import Phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,8 @@ class PluginCommand:
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
+    """What holds for all sources."""
+
     kube_version: str = KUBE_VERSION
     api_versions: tuple[str, ...] = ()
     disabled_tools: frozenset[str] = frozenset()  # Helm, Kustomize, Jsonnet

@@ -20,6 +20,8 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourceLimits:
+    """What a host and a repository may take."""
+
     list_seconds: float = 15.0  # argo: the same as its own
     fetch_seconds: float = 90.0  # argo: the same as its own
     pack_bytes: int = 1024 * MIB
@@ -30,6 +32,8 @@ class SourceLimits:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
+    """What may be read, and where from."""
+
     local_roots: tuple[Path, ...] = ()
     mirrors: tuple[tuple[RepositoryUrl, str], ...] = ()  # a prefix of addresses, and what stands in its place
     protocols: frozenset[str] = frozenset({"https", "ssh"})

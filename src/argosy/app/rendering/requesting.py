@@ -25,6 +25,8 @@ STDIN: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class Request:
+    """What was typed."""
+
     paths: tuple[str, ...] = ()
     files: tuple[str, ...] = ()  # with Applications
     repo: str = ""

@@ -87,6 +87,8 @@ class Destination(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Application:
+    """What is to be where, and how far that is."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""

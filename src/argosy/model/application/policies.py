@@ -19,6 +19,8 @@ _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 @dataclass(frozen=True, slots=True)
 class Automated:
+    """Syncs without being asked."""
+
     is_on: bool = True  # argo: enabled; on where it is not said
     prune: bool = False
     self_heal: bool = False
@@ -27,6 +29,8 @@ class Automated:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
+    """How often, and how long after one another."""
+
     limit: int = 0  # below zero: for ever
     refresh: bool = False
     duration: float = 5.0  # seconds
@@ -40,12 +44,16 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceMetadata:
+    """What a namespace that is made gets."""
+
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SyncPolicy:
+    """When and how to sync."""
+
     automated: Automated | None = None
     options: tuple[str, ...] = ()  # argo: syncOptions
     retry: Retry | None = None

@@ -32,6 +32,8 @@ class Variable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HelmOptions:
+    """What a source says to Helm."""
+
     release_name: str = ""
     value_files: tuple[str, ...] = ()
     values: str = ""
@@ -51,6 +53,8 @@ class HelmOptions:
 
 @dataclass(frozen=True, slots=True)
 class KustomizeOptions:
+    """What a source lays over a kustomization."""
+
     name_prefix: str = ""
     name_suffix: str = ""
     images: tuple[str, ...] = ()
@@ -73,6 +77,8 @@ class KustomizeOptions:
 
 @dataclass(frozen=True, slots=True)
 class JsonnetOptions:
+    """What a source says to Jsonnet."""
+
     external: tuple[Variable, ...] = ()  # argo: extVars
     top_level: tuple[Variable, ...] = ()  # argo: tlas
     libs: tuple[str, ...] = ()
@@ -80,6 +86,8 @@ class JsonnetOptions:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryOptions:
+    """Which files of a folder are meant."""
+
     recurse: bool = False
     include: str = ""
     exclude: str = ""
@@ -89,6 +97,8 @@ class DirectoryOptions:
 
 @dataclass(frozen=True, slots=True)
 class PluginOptions:
+    """What a source says to a plug-in."""
+
     name: str = ""
     env: tuple[Variable, ...] = ()
     parameters: tuple[Mapping[str, Any], ...] = ()

@@ -26,6 +26,8 @@ class Permits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GivenPermits:
+    """Implements `Permits`."""
+
     reads_anywhere: bool = False
     enables_helm: bool = False
     kube_version: str = ""

@@ -10,14 +10,13 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs, unquote
 
 _SCHEMES: Final = ("ssh://", "https://", "http://", "file://")
-_USER: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*@")
-_RAW: Final = re.compile(r"https?://raw\.githubusercontent\.com/([^/]+)/([^/]+)/(refs/(?:heads|tags)/[^/]+|[^/]+)/(.+)")
-_GITHUB: Final = re.compile(
-    r"https?://(?:www\.)?github\.com/([^/]+)/([^/]+)/(?:raw|blob)/(refs/(?:heads|tags)/[^/]+|[^/]+)/(.+)"
-)
-_GITLAB: Final = re.compile(r"(https?://[^/]+/.+?)/-/(?:raw|blob)/([^/]+)/(.+)")
-_PASSWORD: Final = re.compile(r"(?:git::)?[a-z]+://[^/@]*:[^/@]*@", re.IGNORECASE)
-_FILE: Final = re.compile(r"https?://.+\.(?:ya?ml|json)", re.IGNORECASE)
+# As texts, compiled when they are needed: most builds have nothing that is remote.
+_USER: Final = r"[a-zA-Z][a-zA-Z0-9-]*@"
+_RAW: Final = r"https?://raw\.githubusercontent\.com/([^/]+)/([^/]+)/(refs/(?:heads|tags)/[^/]+|[^/]+)/(.+)"
+_GITHUB: Final = r"https?://(?:www\.)?github\.com/([^/]+)/([^/]+)/(?:raw|blob)/(refs/(?:heads|tags)/[^/]+|[^/]+)/(.+)"
+_GITLAB: Final = r"(https?://[^/]+/.+?)/-/(?:raw|blob)/([^/]+)/(.+)"
+_LOGIN: Final = r"(?i:(?:git::)?[a-z]+://[^/@]*:[^/@]*@)"  # a name and what proves it
+_FILE: Final = r"(?i:https?://.+\.(?:ya?ml|json))"
 
 
 class Remote(NamedTuple):
@@ -49,11 +48,11 @@ def is_plain_file(text: str) -> bool:
     rest = text.partition("?")[0]
     marked = "//" in rest.partition("://")[2] or ".git/" in rest or "_git/" in rest
     downloads = "/releases/download/" in rest
-    return not _hosted_file(text) and (downloads or (bool(_FILE.fullmatch(rest)) and not marked))
+    return not _hosted_file(text) and (downloads or (bool(re.fullmatch(_FILE, rest)) and not marked))
 
 
 def has_password(text: str) -> bool:
-    return bool(_PASSWORD.match(text))
+    return bool(re.match(_LOGIN, text))
 
 
 def looks_remote(text: str) -> bool:
@@ -63,11 +62,13 @@ def looks_remote(text: str) -> bool:
 
 def _hosted_file(text: str) -> Remote | None:
     address = text.partition("?")[0]
+    if not address.startswith("http"):
+        return None
     for pattern in (_RAW, _GITHUB):
-        if found := pattern.fullmatch(address):
+        if found := re.fullmatch(pattern, address):
             owner, name, ref, path = found.groups()
             return Remote(f"https://github.com/{owner}/{name}", ref, unquote(path), is_file=True)
-    if found := _GITLAB.fullmatch(address):
+    if found := re.fullmatch(_GITLAB, address):
         return Remote(found[1], found[2], unquote(found[3]), is_file=True)
     return None
 
@@ -80,7 +81,7 @@ def _host(text: str) -> tuple[str, str]:
     text = text[len(scheme) :]
     if scheme == "file://":
         return scheme, text
-    user = found[0] if (found := _USER.match(text)) else ""
+    user = found[0] if (found := re.match(_USER, text)) else ""
     text = text[len(user) :]
     is_github = text[:11].lower() in ("github.com/", "github.com:")
     is_short = not scheme and bool(user or is_github)

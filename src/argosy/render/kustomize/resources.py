@@ -10,7 +10,6 @@ from argosy.model.errors import ManifestError, RenderError
 from argosy.render.kustomize.gvk import Gvk
 from argosy.render.kustomize.patterns import pattern
 from argosy.render.kustomize.resource import Id, Resource
-from argosy.schema.selectors.labels import labels as label_selector
 
 
 class Resources:
@@ -79,6 +78,8 @@ def carries(resource: Resource, target: dict[str, Any], where: str) -> bool:
     """Whether labels and annotations are those that a target asks for."""
     for part, field in (("labelSelector", "labels"), ("annotationSelector", "annotations")):
         if text := target.get(part):
+            from argosy.schema.selectors.labels import labels as label_selector  # late: few patches need it
+
             try:
                 selector = label_selector(text)
             except ManifestError as error:
