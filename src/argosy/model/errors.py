@@ -4,6 +4,7 @@ ArgosyError
 ├── UserError          the author of the input: a condition on the object, HTTP 400, exit code 2
 │   ├── ManifestError  LimitError  PatchError  RenderError
 │   ├── SourceError    Unreachable  SourceTimeout  SourceRefused  UnknownRef  CorruptSource  SourceTooLarge
+│   │   └── NotVerified  Unsigned  BadSignature  UnknownSigner  ExpiredSigner  SignerNotAllowed  CannotVerify
 │   └── PolicyError    refused by a rule: exit code 5
 ├── ClusterError       the cluster said no: carries code, reason and key
 │   ├── Conflict 409   Gone 410   Invalid 422   Forbidden 403
@@ -86,6 +87,34 @@ class CorruptSource(SourceError):
 
 class SourceTooLarge(SourceError):
     """The repository, or a file in it, is larger than the limits allow."""
+
+
+class NotVerified(SourceError):
+    """The project asks for a signature of one of its keys, and the revision has none that counts."""
+
+
+class Unsigned(NotVerified):
+    """There is no signature."""
+
+
+class BadSignature(NotVerified):
+    """There is one, and it is not for what was signed, or not of a form that is understood."""
+
+
+class UnknownSigner(NotVerified):
+    """The key that signed is not among the public keys of the installation."""
+
+
+class ExpiredSigner(NotVerified):
+    """The signature or its key has expired, or the key was revoked."""
+
+
+class SignerNotAllowed(NotVerified):
+    """The signature is good, and its key is not among those of the project."""
+
+
+class CannotVerify(NotVerified):
+    """This machine has no gpg, or it cannot be used."""
 
 
 class RenderError(UserError):

@@ -14,6 +14,7 @@ from argosy.source.credentials import Credential, Trust, find_credential
 from argosy.source.git.mirror import Mirror
 from argosy.source.git.remote import Remote
 from argosy.source.settings import SourceSettings
+from argosy.source.signatures import SignatureRule
 from argosy.source.urls import RepositoryUrl, parse_url
 
 MOST_OPEN = 64  # each open mirror keeps a git process
@@ -36,10 +37,21 @@ class Repositories:
         self._open: dict[Path, Mirror] = {}
 
     async def checkout(
-        self, url: str, ref: str, *, project: str = "", tag_prefix: str = "", max_age: float = 0.0
+        self,
+        url: str,
+        ref: str,
+        *,
+        project: str = "",
+        tag_prefix: str = "",
+        max_age: float = 0.0,
+        signatures: SignatureRule | None = None,
     ) -> Checkout:
-        """`max_age` is how many seconds old the host's word on its branches and tags may be."""
-        return await self.mirror(url, project=project).checkout(ref, tag_prefix=tag_prefix, max_age=max_age)
+        """`max_age` is how many seconds old the host's word on its branches and tags may be.
+
+        With a rule, a revision that is not signed as it asks is a NotVerified, whose last good one was.
+        """
+        mirror = self.mirror(url, project=project)
+        return await mirror.checkout(ref, tag_prefix=tag_prefix, max_age=max_age, signatures=signatures)
 
     def mirror(self, url: str, *, project: str = "") -> Mirror:
         asked = parse_url(url)

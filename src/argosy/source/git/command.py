@@ -12,6 +12,7 @@ import resource
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from argosy.model.errors import SourceError, Unreachable
 
@@ -84,6 +85,12 @@ class TooMuchOutput(Exception):
     """git printed more than was asked to be taken."""
 
 
+class Done(NamedTuple):
+    code: int
+    printed: bytes
+    said: str  # its stderr, which may hold secrets
+
+
 def environment(config: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
     """Settings go by the environment: /proc shows arguments to every user of a machine, and this to none."""
     settings = {**CONFIG, **config}
@@ -106,7 +113,28 @@ async def run_git(
     held: int | None = None,
 ) -> bytes:
     """Raises GitFailed, TooMuchOutput, TimeoutError. `held` is a lock that must last as long as git runs."""
-    process = await _start(folder, arguments, env, held)
+    argv = git_argv(folder, arguments)
+    done = await run(argv, env=env, seconds=seconds, most_output=most_output, most_file=most_file, held=held)
+    if done.code:
+        raise GitFailed(done.code, done.said)
+    return done.printed
+
+
+def git_argv(folder: Path | None, arguments: Sequence[str]) -> list[str]:
+    return ["git", *([] if folder is None else [f"--git-dir={folder}"]), *arguments]
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    seconds: float,
+    most_output: int = 1 << 20,
+    most_file: int | None = None,
+    held: int | None = None,
+) -> Done:
+    """The same for any program, and whatever its exit code."""
+    process = await _start(argv, env, held)
     try:
         if most_file is not None:
             _limit_files(process.pid, most_file)
@@ -117,19 +145,13 @@ async def run_git(
             code = await process.wait()
     finally:
         await _end(process)
-    if code:
-        raise GitFailed(code, stderr.decode(errors="replace"))
-    return stdout
+    return Done(code, stdout, stderr.decode(errors="replace"))
 
 
-async def _start(
-    folder: Path | None, arguments: Sequence[str], env: Mapping[str, str], held: int | None
-) -> asyncio.subprocess.Process:
+async def _start(argv: Sequence[str], env: Mapping[str, str], held: int | None) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
-            "git",
-            *([] if folder is None else [f"--git-dir={folder}"]),
-            *arguments,
+            *argv,
             env=env,
             cwd="/",
             stdin=asyncio.subprocess.DEVNULL,

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from argosy.model.errors import CorruptSource, SourceError, SourceTimeout, UnknownRef
+from argosy.model.errors import BadSignature, CorruptSource, SourceError, SourceTimeout, UnknownRef
 from argosy.model.flow import Checkout
 from argosy.source.git.command import GitFailed, environment, run_git
 from argosy.source.git.folder import count_packs, is_there, replacing, sweep
@@ -24,11 +24,14 @@ from argosy.source.git.refs import COMMIT, SHORT_COMMIT, Refs
 from argosy.source.git.refusals import source_error
 from argosy.source.git.remote import FETCH, Remote
 from argosy.source.git.tree import GitTree
+from argosy.source.signatures import SignatureRule, Signed, verify
 
 EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 SAVED = "+refs/argosy/*:refs/argosy/*"
 LOCAL_SECONDS = 30.0
 MOST_PACKS = 50
+VERIFIED_SECONDS = 600.0  # after which a signature is looked at again: keys expire
+MOST_VERIFIED = 10_000
 
 
 class Mirror:
@@ -43,17 +46,22 @@ class Mirror:
         self._failed: tuple[float, SourceError] | None = None
         self.objects = ObjectReader(folder, remote.limits, remote.shown)
         self._last: dict[str, str] = {}
+        self._verified: dict[tuple[str, str, str], float] = {}
 
-    async def checkout(self, ref: str, *, tag_prefix: str = "", max_age: float = 0.0) -> Checkout:
+    async def checkout(
+        self, ref: str, *, tag_prefix: str = "", max_age: float = 0.0, signatures: SignatureRule | None = None
+    ) -> Checkout:
         """A whole commit id that the mirror has needs no network: so the last good revision can always be had."""
         try:
-            revision = await self._resolve(ref, tag_prefix, max_age)
+            revision, tag = await self._resolve(ref, tag_prefix, max_age)
+            if signatures is not None:
+                await self._verify(ref, revision, tag, signatures)
             tree = await asyncio.to_thread(self._tree, revision)
         except SourceError as error:
-            error.last_good = await self.last_good(ref, tag_prefix=tag_prefix)
+            error.last_good = await self.last_good(ref, tag_prefix=tag_prefix, signatures=signatures)
             raise
         with contextlib.suppress(CorruptSource):  # what was read is what its id says; the next refresh heals the rest
-            await self._remember(_pin(ref, tag_prefix), revision)
+            await self._remember(_pin(ref, tag_prefix, signatures), revision)
         return Checkout(tree, revision)
 
     async def refs(self, *, max_age: float = 0.0) -> Refs:
@@ -73,11 +81,11 @@ class Mirror:
             self._told = (asked, refs)
             return refs
 
-    async def last_good(self, ref: str, *, tag_prefix: str = "") -> str:
+    async def last_good(self, ref: str, *, tag_prefix: str = "", signatures: SignatureRule | None = None) -> str:
         """The revision of the last checkout of this ref; empty where there was none, or where it is damaged."""
-        pin = _pin(ref, tag_prefix)
+        pin = _pin(ref, tag_prefix, signatures)
         try:
-            revision = self._last.get(pin) or await self._commit_of(pin)
+            revision = self._last.get(pin) or await self._id_of(pin)
             return revision if revision and await self._has(revision) else ""
         except SourceError:
             return ""
@@ -93,9 +101,10 @@ class Mirror:
 
     # -- from a ref to a commit that is here -----------------------------------------------------------------------
 
-    async def _resolve(self, ref: str, tag_prefix: str, max_age: float) -> str:
+    async def _resolve(self, ref: str, tag_prefix: str, max_age: float) -> tuple[str, str]:
+        """The commit, and the annotated tag that leads to it; empty where there is none."""
         if COMMIT.fullmatch(ref):
-            return await self._whole_commit(ref.lower())
+            return await self._whole_commit(ref.lower()), ""
         refs = await self.refs(max_age=max_age)
         revision = refs.find(ref, tag_prefix)
         if revision is None and SHORT_COMMIT.fullmatch(ref):
@@ -109,7 +118,7 @@ class Mirror:
                 f"{ref!r} leads to {revision[:12]}, which is no commit, or moved a moment ago; name another, or wait",
                 where=self.remote.shown,
             )
-        return revision
+        return revision, refs.notes.get(refs.full_name(ref, tag_prefix), "")
 
     async def _whole_commit(self, revision: str) -> str:
         if await self._has(revision):
@@ -120,18 +129,18 @@ class Mirror:
         return revision
 
     async def _short_commit(self, short: str, refs: Refs) -> str | None:
-        found = await self._commit_of(short)
+        found = await self._id_of(short)
         if not found and refs.commits:
             await self._fetch(refs, "")
-            found = await self._commit_of(short)
+            found = await self._id_of(short)
         return found or None
 
-    async def _commit_of(self, name: str) -> str:
+    async def _id_of(self, name: str, kind: str = "commit") -> str:
         """What a name of ours or a few digits lead to in the mirror; empty where to nothing."""
         if not is_there(self.folder):
             return ""
         try:
-            return await self._local("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+            return await self._local("rev-parse", "--verify", "--quiet", f"{name}^{{{kind}}}")
         except SourceError:
             return ""
 
@@ -152,6 +161,32 @@ class Mirror:
 
     def _is_sound(self) -> bool:
         return is_there(self.folder) and not (self.folder / SUSPECT).exists()
+
+    # -- signatures ------------------------------------------------------------------------------------------------
+
+    async def _verify(self, ref: str, revision: str, tag: str, rule: SignatureRule) -> None:
+        """argo: an annotated tag must be signed itself; the commit, where a branch, commit or plain tag led to it."""
+        pin = f"refs/argosy/signed/{rule.digest}/{revision}"
+        if COMMIT.fullmatch(ref):  # as a last good revision is asked for, to which a signed tag has led
+            tag = await self._id_of(pin, "tag")
+        signed = Signed(self.folder, tag or revision, bool(tag), self.remote.shown)
+        known = (signed.id, revision, rule.digest)
+        verified = self._verified.get(known)
+        if verified is None or verified < self._clock() - VERIFIED_SECONDS:
+            if tag and not await self._id_of(tag, "tag"):
+                await self._fetch(await self.refs(max_age=LOCAL_SECONDS), "")
+            await verify(signed, rule, self._scratch())
+            # The host said where the tag leads; what counts is what was signed.
+            if tag and await self._id_of(tag) != revision:
+                raise BadSignature(
+                    f"{signed.name} does not lead to {revision[:12]}, as the host says; find out why",
+                    where=self.remote.shown,
+                )
+            if len(self._verified) > MOST_VERIFIED:
+                self._verified.clear()
+            self._verified[known] = self._clock()
+        if tag:
+            await self._remember(pin, tag)
 
     # -- fetching --------------------------------------------------------------------------------------------------
 
@@ -204,7 +239,7 @@ class Mirror:
     async def _remember(self, pin: str, revision: str) -> None:
         if self._last.get(pin) == revision:
             return
-        if await self._commit_of(pin) != revision:
+        if await self._id_of(pin, "object") != revision:
             async with self._lock() as held:
                 await self._local("update-ref", pin, revision, held=held)
         self._last[pin] = revision
@@ -251,7 +286,11 @@ class Mirror:
         return printed.decode().strip()
 
 
-def _pin(ref: str, tag_prefix: str) -> str:
-    """A ref of ours that keeps the last good revision from being packed away; the user's words are no part of it."""
-    words = f"{tag_prefix}\0{ref}".encode(errors="surrogateescape")
+def _pin(ref: str, tag_prefix: str, signatures: SignatureRule | None = None) -> str:
+    """A ref of ours that keeps the last good revision from being packed away; the user's words are no part of it.
+
+    What was good without a signature is not for those who ask for one.
+    """
+    rule = f"\0{signatures.digest}" if signatures else ""
+    words = f"{tag_prefix}\0{ref}{rule}".encode(errors="surrogateescape")
     return f"refs/argosy/last/{hashlib.sha256(words).hexdigest()[:32]}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from argosy.model.errors import CorruptSource, UnknownRef
 from argosy.source.versions import newest_tag, parse_range, parse_version
@@ -21,9 +21,10 @@ HEADS, TAGS = "refs/heads/", "refs/tags/"
 
 @dataclass(frozen=True, slots=True)
 class Refs:
-    """Full names to the commits that they lead to."""
+    """Full names to the commits that they lead to; and, of annotated tags, to the tags' own objects."""
 
     commits: Mapping[str, str]
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tags(self) -> list[str]:
@@ -34,12 +35,15 @@ class Refs:
         return [name.removeprefix(HEADS) for name in self.commits if name.startswith(HEADS)]
 
     def find(self, ref: str, tag_prefix: str = "") -> str | None:
-        """A range stands for its newest tag; a branch comes before a tag of the same name."""
+        return self.commits.get(self.full_name(ref, tag_prefix))
+
+    def full_name(self, ref: str, tag_prefix: str = "") -> str:
+        """A range stands for its newest tag; a branch comes before a tag of its name. Empty where there is none."""
         name = newest_tag(ref, self.tags, tag_prefix) or ref or "HEAD"
         names = [name, HEADS + name, TAGS + name, f"refs/{name}"]
         if tag_prefix:
             names[:0] = [TAGS + tag_prefix + ref]
-        return next((self.commits[full] for full in names if full in self.commits), None)
+        return next((full for full in names if full in self.commits), "")
 
     def unknown(self, ref: str, tag_prefix: str, where: str) -> UnknownRef:
         if not self.commits:
@@ -58,6 +62,7 @@ class Refs:
 
 def read_refs(listing: bytes, where: str) -> Refs:
     commits: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for line in listing.splitlines():
         if line.startswith(b"ref: "):
             continue
@@ -65,5 +70,7 @@ def read_refs(listing: bytes, where: str) -> Refs:
             raise CorruptSource("the host sent a listing of refs that cannot be read; run `git ls-remote`", where=where)
         name = found[2].decode(errors="surrogateescape")
         # An annotated tag comes twice: the second line, with ^{}, says which commit it leads to.
-        commits[name.removesuffix("^{}")] = found[1].decode()
-    return Refs(commits)
+        if (full := name.removesuffix("^{}")) != name and full in commits:
+            notes[full] = commits[full]
+        commits[full] = found[1].decode()
+    return Refs(commits, notes)
