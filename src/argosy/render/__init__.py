@@ -13,7 +13,7 @@ from argosy.model.flow import Checkout, Input, Rendered
 from argosy.render.detect import detect, source_folder
 from argosy.render.environment import build_environment
 from argosy.render.generate_paths import ANNOTATION, generate_path_inputs
-from argosy.render.inputs import RecordingEnvironment, RecordingTree, are_current
+from argosy.render.inputs import RecordingEnvironment, RecordingTree, are_current, whole_folders
 from argosy.render.overrides import overridden
 from argosy.render.settings import BuildSettings, Fetch, RenderLimits, read_build_settings
 from argosy.render.tools import Job, run
@@ -62,7 +62,8 @@ def render(
     manifests, origins = run(job)
     if paths := app.annotations.get(ANNOTATION):
         inputs.update(generate_path_inputs(checkout.tree, paths, source.path))
-    return Rendered(manifests, origins, dict(inputs), job.tool)  # what origins read later is no input
+    # A copy: what origins read later is no input.
+    return Rendered(manifests, origins, {**inputs, **whole_folders(checkout.tree, "", inputs)}, job.tool)
 
 
 def render_application(

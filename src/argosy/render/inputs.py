@@ -4,12 +4,13 @@ In: a tree, and what asks for its files. Out: ids by input; whether another tree
 Never: reads a file to find out.
 
 The path of an input says what was asked: `a/b` for what is there (the id of a file, `folder`, or nothing), `a/b/` for
-the names in a folder.
+the names in a folder. `a/b//` was not asked: it is the id of a whole folder, which spares a look at what is in it.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -19,6 +20,7 @@ from argosy.render.generate_paths import PATHS, paths_are_current
 
 ENVIRONMENT: Final = "env"
 _FOLDER: Final = "folder"
+_WORTH_IT: Final = 3
 
 
 class RecordingTree:
@@ -78,7 +80,10 @@ def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environm
     `trees` are by place; an input of a place that is not among them counts as changed.
     """
     skipped = paths_are_current(inputs, trees)
+    same = _same_folders(inputs, trees)
     for (place, path), id in inputs.items():
+        if (place, path.rpartition("/")[0]) in same or path.endswith("//"):
+            continue
         if place == PATHS or (skipped and _is_of_commit(place, path)):
             continue
         if place == ENVIRONMENT:
@@ -87,6 +92,26 @@ def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environm
         elif place not in trees or _ask(trees[place], path) != id:
             return False
     return True
+
+
+def whole_folders(tree: Tree, place: str, record: Mapping[Input, str]) -> dict[Input, str]:
+    """Inputs for folders of which several things were asked; none where to find an id means to read all that is in it."""
+    if not getattr(tree, "id", ""):  # what a commit holds knows its id; a folder on a disk does not
+        return {}
+    asked = Counter(path.rpartition("/")[0] for where, path in record if where == place)
+    found = {folder: tree.entry(folder) for folder, count in asked.items() if count >= _WORTH_IT}
+    return {Input(place, f"{folder}//"): each.id for folder, each in found.items() if each and each.kind == "folder"}
+
+
+def _same_folders(inputs: Mapping[Input, str], trees: Mapping[str, Tree]) -> set[tuple[str, str]]:
+    return {
+        (place, path[:-2])
+        for (place, path), id in inputs.items()
+        if path.endswith("//")
+        and place in trees
+        and (entry := trees[place].entry(path[:-2])) is not None
+        and (entry.kind, entry.id) == ("folder", id)
+    }
 
 
 def _is_of_commit(place: str, path: str) -> bool:

@@ -7,6 +7,7 @@ from text_tree import TextTree
 
 from argosy.model.application import Application, DirectoryOptions, Source
 from argosy.model.flow import Checkout, Input
+from argosy.model.tree import TreeEntry
 from argosy.render import are_current, build_environment, render
 from argosy.render.inputs import RecordingEnvironment
 from argosy.render.settings import BuildSettings
@@ -33,12 +34,27 @@ SOURCES = {
 }
 
 
+class CommitTree(TextTree):
+    """A tree that knows the ids of its folders, and counts what it is asked."""
+
+    id = "commit"
+    asked = 0
+
+    def entry(self, path: str) -> TreeEntry | None:
+        self.asked += 1
+        return super().entry(path)
+
+
 def is_current(source: Source, after: dict[str, str | None], app: Application = SHOP) -> bool:
     """Is what was rendered of FILES still right when some of them have changed, come, or gone?"""
-    inputs = render(Checkout(TextTree(FILES), "1" * 40), app, source).inputs
     files = {path: text for path, text in {**FILES, **after}.items() if text is not None}
     environment = build_environment(app, source, "2" * 40, BuildSettings())
-    return are_current(inputs, {"": TextTree(files)}, environment)
+    answers = set()
+    for kind in (TextTree, CommitTree):
+        inputs = render(Checkout(kind(FILES), "1" * 40), app, source).inputs
+        answers.add(are_current(inputs, {"": kind(files)}, environment))
+    assert len(answers) == 1, "ids of whole folders must change nothing"
+    return answers.pop()
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -97,6 +113,14 @@ def test_only_variables_that_were_asked_for_are_inputs() -> None:
 
 def test_an_input_of_a_place_that_cannot_be_looked_at_counts_as_changed() -> None:
     assert not are_current({Input("https://git.example/base@main", "a"): "x"}, {"": TextTree({})}, {})
+
+
+def test_folders_that_are_the_same_are_not_looked_into() -> None:
+    inputs = render(Checkout(CommitTree(FILES), ""), SHOP, SOURCES["kustomize"]).inputs
+    assert {path for _, path in inputs if path.endswith("//")} == {"over//", "base//"}
+    tree = CommitTree({**FILES, "README.md": "new"})
+    assert are_current(inputs, {"": tree}, {})
+    assert tree.asked <= 4 < len(inputs)
 
 
 PATHS = "argocd.argoproj.io/manifest-generate-paths"
