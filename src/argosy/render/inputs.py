@@ -95,7 +95,7 @@ def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environm
 
 
 def whole_folders(tree: Tree, place: str, record: Mapping[Input, str]) -> dict[Input, str]:
-    """Inputs for folders of which several things were asked; none where to find an id means to read all that is in it."""
+    """Folders of which several things were asked; none where to find an id means to read all that is in it."""
     if not getattr(tree, "id", ""):  # what a commit holds knows its id; a folder on a disk does not
         return {}
     asked = Counter(path.rpartition("/")[0] for where, path in record if where == place)

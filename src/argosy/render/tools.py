@@ -69,6 +69,22 @@ def _kustomize(job: Job) -> Made:
     return manifests, Unknown()
 
 
+def _helm(job: Job) -> Made:
+    from argosy.render import helm
+    from argosy.render.environment import substitute
+
+    return helm.template(
+        job.tree,
+        job.folder,
+        app=job.app,
+        options=job.source.helm,
+        kube_version=job.settings.kube_version,
+        api_versions=job.settings.api_versions,
+        substitute=lambda text: substitute(text, job.environment),
+        refs=job.refs,
+    )
+
+
 def _directory(job: Job) -> Made:
     from argosy.render.directory import directory_trace, read_directory
     from argosy.render.origins import LazyOrigins
@@ -87,7 +103,7 @@ def _missing(job: Job) -> Made:
 _TOOLS: Mapping[str, Callable[[Job], Made]] = {
     KUSTOMIZE: _kustomize,
     DIRECTORY: _directory,
-    HELM: _missing,
+    HELM: _helm,
     PLUGIN: _missing,
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from helm_engines import needs_one
 from text_tree import TextTree
 
 from argosy.model.application import Application, Source, read_source
@@ -110,3 +111,36 @@ def test_a_field_of_a_plain_file_has_its_line_and_asking_for_it_is_no_input() ->
         assert each.find(ResourceKey("", "Pod", "", "p"), "/metadata/name") == Origin("plain/a.yaml", 7)
         assert each.find(ResourceKey("", "Pod", "", "q"), "/metadata/name") is None
     assert found.inputs == before
+
+
+CHART = {
+    "chart/Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+    "chart/values.yaml": "soup: none\n",
+    "chart/templates/a.yaml": MAP + "data: {soup: {{ .Values.soup }}, app: {{ .Release.Name }}}\n",
+}
+
+
+@needs_one
+def test_a_chart_takes_values_from_another_source_and_goes_stale_with_them() -> None:
+    source = read_source(
+        {
+            "path": "chart",
+            "helm": {"valueFiles": ["$v/$ARGOCD_APP_NAME.yaml", "more.yaml"], "ignoreMissingValueFiles": True},
+        }
+    )
+    app = Application("shop", sources=(source, Source(alias="v")))
+    values = TextTree({"shop.yaml": "soup: leek\n", "other.yaml": ""})
+    [found] = render_application(app, [Checkout(TextTree(CHART), ""), Checkout(values, "")])
+    assert (found.tool, found.manifests[0]["data"]) == ("Helm", {"soup": "leek", "app": "shop"})
+    environment = {"ARGOCD_APP_NAME": "shop", "ARGOCD_APP_REVISION": "2"}
+
+    def is_current(chart: dict[str, str], files: dict[str, str | bytes]) -> bool:
+        trees = {"": TextTree({**CHART, **chart}), "$v": TextTree({**values.files, **files})}
+        return are_current(found.inputs, trees, environment)
+
+    assert is_current({}, {"other.yaml": "new"})
+    assert is_current({"README.md": "new"}, {})
+    assert not is_current({"chart/more.yaml": "soup: pea"}, {})
+    assert not is_current({"chart/templates/a.yaml": MAP}, {})
+    assert not is_current({"chart/templates/new.yaml": ""}, {})
+    assert not is_current({}, {"shop.yaml": "soup: pea"})
