@@ -15,6 +15,8 @@ from argosy.source.urls import RepositoryUrl, parse_url
 
 LOCAL_ROOTS = "source.local.roots"
 MIRRORS = "source.mirrors"
+PROTOCOLS = "source.protocols"
+SAFE, POSSIBLE = frozenset({"https", "ssh"}), frozenset({"https", "ssh", "http"})
 MIB = 1 << 20
 
 
@@ -36,7 +38,7 @@ class SourceSettings:
 
     local_roots: tuple[Path, ...] = ()
     mirrors: tuple[tuple[RepositoryUrl, str], ...] = ()  # a prefix of addresses, and what stands in its place
-    protocols: frozenset[str] = frozenset({"https", "ssh"})
+    protocols: frozenset[str] = SAFE
     limits: SourceLimits = field(default_factory=SourceLimits)
 
     def locate(self, url: RepositoryUrl) -> RepositoryUrl:
@@ -56,15 +58,27 @@ class SourceSettings:
         if url.scheme == "file":
             return _local(_repository_in(roots, Path(url.path)))
         if url.scheme not in self.protocols:
-            allowed = ", ".join(sorted(self.protocols))
-            raise SourceRefused(f"{url.scheme} is not an allowed protocol; use one of {allowed}", where=str(url))
+            allowed = ", ".join(sorted(self.protocols)) or "none"
+            raise SourceRefused(
+                f"{url.scheme} is not an allowed protocol; use one of {allowed}, or name it in the setting {PROTOCOLS}",
+                where=str(url),
+            )
         return url
 
 
 def read_settings(data: Mapping[str, str]) -> SourceSettings:
     """Roots: one path a line. Mirrors: a line each: a prefix of addresses, a space, and what stands in its place."""
     roots = tuple(_root(line) for line in _lines(data.get(LOCAL_ROOTS, "")))
-    return SourceSettings(roots, tuple(_mirror(line) for line in _lines(data.get(MIRRORS, ""))))
+    mirrors = tuple(_mirror(line) for line in _lines(data.get(MIRRORS, "")))
+    return SourceSettings(roots, mirrors, _protocols(data[PROTOCOLS]) if PROTOCOLS in data else SAFE)
+
+
+def _protocols(text: str) -> frozenset[str]:
+    named = frozenset(text.replace(",", " ").split())
+    if wrong := sorted(named - POSSIBLE):
+        possible = ", ".join(sorted(POSSIBLE))
+        raise SourceRefused(f"{wrong[0][:40]!r} is no protocol that can be allowed; use {possible}", where=PROTOCOLS)
+    return named
 
 
 def _lines(text: str) -> list[str]:

@@ -364,3 +364,15 @@ async def test_git_that_is_not_installed_is_said_so(
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(SourceError, match="git is not installed"):
         await opened().checkout(str(repository.path), "main")
+
+
+@pytest.mark.parametrize("said", ["git version 2.25.1", "git version 1.8.3", "nothing"])
+async def test_a_git_that_would_ignore_our_settings_is_refused(
+    repository, opened: Opened, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str
+) -> None:
+    (tmp_path / "git").write_text(f"#!/bin/sh\necho {said}\n")
+    (tmp_path / "git").chmod(0o700)
+    repository.commit({"a": "1"})
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(SourceError, match=r"git is too old here.*2\.31"):
+        await opened().checkout(str(repository.path), "main")

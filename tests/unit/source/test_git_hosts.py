@@ -298,6 +298,15 @@ async def test_plain_http_is_refused_unless_it_is_allowed(host: GitHost, opened:
     assert host.seen == []
 
 
+async def test_a_setting_allows_plain_http_or_takes_a_protocol_away(repository, host: GitHost, opened: Opened) -> None:
+    commit = repository.commit({"a": "1"})
+    allowed = read_settings({"source.protocols": "https, ssh\nhttp"})
+    assert (await opened(allowed).checkout(f"{host.url}/models.git", "main")).revision == commit
+    for text, url in (("https", "git@github.example:org/models.git"), ("", "https://github.example/org/models.git")):
+        with pytest.raises(SourceRefused, match=r"is not an allowed protocol.*source\.protocols"):
+            await opened(read_settings({"source.protocols": text})).checkout(url, "main")
+
+
 CHECKOUT = """
 import asyncio, sys
 from pathlib import Path
@@ -379,6 +388,8 @@ async def test_a_mirror_may_be_another_host(repository, host: GitHost, opened: O
         ({"source.local.roots": "relative/path"}, "source.local.roots"),
         ({"source.mirrors": "https://github.example"}, "source.mirrors"),
         ({"source.mirrors": "ext::sh /srv"}, "source.mirrors"),
+        ({"source.protocols": "https ext"}, "source.protocols"),
+        ({"source.protocols": "file"}, "source.protocols"),
     ],
 )
 def test_a_setting_that_cannot_be_read_is_named(data: dict[str, str], where: str) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import resource
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -70,6 +72,10 @@ CONFIG = {
     **{f"fetch.fsck.{name}": "ignore" for name in _HARMLESS},
 }
 MOST_STDERR = 64 << 10
+OLDEST = (2, 31)  # the first that takes settings from the environment
+_OLDEST = ".".join(map(str, OLDEST))
+VERSION_SECONDS = 15.0
+_checked: set[str] = set()  # programs that are new enough
 
 
 class GitFailed(Exception):
@@ -113,11 +119,26 @@ async def run_git(
     held: int | None = None,
 ) -> bytes:
     """Raises GitFailed, TooMuchOutput, TimeoutError. `held` is a lock that must last as long as git runs."""
+    await _check_version(env)
     argv = git_argv(folder, arguments)
     done = await run(argv, env=env, seconds=seconds, most_output=most_output, most_file=most_file, held=held)
     if done.code:
         raise GitFailed(done.code, done.said)
     return done.printed
+
+
+async def _check_version(env: Mapping[str, str]) -> None:
+    """An older git would take no notice of our settings, those for safety among them, and say nothing."""
+    program = shutil.which("git", path=env.get("PATH"))
+    if program in _checked:
+        return
+    said = (await run(["git", "version"], env=env, seconds=VERSION_SECONDS)).printed.decode(errors="replace")
+    found = re.search(r"(\d+)\.(\d+)", said)
+    if not found or (int(found[1]), int(found[2])) < OLDEST:
+        which = found[0] if found else "no version"
+        raise SourceError(f"git is too old here ({which}); install git {_OLDEST} or newer")
+    if program:
+        _checked.add(program)
 
 
 def git_argv(folder: Path | None, arguments: Sequence[str]) -> list[str]:
@@ -166,7 +187,7 @@ async def _start(argv: Sequence[str], env: Mapping[str, str], held: int | None) 
 
 def cannot_start(error: OSError) -> SourceError:
     if isinstance(error, FileNotFoundError):
-        return SourceError("git is not installed, or not in PATH; install git 2.31 or newer")
+        return SourceError(f"git is not installed, or not in PATH; install git {_OLDEST} or newer")
     return Unreachable(f"git cannot be started on this machine: {error.strerror}; it is tried again")
 
 
