@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import orjson
 
@@ -17,6 +18,9 @@ from argosy.model.tree import Tree
 from argosy.render.detect import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
 from argosy.render.lists import fault_of, flattened
 from argosy.render.settings import BuildSettings, Fetch
+
+if TYPE_CHECKING:
+    from argosy.render.kustomize.charts import Inflate
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ def _kustomize(job: Job) -> Made:
         environment=job.environment,
         settings=job.settings,
         fetch=job.fetch,
+        inflate=_inflate() if job.settings.enables_helm else None,
     )
     return manifests, Unknown()
 
@@ -83,6 +88,12 @@ def _helm(job: Job) -> Made:
         substitute=lambda text: substitute(text, job.environment),
         refs=job.refs,
     )
+
+
+def _inflate() -> Inflate:
+    from argosy.render.helm import inflate
+
+    return inflate
 
 
 def _directory(job: Job) -> Made:

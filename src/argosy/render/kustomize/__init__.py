@@ -13,10 +13,11 @@ from argosy.model.errors import RenderError
 from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree
 from argosy.render.kustomize.accumulate import Accumulated, Build, Level
+from argosy.render.kustomize.charts import Inflate
 from argosy.render.kustomize.grounds import Fetch, Grounds
 from argosy.render.kustomize.hashes import add_hashes
 from argosy.render.kustomize.names import fix_references
-from argosy.render.kustomize.permits import NOTHING, Permits
+from argosy.render.kustomize.permits import NOTHING, Permits, for_cluster
 from argosy.render.kustomize.provenance import annotate, checked
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.sorting import in_order
@@ -39,18 +40,21 @@ def build(
     environment: Mapping[str, str] | None = None,
     settings: Permits = NOTHING,
     fetch: Fetch | None = None,
+    inflate: Inflate | None = None,
 ) -> list[Manifest]:
     """The manifests of the kustomization in a folder.
 
     `order` holds where the kustomization does not say one itself. `options` are what an Application sets on top, with
     build variables of `environment`, of which only those are looked up that are used. Without `fetch`, remote bases
-    are refused.
+    are refused; without `inflate`, helmCharts.
     """
     grounds = Grounds(tree, fetch)
     spot = grounds.own.find("", path, path)
     if spot.kind != "folder" and spot.path:
         raise RenderError("there is no such folder: correct the path", where=path)
-    run = Build(grounds, settings)
+    if options is not None:
+        settings = for_cluster(settings, options.kube_version, options.api_versions)
+    run = Build(grounds, settings, inflate)
     level = run.open(spot, path or ".", ())
     if options is not None:
         level.kustomization = _overridden(level, options, environment or {})

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from argosy.model.errors import LimitError, RenderError
-from argosy.render.kustomize import plugins, stages
+from argosy.render.kustomize import charts, plugins, stages
 from argosy.render.kustomize.config import EMPTY, Config, default_config, read_config
 from argosy.render.kustomize.crds import crd_config, read_openapi
 from argosy.render.kustomize.documents import read_resources
@@ -50,9 +50,12 @@ class Accumulated:
 class Build:
     """One run: where its files are, what it may do, and the limits over all of it."""
 
-    def __init__(self, grounds: Grounds, permits: Permits = NOTHING) -> None:
+    def __init__(
+        self, grounds: Grounds, permits: Permits = NOTHING, inflate: charts.Inflate | None = None
+    ) -> None:
         self.grounds = grounds
         self.permits = permits
+        self.inflate = inflate
         self.folders = 0
         self.openapi: Definitions | None = None
         self.metadata: frozenset[str] = frozenset()
@@ -175,20 +178,23 @@ class Level:
 
     def read(self, path: str) -> bytes:
         """A file beside the kustomization or below it."""
+        return self.file_at(path).read()
+
+    def file_at(self, path: str) -> Spot:
         spot = self.find(path)
         if spot.kind != "file":
             raise RenderError(f"{path} is no file: name one" if spot.kind else _missing(path), where=self.file)
-        return self._permitted(spot, path).read()
+        return self.permitted(spot, path)
 
     def resources_of(self, spot: Spot) -> list[Resource]:
-        entry = self._permitted(spot, spot.path).ground.tree.entry(spot.path)
+        entry = self.permitted(spot).ground.tree.entry(spot.path)
         return read_resources(spot.read(), spot.name, entry.id if entry else "")
 
-    def _permitted(self, spot: Spot, path: str) -> Spot:
+    def permitted(self, spot: Spot, path: str = "") -> Spot:
         # k8s: what a remote base holds never leaves its folders, whatever is permitted here.
         is_free = self.build.permits.reads_anywhere and not spot.ground.url
         if spot.ground is self.spot.ground and not is_free and not self.spot.holds(spot):
-            message = f"{path} is outside of the kustomization's folder: move it there, or make it a base"
+            message = f"{path or spot.path} is outside of the kustomization's folder: move it there, or make it a base"
             raise RenderError(message, where=self.file)
         return spot
 
@@ -208,8 +214,10 @@ class Level:
                 made = generate(kind, given, shared, self.read, self.file)
                 made.notes["made"] = Step(self.file, f"{kind}Generator")
                 stages.place(into.resources, made, self.file)
-        if self.kustomization.listed("helmCharts") or self.kustomization.listed("helmChartInflationGenerator"):
-            raise RenderError("helmCharts are not rendered here: use a Helm source for the chart", where=self.file)
+        for chart in charts.wanted(self.kustomization):
+            for resource in charts.inflated(self, chart, self.file):
+                resource.notes["made"] = Step(self.file, charts.PLUGIN)
+                stages.place(into.resources, resource, self.file)
         for each in self.plugins("generators"):
             for resource in plugins.generated(self, each):
                 resource.notes["made"] = Step(each.file, each.manifest["kind"], each.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -62,6 +63,20 @@ def read_resources(text: bytes, file: str, id: str = "") -> list[Resource]:
     if id:
         _KEPT.put(id, _Read(orjson.dumps(values), nothing))
     return [_resource(each, file, {}, {}) for each in values]
+
+
+def resources_of_manifests(manifests: Sequence[dict[str, Any]], file: str) -> list[Resource]:
+    """Resources of what another tool made."""
+    return [_resource(each, file, {}, {}) for each in _manifests(list(manifests), file)]
+
+
+def read_values(text: bytes, file: str) -> tuple[dict[str, Any], Nulls]:
+    """The values for a chart, and which nulls are written out."""
+    documents = _documents(text, file)
+    value = documents[0] if documents else None
+    if not isinstance(value, dict):
+        raise RenderError("is no map of values: write NAME: VALUE in it", where=file)
+    return value, _Marks(documents[:1], text).nulls
 
 
 def _documents(text: bytes, file: str) -> list[Any]:

@@ -34,4 +34,14 @@ class GivenPermits:
     api_versions: Sequence[str] = ()
 
 
+def for_cluster(permits: Permits, kube_version: str, api_versions: Sequence[str]) -> Permits:
+    """The same, with what an Application says of its cluster."""
+    return GivenPermits(
+        reads_anywhere=permits.reads_anywhere,
+        enables_helm=permits.enables_helm,
+        kube_version=kube_version or permits.kube_version,
+        api_versions=api_versions or permits.api_versions,
+    )
+
+
 NOTHING: Final[Permits] = GivenPermits()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.model.errors import RenderError
-from argosy.render.kustomize import stages
+from argosy.render.kustomize import charts, stages
 from argosy.render.kustomize.fieldspecs import spec_of, visit
 from argosy.render.kustomize.generators import generate
 from argosy.render.kustomize.hashes import add_hashes
@@ -65,6 +65,9 @@ _SHAPE: Final[Shape] = {
 
 def generated(level: Level, plugin: Resource) -> list[Resource]:
     given = plugin.manifest
+    if given.get("apiVersion") == "builtin" and given["kind"] == charts.PLUGIN:
+        chart = _shaped(plugin, charts.PLUGIN_SHAPE)
+        return charts.inflated(level, {"chartHome": "charts", **chart}, plugin.file)
     kinds = {"ConfigMapGenerator": "ConfigMap", "SecretGenerator": "Secret"}
     kind = kinds.get(given["kind"])
     if given.get("apiVersion") != "builtin" or kind is None:

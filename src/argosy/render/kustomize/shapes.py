@@ -35,6 +35,14 @@ VAR: Final[Shape] = {
     "objref": {**IDENTITY, "apiVersion": str, "fieldPath": str},
     "fieldref": {"fieldPath": str, "fieldpath": str},
 }
+CHART_GLOBALS: Final[Shape] = {"chartHome": str, "configHome": str}
+CHART: Final[Shape] = {"name": str, "version": str, "repo": str, "releaseName": str, "namespace": str,
+    "additionalValuesFiles": [str], "valuesFile": str, "valuesInline": None, "valuesMerge": str, "includeCRDs": bool,
+    "skipHooks": bool, "apiVersions": [str], "kubeVersion": str, "nameTemplate": str, "skipTests": bool,
+    "debug": bool, "devel": bool}  # fmt: skip
+OLD_CHART: Final[Shape] = {"chartName": str, "chartVersion": str, "chartRepoUrl": str, "chartHome": str,
+    "chartRepoName": str, "helmBin": str, "helmHome": str, "values": str, "valuesLocal": None, "valuesMerge": str,
+    "releaseName": str, "releaseNamespace": str, "extraArgs": [str]}  # fmt: skip
 KUSTOMIZATION: Final[Shape] = {
     "apiVersion": str,
     "kind": str,
@@ -61,9 +69,9 @@ KUSTOMIZATION: Final[Shape] = {
     "bases": [str],
     "configMapGenerator": [ARGS],
     "secretGenerator": [{**ARGS, "type": str}],
-    "helmGlobals": None,
-    "helmCharts": [None],
-    "helmChartInflationGenerator": [None],
+    "helmGlobals": CHART_GLOBALS,
+    "helmCharts": [CHART],
+    "helmChartInflationGenerator": [OLD_CHART],
     "generatorOptions": ARGS["options"],
     "configurations": [str],
     "generators": [str],
