@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from argosy.model.errors import LimitError, RenderError, SourceError
 from argosy.model.tree import Tree
 from argosy.render.kustomize.places import is_within, joined, located
-from argosy.render.kustomize.remotes import Remote, has_password, is_plain_file, looks_remote, remote_of
+from argosy.render.kustomize.remotes import Remote, has_password, is_plain_file, is_plain_path, looks_remote, remote_of
 
 Fetch = Callable[[str, str], Tree]
 """The tree of a repository, by its URL and a ref."""
@@ -74,6 +74,8 @@ class Grounds:
 
     def find(self, text: str, where: str) -> Spot | None:
         """What an address names in another repository; None for a path, which is of the tree that it is read in."""
+        if is_plain_path(text):
+            return None
         if has_password(text):
             raise RenderError("an address has a password in it: put that into a repository Secret", where=where)
         if is_plain_file(text):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
-from urllib.parse import parse_qs, unquote
 
 _SCHEMES: Final = ("ssh://", "https://", "http://", "file://")
 # As texts, compiled when they are needed: most builds have nothing that is remote.
@@ -43,6 +42,11 @@ def remote_of(text: str) -> Remote | None:
     return Remote(host + repository, _ref(query), inside.strip("/"))
 
 
+def is_plain_path(text: str) -> bool:
+    """Whether a glance is enough to see that no other repository is meant."""
+    return not any(mark in text for mark in ":@?") and ".git//" not in text and text[:11].lower() != "github.com/"
+
+
 def is_plain_file(text: str) -> bool:
     """Whether an address is that of a file which no repository is known to hold."""
     rest = text.partition("?")[0]
@@ -61,6 +65,8 @@ def looks_remote(text: str) -> bool:
 
 
 def _hosted_file(text: str) -> Remote | None:
+    from urllib.parse import unquote
+
     address = text.partition("?")[0]
     if not address.startswith("http"):
         return None
@@ -123,5 +129,7 @@ def _parted(path: str, *, takes_all: bool) -> tuple[str, str] | None:
 
 
 def _ref(query: str) -> str:
+    from urllib.parse import parse_qs
+
     given = parse_qs(query)
     return (given.get("ref") or given.get("version") or ["HEAD"])[0]
