@@ -7,6 +7,7 @@ revision than the source names itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from argosy.model.application import Source, read_source
@@ -41,9 +42,11 @@ def _with_file(tree: Tree, file: str, source: Source) -> Source:
         if not isinstance(given, Mapping):
             raise RenderError("is no map of fields: write helm, kustomize, directory or plugin in it", where=file)
         blocks = {name: given[name] for name in _FOR_TOOLS if name in given}
-        return read_source(_merged(source.wire, blocks), where=file)
+        found = read_source(_merged(source.wire, blocks), where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=file, line=error.line) from error
+    changed: dict[str, Any] = {name: getattr(found, name) for name in blocks}
+    return replace(source, wire=found.wire, **changed)
 
 
 def _merged(old: Any, patch: Any) -> Any:
