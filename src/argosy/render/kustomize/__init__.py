@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from argosy.model.errors import RenderError
+from argosy.model.errors import RenderError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree
 from argosy.render.kustomize.accumulate import Accumulated, Build, Level
@@ -58,15 +58,26 @@ def build(
     level = run.open(spot, path or ".", ())
     if options is not None:
         level.kustomization = _overridden(level, options, environment or {})
-    run.metadata = checked(level.kustomization.get("buildMetadata"), level.file)
+    try:
+        return _built(level, order)
+    except UserError as error:
+        level.locate(error)
+        raise
+
+
+def _built(level: Level, order: str) -> list[Manifest]:
+    level.at = ("buildMetadata",)
+    wanted = level.build.metadata = checked(level.kustomization.get("buildMetadata"), level.file)
     found = level.accumulate(Accumulated())
     resources = found.resources
+    level.at = ()
     add_hashes(resources.listed)
     fix_references(resources.listed, found.config)
     resolve(resources, found.variables, found.config)
     kept = [each for each in resources.listed if each.texts("annotations").get(_LOCAL, "false") == "false"]
-    for each in kept if run.metadata else ():
-        annotate(each, run.metadata, spot.path)
+    for each in kept if wanted else ():
+        annotate(each, wanted, level.spot.path)
+    level.at = ("sortOptions", "order")
     sorting = level.kustomization.fields.get("sortOptions", {"order": order})
     return [_finished(each) for each in in_order(kept, sorting, level.file)]
 

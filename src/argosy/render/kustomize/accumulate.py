@@ -6,14 +6,17 @@ being read, or the network; trees of remote bases come from whoever started the 
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from argosy.model.errors import LimitError, RenderError
+from argosy.model.errors import LimitError, RenderError, UserError
 from argosy.render.kustomize import charts, plugins, stages
 from argosy.render.kustomize.config import EMPTY, Config, default_config, read_config
 from argosy.render.kustomize.crds import crd_config, read_openapi
 from argosy.render.kustomize.documents import read_resources
+from argosy.render.kustomize.faults import Fault, Path, locate
 from argosy.render.kustomize.generators import generate
 from argosy.render.kustomize.grounds import Grounds, Spot
 from argosy.render.kustomize.loading import Kustomization, kustomization_file, read_kustomization
@@ -89,29 +92,47 @@ class Level:
         self.kustomization = kustomization
         self.within = within
         self.file = kustomization.file
+        self.at: Path = ()  # the entry that is being worked on, for whoever asks what is wrong or who wrote it
 
     def accumulate(self, into: Accumulated) -> Accumulated:
+        try:
+            return self._accumulate(into)
+        except UserError as error:
+            self.locate(error)
+            raise
+
+    def locate(self, error: UserError) -> None:
+        locate(error, self.file, self.at, self.build.grounds.read)
+
+    def entries(self, field: str) -> Iterator[Any]:
+        """The entries of a list, each of them the one at hand while it is."""
+        for number, each in enumerate(self.kustomization.listed(field)):
+            self.at = (field, number)
+            yield each
+
+    def _accumulate(self, into: Accumulated) -> Accumulated:
         kustomization = self.kustomization
+        self.at = ("openapi",)
         openapi = kustomization.get("openapi") or {}
         if (version := openapi.get("version")) and version != _SCHEMAS:
             raise RenderError(f"openapi.version is {version!r}: there is only {_SCHEMAS}", where=self.file)
         if path := openapi.get("path"):
-            self.build.openapi = read_openapi(self.read(path), path)
+            self.build.openapi = read_openapi(self.read(path), self.name(path))
         self._add_resources(into)
         into.config = into.config.merge(self._config())
-        for path in kustomization.listed("crds"):
-            into.config = into.config.merge(crd_config(self.read(path), path))
+        for path in self.entries("crds"):
+            into.config = into.config.merge(crd_config(self.read(path), self.name(path)))
         self._generate(into)
-        for path in kustomization.listed("components"):
+        for path in self.entries("components"):
             self._add_component(into, path)
         stages.transform(self, into)
         for each in self.plugins("transformers"):
             plugins.transform(self, into, each)
             self.mark(into, each.manifest["kind"], each.name, each.file)
             into.resources.drop_empty()
-        if kustomization.listed("validators"):
+        for _ in self.entries("validators"):
             raise RenderError("validators run programs, which is refused: remove them", where=self.file)
-        found = [bound(each, into.resources, self.file) for each in kustomization.listed("vars")]
+        found = [bound(each, into.resources, self.file, self.at) for each in self.entries("vars")]
         into.variables = declare(into.variables, found)
         if len(into.resources.listed) > _MOST_RESOURCES:
             raise LimitError(f"more than {_MOST_RESOURCES} resources: split the kustomization", where=self.file)
@@ -124,33 +145,23 @@ class Level:
                 each.notes.setdefault("changes", []).append(Step(file or self.file, kind, name))
 
     def _add_resources(self, into: Accumulated) -> None:
-        for path in self.kustomization.listed("resources"):
+        for path in self.entries("resources"):
             if not path:
                 raise RenderError("an entry of resources is empty: remove it", where=self.file)
             spot = self.find(path)
             if spot.kind == "file":
                 for resource in self.resources_of(spot):
-                    self._add(into, resource)
+                    into.resources.add(resource)
             elif spot.kind == "folder":
                 self._absorb(into, spot, path)
             else:
                 raise RenderError(_missing(path), where=self.file)
 
-    def _add(self, into: Accumulated, resource: Resource) -> None:
-        try:
-            into.resources.add(resource)
-        except RenderError as error:
-            raise RenderError(error.message, where=self.file) from None
-
     def _absorb(self, into: Accumulated, spot: Spot, path: str) -> None:
         level = self.enter(spot, path)
         if level.kustomization.is_component:
             raise RenderError(f"{path} is a Component: list it in components, not in resources", where=self.file)
-        found = level.accumulate(Accumulated())
-        try:
-            into.absorb(found)
-        except RenderError as error:
-            raise RenderError(error.message, where=error.where or self.file) from None
+        into.absorb(level.accumulate(Accumulated()))
 
     def _add_component(self, into: Accumulated, path: str) -> None:
         spot = self.find(path)
@@ -174,7 +185,9 @@ class Level:
         return self.build.grounds.find(path, self.file) or self.spot.ground.find(self.spot.path, path, self.file)
 
     def name(self, path: str) -> str:
-        return path if looks_remote(path) else self.spot.ground.name(f"{self.spot.path}/{path}".lstrip("/"))
+        if looks_remote(path):
+            return path
+        return self.spot.ground.name(posixpath.normpath(f"{self.spot.path}/{path}".lstrip("/")))
 
     def read(self, path: str) -> bytes:
         """A file beside the kustomization or below it."""
@@ -200,21 +213,19 @@ class Level:
 
     def _config(self) -> Config:
         config = default_config()
-        for path in self.kustomization.listed("configurations"):
-            try:
-                config = config.merge(read_config(self.read(path), path))
-            except RenderError as error:
-                raise RenderError(error.message, where=error.where or path) from None
+        for path in self.entries("configurations"):
+            config = config.merge(read_config(self.read(path), self.name(path)))
         return config
 
     def _generate(self, into: Accumulated) -> None:
         shared = self.kustomization.get("generatorOptions") or {}
         for name, kind in (("configMapGenerator", "ConfigMap"), ("secretGenerator", "Secret")):
-            for given in self.kustomization.listed(name):
+            for given in self.entries(name):
                 made = generate(kind, given, shared, self.read, self.file)
                 made.notes["made"] = Step(self.file, f"{kind}Generator")
                 stages.place(into.resources, made, self.file)
-        for chart in charts.wanted(self.kustomization):
+        for number, chart in enumerate(charts.wanted(self.kustomization)):
+            self.at = ("helmCharts", number)
             for resource in charts.inflated(self, chart, self.file):
                 resource.notes["made"] = Step(self.file, charts.PLUGIN)
                 stages.place(into.resources, resource, self.file)
@@ -225,9 +236,12 @@ class Level:
 
     def plugins(self, field: str) -> list[Resource]:
         found: list[Resource] = []
-        for text in self.kustomization.listed(field):
+        for text in self.entries(field):
             if "\n" in text.strip():
-                found += read_resources(text.encode(), self.file)
+                try:
+                    found += read_resources(text.encode(), self.file)
+                except RenderError as error:
+                    raise Fault(error.message, where=self.file, said_at=error.line) from error
                 continue
             spot = self.find(text)
             if spot.kind == "file":

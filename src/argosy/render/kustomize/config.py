@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import Profile, load
+from argosy.render.kustomize.faults import placed
 from argosy.render.kustomize.fieldspecs import FieldSpec, merged, ordered, spec_of
 from argosy.render.kustomize.gvk import Gvk, order_key
 from argosy.render.kustomize.shapes import FIELD_SPEC, shaped
@@ -97,7 +98,10 @@ def read_config(text: bytes, file: str) -> Config:
         value = load(text, profile=Profile.KUSTOMIZE, where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
-    given = shaped(value or {}, _SHAPE, file)
+    try:
+        given = shaped(value or {}, _SHAPE, file)
+    except RenderError as error:
+        raise placed(error, text) from None
     specs = {name: tuple(ordered(map(spec_of, given[name]))) for name in KINDS if given.get(name)}
     references = [
         (spec_of(each).gvk, tuple(map(spec_of, each.get("fieldSpecs") or ())))

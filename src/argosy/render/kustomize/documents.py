@@ -12,6 +12,7 @@ import yaml
 
 from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import Profile, load_all
+from argosy.render.kustomize.faults import marked_queue
 from argosy.render.kustomize.resource import Nulls, Resource
 
 _LITERAL_NULL = re.compile(rb"[:\-\[,][ \t]+(?:null|Null|NULL|~)[ \t]*(?:#.*)?$", re.MULTILINE)
@@ -55,7 +56,10 @@ def read_resources(text: bytes, file: str, id: str = "") -> list[Resource]:
         values: list[Any] = orjson.loads(known.data)
         return [_resource(each, file, written, {}) for each, written in zip(values, known.written)]
     queue = _documents(text, file)
-    values = _manifests(queue, file)
+    try:
+        values = _manifests(queue, file)
+    except _NoManifest as fault:
+        raise RenderError(str(fault), where=file, line=_line(text, queue, fault.number)) from None
     if _LITERAL_NULL.search(text) or any(map(_is_odd, values)):
         marks = _Marks(queue, text)
         return [_resource(each, file, marks.written(each), marks.nulls) for each in values]
@@ -86,6 +90,18 @@ def _documents(text: bytes, file: str) -> list[Any]:
         raise RenderError(error.message, where=error.where, line=error.line) from error
 
 
+class _NoManifest(Exception):
+    def __init__(self, message: str, number: int) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+def _line(text: bytes, documents: list[Any], number: int) -> int:
+    """Where the document of a number starts, items of lists counted behind the documents."""
+    marked, place = marked_queue(text), number - 1 - sum(each is None for each in documents[:number])
+    return marked[place].line if place < len(marked) else 1
+
+
 def _manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:
     queue = list(documents)
     found: list[dict[str, Any]] = []
@@ -94,16 +110,16 @@ def _manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:
             continue
         place = f"document {number}"
         if not isinstance(value, dict):
-            raise RenderError(f"{place} is no Kubernetes object: expected fields such as kind", where=file)
+            raise _NoManifest(f"{place} is no Kubernetes object: expected fields such as kind", number)
         kind = value.get("kind")
         if not isinstance(kind, str) or not kind:
-            raise RenderError(f"{place} has no kind: add apiVersion and kind", where=file)
+            raise _NoManifest(f"{place} has no kind: add apiVersion and kind", number)
         if kind.endswith("List") and isinstance(value.get("items"), list):
             queue.extend(value["items"])
             continue
         metadata = value.get("metadata")
         if not isinstance(metadata, dict) or metadata.get("name") in (None, ""):
-            raise RenderError(f"{place}, a {kind}, has no metadata.name: add it", where=file)
+            raise _NoManifest(f"{place}, a {kind}, has no metadata.name: add it", number)
         found.append(value)
     return found
 

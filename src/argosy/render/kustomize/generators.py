@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from argosy.model.errors import RenderError
+from argosy.render.kustomize.faults import Fault
+from argosy.render.kustomize.places import folder_of, joined
 from argosy.render.kustomize.resource import Resource
 
 Read = Callable[[str], bytes]
@@ -82,24 +84,26 @@ def _pairs(given: dict[str, Any], read: Read, what: str, where: str) -> dict[str
 
 def _sources(given: dict[str, Any], read: Read, what: str, where: str) -> Iterator[tuple[str, bytes]]:
     for path in given.get("envs") or ():
-        yield from _lines(read(path), path, where)
-    for literal in given.get("literals") or ():
+        yield from _lines(read(path), joined(folder_of(where), path, where))
+    for number, literal in enumerate(given.get("literals") or ()):
         key, equals, value = literal.partition("=")
         if not equals or not key:
-            raise RenderError(f"{what}: the literal {literal[:40]!r} is not `key=value`", where=where)
+            message = f"{what}: the literal {literal[:40]!r} is not `key=value`"
+            raise Fault(message, where=where, inside=("literals", number))
         if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
             value = value[1:-1]
         yield key, value.encode()
-    for source in given.get("files") or ():
+    for number, source in enumerate(given.get("files") or ()):
         key, equals, path = source.partition("=")
         if not equals:
             key, path = source.rpartition("/")[2], source
         if not key or not path or "=" in path:
-            raise RenderError(f"{what}: the file {source!r} is neither `path` nor `key=path`", where=where)
+            message = f"{what}: the file {source!r} is neither `path` nor `key=path`"
+            raise Fault(message, where=where, inside=("files", number))
         yield key, read(path)
 
 
-def _lines(data: bytes, path: str, where: str) -> Iterator[tuple[str, bytes]]:
+def _lines(data: bytes, file: str) -> Iterator[tuple[str, bytes]]:
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         line = line.removesuffix(b"\r").lstrip()
         if not line or line.startswith(b"#"):
@@ -107,6 +111,6 @@ def _lines(data: bytes, path: str, where: str) -> Iterator[tuple[str, bytes]]:
         try:
             line.decode()
         except UnicodeDecodeError:
-            raise RenderError(f"{path}, line {number}: not valid UTF-8: save the file as UTF-8", where=where) from None
+            raise RenderError("not valid UTF-8: save the file as UTF-8", where=file, line=number) from None
         key, _, value = line.partition(b"=")
         yield key.decode(), value

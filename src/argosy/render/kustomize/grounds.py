@@ -92,6 +92,12 @@ class Grounds:
             raise RenderError(f"{text} names a {spot.kind}: name a folder with a kustomization", where=where)
         return spot
 
+    def read(self, name: str) -> bytes:
+        """The file that a ground has named so."""
+        url, ref, path = parted(name)
+        ground = self._known.get((url, ref), self.own)
+        return ground.tree.read(located(ground.tree, path, name)[0])
+
     def _ground(self, remote: Remote, text: str, where: str) -> Ground:
         known = self._known.get((remote.url, remote.ref))
         if known is not None:

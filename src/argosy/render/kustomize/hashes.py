@@ -36,7 +36,7 @@ def content_hash(manifest: dict[str, Any]) -> str:
     try:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     except ValueError as error:
-        raise RenderError(f"the content of {kind} cannot be hashed: {error}") from error
+        raise RenderError(f"the content of a {kind} cannot be hashed: {error}") from error
     for character, escape in _ESCAPES.items():
         text = text.replace(character, escape)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10].translate(_LETTERS)

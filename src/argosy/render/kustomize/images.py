@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.render.kustomize.fieldspecs import visit
 from argosy.render.kustomize.patterns import pattern
 from argosy.render.kustomize.resources import Resources
 from argosy.render.kustomize.transformers import SpecsOf
@@ -25,7 +24,7 @@ def set_image(resources: Resources, image: dict[str, Any], specs: SpecsOf, where
         if resource.manifest.get("kind") != "CustomResourceDefinition":
             _visit_containers(resource.manifest, put)
         for spec in specs(resource.gvk):
-            visit(resource.manifest, spec.path, put)
+            resource.visit(spec.path, put)
 
 
 def _visit_containers(node: Any, put: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import load
 from argosy.model.tree import Tree
+from argosy.render.kustomize.faults import Fault, placed
 from argosy.render.kustomize.shapes import KUSTOMIZATION, shaped
 
 NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -47,11 +48,14 @@ def read_kustomization(text: bytes, file: str) -> Kustomization:
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
     if value is None:
-        raise RenderError("the file is empty: add resources", where=file)
-    fields = shaped(value, KUSTOMIZATION, file)
-    if not fields.keys() - {"apiVersion", "kind", "metadata"}:
-        raise RenderError("nothing but a kind is in it: add resources", where=file)
-    _check_kind(fields, file)
+        raise RenderError("the file is empty: add resources", where=file, line=1)
+    try:
+        fields = shaped(value, KUSTOMIZATION, file)
+        if not fields.keys() - {"apiVersion", "kind", "metadata"}:
+            raise RenderError("nothing but a kind is in it: add resources", where=file)
+        _check_kind(fields, file)
+    except RenderError as error:
+        raise placed(error, text) from None
     _modernize(fields)
     return Kustomization(file, fields)
 
@@ -60,10 +64,11 @@ def _check_kind(fields: dict[str, Any], file: str) -> None:
     kind = fields.setdefault("kind", "Kustomization") or "Kustomization"
     fields["kind"] = kind
     if kind not in _API:
-        raise RenderError(f"kind is {kind!r}: it must be Kustomization or Component", where=file)
+        raise Fault(f"kind is {kind!r}: it must be Kustomization or Component", where=file, inside=("kind",))
     given = fields.get("apiVersion") or _API[kind]
     if given != _API[kind]:
-        raise RenderError(f"apiVersion of a {kind} is {given!r}: it must be {_API[kind]}", where=file)
+        message = f"apiVersion of a {kind} is {given!r}: it must be {_API[kind]}"
+        raise Fault(message, where=file, inside=("apiVersion",))
 
 
 def _modernize(fields: dict[str, Any]) -> None:

@@ -12,6 +12,27 @@ from argosy.render.kustomize.merge_keys import Node
 from argosy.render.kustomize.resource import Nulls
 
 _REMOVED: Final = object()
+
+
+class Misfit(RenderError):
+    """A part of a patch that does not fit: the map of the patch that has it, and its key there."""
+
+    holder: Any = None
+    key = ""
+
+
+def path_of(value: Any, wanted: Any) -> tuple[str | int, ...] | None:
+    """The way to a map within a value."""
+    if value is wanted:
+        return ()
+    pairs: Any = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
+    for step, each in pairs:
+        found = path_of(each, wanted)
+        if found is not None:
+            return step, *found
+    return None
+
+
 _DIRECTIVE: Final = "$patch"
 
 
@@ -48,7 +69,7 @@ def _map(target: dict[str, Any], patch: dict[str, Any], schema: Node | None, at:
     if directive == "replace":
         target = {}
     elif directive not in (None, "merge"):
-        raise RenderError(f"{at or 'the patch'}: unknown directive $patch: {directive}; use delete, merge or replace")
+        raise _unknown(directive, at, patch)
     for key, value in patch.items():
         if key == _DIRECTIVE:
             continue
@@ -56,7 +77,12 @@ def _map(target: dict[str, Any], patch: dict[str, Any], schema: Node | None, at:
             target.pop(key, None)
             continue
         below = f"{at}.{key}" if at else key
-        merged = _value(target.get(key), value, schema.field(key) if schema else None, below)
+        try:
+            merged = _value(target.get(key), value, schema.field(key) if schema else None, below)
+        except Misfit as error:
+            if error.holder is None:
+                error.holder, error.key = patch, key
+            raise
         if merged is _REMOVED:
             target.pop(key, None)
         else:
@@ -80,12 +106,18 @@ def _value(target: Any, patch: Any, schema: Node | None, at: str) -> Any:
     return patch
 
 
-def _mismatch(at: str, target: Any, patch: Any) -> RenderError:
+def _unknown(directive: Any, at: str, holder: dict[str, Any]) -> Misfit:
+    error = Misfit(f"{at or 'the patch'}: unknown directive $patch: {directive}; use delete, merge or replace")
+    error.holder, error.key = holder, _DIRECTIVE
+    return error
+
+
+def _mismatch(at: str, target: Any, patch: Any) -> Misfit:
     names = ((dict, "a map"), (list, "a list"))
     was, given = (
         next((name for kind, name in names if type(each) is kind), "a single value") for each in (target, patch)
     )
-    return RenderError(f"{at} is {was}, but the patch has {given} there: give the patch the same form")
+    return Misfit(f"{at} is {was}, but the patch has {given} there: give the patch the same form")
 
 
 def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: str) -> Any:

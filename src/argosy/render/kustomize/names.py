@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from argosy.model.errors import RenderError
 from argosy.render.kustomize.config import Config
-from argosy.render.kustomize.fieldspecs import visit
 from argosy.render.kustomize.gvk import Gvk
 from argosy.render.kustomize.resource import Resource
 
@@ -37,7 +35,7 @@ def fix_references(resources: list[Resource], config: Config) -> None:
             continue
         referrer = _Referrer(resource, index)
         for target, path in paths:
-            visit(resource.manifest, path, referrer.setter(target, path))
+            resource.visit(path, referrer.setter(target, path))
 
 
 def _by_old_name(resources: list[Resource]) -> _Index:
@@ -83,7 +81,7 @@ class _Referrer:
     def follow_map(self, holder: dict[str, Any], target: Gvk, path: str) -> None:
         name = holder.get("name")
         if not isinstance(name, str) or not name:
-            raise RenderError(f"{self.resource.id}: {path} has no name: add it", where=self.resource.file)
+            raise self.resource.fault(f"{self.resource.id}: {path} has no name: add it", *path.split("/"))
         candidates = self.index.get(name)
         if not candidates:
             return
@@ -114,7 +112,7 @@ class _Referrer:
         if len({(each.name, each.namespace if with_namespace else "") for each in found}) > 1:
             names = ", ".join(str(each.id) for each in found)
             message = f"{self.resource.id}: {path} says {name}, which may be any of {names}; rename one of them"
-            raise RenderError(message, where=self.resource.file)
+            raise self.resource.fault(message, *path.split("/"))
         return found[0]
 
     def may_see(self, other: Resource) -> bool:

@@ -50,7 +50,10 @@ def _walked(tree: Tree, path: str, where: str) -> tuple[str, str]:
         links += 1
         if links > _MOST_LINKS:
             raise RenderError(f"{path!r} goes through too many links: name the file itself", where=where)
-        target = joined(done, tree.read(here).decode("utf-8", "replace"), f"{where}: the link {here}")
+        try:
+            target = joined(done, tree.read(here).decode("utf-8", "replace"), where)
+        except RenderError as error:
+            raise RenderError(f"the link {here}: {error.message}", where=where) from None
         steps = [*target.split("/"), *steps] if target else steps
         done = ""
     entry = tree.entry(done)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from argosy.model.errors import RenderError
 from argosy.render.kustomize import charts, stages
-from argosy.render.kustomize.fieldspecs import spec_of, visit
+from argosy.render.kustomize.faults import Fault
+from argosy.render.kustomize.fieldspecs import spec_of
 from argosy.render.kustomize.generators import generate
 from argosy.render.kustomize.hashes import add_hashes
 from argosy.render.kustomize.images import set_image
@@ -86,13 +87,17 @@ def transform(level: Level, into: Accumulated, plugin: Resource) -> None:
 
 def _shaped(plugin: Resource, shape: Shape) -> Given:
     # k8s: unlike a kustomization, these may have fields that nobody knows.
-    found: Given = shaped(known_only(plugin.manifest, shape), shape, plugin.file)
+    try:
+        found: Given = shaped(known_only(plugin.manifest, shape), shape, plugin.file)
+    except Fault as fault:
+        fault.about = (plugin.manifest["kind"], plugin.name)
+        raise
     return {**found, "metadata": plugin.metadata}
 
 
 def _refused(plugin: Resource) -> RenderError:
     message = f"{plugin.id} would run a program, which is refused: use a built-in transformer or generator"
-    return RenderError(message, where=plugin.file)
+    return plugin.fault(message)
 
 
 def _specs(given: Given) -> SpecsOf:
@@ -163,7 +168,7 @@ def _add_value(level: Level, into: Accumulated, given: Given, where: str) -> Non
     for target in given.get("targets") or ():
         path = target.get("fieldPath") or ""
         for resource in into.resources.select(target.get("selector") or {}, where):
-            visit(resource.manifest, path, _valued(given.get("value") or ""), str)
+            resource.visit(path, _valued(given.get("value") or ""), str)
 
 
 def _valued(value: str) -> Callable[[dict[str, Any], str], None]:

@@ -11,6 +11,7 @@ import orjson
 from argosy.model.errors import RenderError
 from argosy.model.manifest import Profile
 from argosy.model.manifest.scalars import resolve
+from argosy.render.kustomize.faults import within
 from argosy.render.kustomize.gvk import Gvk, gvk_of
 from argosy.render.kustomize.resource import Id, Resource
 from argosy.render.kustomize.resources import Resources, carries
@@ -22,14 +23,20 @@ _NEW: Final = object()
 
 
 def replace(resources: Resources, given: dict[str, Any], where: str) -> None:
-    value = _source(resources, given, where)
+    try:
+        value = _source(resources, given, where)
+    except RenderError as error:
+        raise within(error, "source") from None
     targets = given.get("targets")
     if not targets:
         raise RenderError("a replacement has no targets: add them", where=where)
-    for target in targets:
-        if not target or target.get("select") is None:
-            raise RenderError("a target of a replacement has no `select`: add it", where=where)
-        _into(resources, target, value, where)
+    for number, target in enumerate(targets):
+        try:
+            if not target or target.get("select") is None:
+                raise RenderError("a target of a replacement has no `select`: add it", where=where)
+            _into(resources, target, value, where)
+        except RenderError as error:
+            raise within(error, "targets", number) from None
 
 
 def _source(resources: Resources, given: dict[str, Any], where: str) -> Any:
@@ -105,8 +112,11 @@ def _into(resources: Resources, target: dict[str, Any], value: Any, where: str) 
             continue
         if any(_rejected(resource, each, where) for each in target.get("reject") or ()):
             continue
-        for path in target.get("fieldPaths") or ["metadata.name"]:
-            _put(resource, path, value, options, where)
+        for number, path in enumerate(target.get("fieldPaths") or ["metadata.name"]):
+            try:
+                _put(resource, path, value, options, where)
+            except RenderError as error:
+                raise within(error, "fieldPaths", number) from None
 
 
 def _rejected(resource: Resource, selector: dict[str, Any], where: str) -> bool:

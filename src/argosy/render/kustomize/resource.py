@@ -5,9 +5,13 @@ Never: shares data with another resource.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from argosy.model.errors import RenderError
 from argosy.model.manifest import Manifest
+from argosy.render.kustomize.faults import Fault
+from argosy.render.kustomize.fieldspecs import Visit, steps_of, visit
 from argosy.render.kustomize.gvk import Gvk, gvk_of
 
 _INTERNAL: Final = "internal.config.kubernetes.io/"
@@ -101,6 +105,19 @@ class Resource:
     def remember(self) -> None:
         """Keeps the id of now, before a change of it."""
         self.history.append(self.id)
+
+    def fault(self, message: str, *inside: str) -> Fault:
+        """Something is wrong with it; the message must say with what."""
+        first = self.first_id
+        return Fault(message, where=self.file, about=(first.gvk.kind, first.name), inside=inside)
+
+    def visit(self, path: str, found: Visit, create: Callable[[], Any] | None = None) -> None:
+        try:
+            visit(self.manifest, path, found, create)
+        except RenderError as error:
+            if error.where or error.line:
+                raise
+            raise self.fault(f"{self.id}: {error.message}", *(name for name, _ in steps_of(path))) from None
 
     def mapping(self, name: str) -> dict[str, Any]:
         """Labels or annotations; empty where there are none."""

@@ -5,13 +5,15 @@ Never: takes a field that kustomize does not know.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
-from argosy.model.errors import RenderError
+from argosy.render.kustomize.faults import Fault
 
 Shape = Any
 """A type; a dict of fields; a list of one shape; a tuple of one shape for a map of them; None for anything."""
 
+_STEP: Final = re.compile(r"\[\d+\]|[^.\[\]]+")
 _NAMES: Final = {str: "a text", bool: "true or false", int: "a whole number"}
 
 ARGS: Final[Shape] = {"namespace": str, "name": str, "behavior": str, "literals": [str], "files": [str], "envs": [str],
@@ -89,14 +91,14 @@ def shaped(value: Any, shape: Shape, where: str, at: str = "") -> Any:
         return _fields(value, shape, where, at)
     if isinstance(shape, list):
         if not isinstance(value, list):
-            raise RenderError(f"{at or 'the file'} must be a list: put a dash before each entry", where=where)
+            raise _fault(f"{at or 'the file'} must be a list: put a dash before each entry", where, at)
         return [_element(each, shape[0], where, f"{at}[{place}]") for place, each in enumerate(value)]
     if isinstance(shape, tuple):
         if not isinstance(value, dict):
-            raise RenderError(f"{at} must be a map of names to values", where=where)
+            raise _fault(f"{at} must be a map of names to values", where, at)
         return {name: _element(each, shape[0], where, f"{at}.{name}") for name, each in value.items()}
     if type(value) is not shape:
-        raise RenderError(f"{at} must be {_NAMES[shape]}, but is {value!r}: {_advice(shape)}", where=where)
+        raise _fault(f"{at} must be {_NAMES[shape]}, but is {value!r}: {_advice(shape)}", where, at)
     return value
 
 
@@ -117,19 +119,24 @@ def _element(value: Any, shape: Shape, where: str, at: str) -> Any:
     return shape() if isinstance(shape, type) else type(shape)()
 
 
+def _fault(message: str, where: str, at: str, *more: str) -> Fault:
+    steps = [int(each[1:-1]) if each.startswith("[") else each for each in _STEP.findall(at)]
+    return Fault(message, where=where, inside=(*steps, *more))
+
+
 def _advice(shape: Shape) -> str:
     return "put it in quotes" if shape is str else "write it without quotes"
 
 
 def _fields(value: Any, shape: dict[str, Shape], where: str, at: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise RenderError(f"{at or 'the file'} must be a map of fields, but is {str(value)[:40]!r}", where=where)
+        raise _fault(f"{at or 'the file'} must be a map of fields, but is {str(value)[:40]!r}", where, at)
     found: dict[str, Any] = {}
     for name, each in value.items():
         known = name if name in shape else _spelled(name, shape)
         if known is None:
             message = f"unknown field {at + '.' if at else ''}{name}: remove it or correct its spelling"
-            raise RenderError(message, where=where)
+            raise _fault(message, where, at, name)
         read = shaped(each, shape[known], where, f"{at}.{known}" if at else known)
         if read is not None:
             found[known] = read

@@ -12,9 +12,17 @@ import orjson
 
 from argosy.model.errors import RenderError
 from argosy.render.kustomize.config import Config
+from argosy.render.kustomize.faults import within
 from argosy.render.kustomize.fieldspecs import FieldSpec, merged, spec_of
 from argosy.render.kustomize.images import set_image
-from argosy.render.kustomize.patches import apply_merges, apply_operations, apply_patch, read_operations, read_patches
+from argosy.render.kustomize.patches import (
+    apply_merges,
+    apply_operations,
+    apply_patch,
+    read_operations,
+    read_patches,
+    targets_of,
+)
 from argosy.render.kustomize.replacements import replace
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Resources
@@ -29,32 +37,35 @@ _LABELS: Final = FieldSpec("metadata/labels", create=True)
 
 def transform(level: Level, into: Accumulated) -> None:
     fields, resources, config, mark = level.kustomization.fields, into.resources, into.config, level.mark
-    for text in fields.get("patchesStrategicMerge") or ():
+    for text in level.entries("patchesStrategicMerge"):
         merge_patch(level, resources, text)
         mark(into, "PatchStrategicMergeTransformer")
-    for patch in fields.get("patches") or ():
+    for patch in level.entries("patches"):
         any_patch(level, resources, patch)
         mark(into, "PatchTransformer")
     if namespace := fields.get("namespace"):
+        level.at = ("namespace",)
         set_namespace(resources, namespace, lambda gvk: config.selected("namespace", gvk))
         mark(into, "NamespaceTransformer")
     if prefix := fields.get("namePrefix"):
+        level.at = ("namePrefix",)
         add_affixes(resources, prefix, "", lambda gvk: config.selected("namePrefix", gvk))
         mark(into, "PrefixTransformer")
     if suffix := fields.get("nameSuffix"):
+        level.at = ("nameSuffix",)
         add_affixes(resources, "", suffix, lambda gvk: config.selected("nameSuffix", gvk))
         mark(into, "SuffixTransformer")
     _set_labels(level, into)
-    for patch in fields.get("patchesJson6902") or ():
+    for patch in level.entries("patchesJson6902"):
         json_patch(level, resources, patch)
         mark(into, "PatchJson6902Transformer")
-    for replica in fields.get("replicas") or ():
+    for replica in level.entries("replicas"):
         set_replicas(resources, replica.get("name") or "", replica.get("count") or 0, config.of("replicas"), level.file)
         mark(into, "ReplicaCountTransformer")
-    for image in fields.get("images") or ():
+    for image in level.entries("images"):
         set_image(resources, image, lambda gvk: config.selected("images", gvk), level.file)
         mark(into, "ImageTagTransformer")
-    for replacement in fields.get("replacements") or ():
+    for replacement in level.entries("replacements"):
         replaced(level, resources, replacement)
     if fields.get("replacements"):
         mark(into, "ReplacementTransformer")
@@ -62,11 +73,12 @@ def transform(level: Level, into: Accumulated) -> None:
 
 def _set_labels(level: Level, into: Accumulated) -> None:
     fields, resources, config = level.kustomization.fields, into.resources, into.config
-    for label in fields.get("labels") or ():
+    for label in level.entries("labels"):
         set_entries(resources, label.get("pairs") or {}, specs_of(_label_specs(label, config)))
         level.mark(into, "LabelTransformer")
     for field, kind in (("commonLabels", "LabelTransformer"), ("commonAnnotations", "AnnotationsTransformer")):
         if entries := fields.get(field):
+            level.at = (field,)
             set_entries(resources, entries, partial(config.selected, field))
             level.mark(into, kind)
 
@@ -84,12 +96,19 @@ def any_patch(level: Level, resources: Resources, patch: dict[str, Any]) -> None
     text, path = patch.get("patch"), patch.get("path")
     if bool(text) == bool(path):
         raise RenderError("an entry of patches needs either `patch` or `path`: give one of them", where=level.file)
-    data = text.strip().encode() if text else level.read(path or "")
+    data = text.strip().encode() if text else _read(level, path or "")
     apply_patch(resources, patch, data, level.build.schemas, _file(level, path) if path else level.file)
 
 
 def _file(level: Level, path: str) -> str:
     return level.name(path)
+
+
+def _read(level: Level, path: str) -> bytes:
+    entry, level.at = level.at, (*level.at, "path")
+    data = level.read(path)
+    level.at = entry
+    return data
 
 
 def merge_patch(level: Level, resources: Resources, text: str) -> None:
@@ -109,8 +128,8 @@ def json_patch(level: Level, resources: Resources, patch: dict[str, Any], text: 
     if bool(text) == bool(path):
         raise RenderError("an entry of patchesJson6902 needs either `patch` or `path`", where=level.file)
     where = _file(level, path) if path else level.file
-    operations = read_operations(text.encode() if text else level.read(path or ""), where)
-    apply_operations(resources.select(target, level.file), operations, where)
+    operations = read_operations(text.encode() if text else _read(level, path or ""), where)
+    apply_operations(targets_of(resources, target), operations, where)
 
 
 def replaced(level: Level, resources: Resources, given: dict[str, Any]) -> None:
@@ -118,10 +137,13 @@ def replaced(level: Level, resources: Resources, given: dict[str, Any]) -> None:
     if not path:
         replace(resources, given, level.file)
         return
-    documents = read_patches(level.read(path), path)
-    for document in documents:
-        for each in document if isinstance(document, list) else [document]:
-            replace(resources, shaped(each, REPLACEMENT, path), path)
+    where, documents = level.name(path), read_patches(_read(level, path), level.name(path))
+    for number, document in enumerate(documents):
+        for place, each in enumerate(document) if isinstance(document, list) else [((), document)]:
+            try:
+                replace(resources, shaped(each, REPLACEMENT, where), where)
+            except RenderError as error:
+                raise within(error, *([place] if isinstance(place, int) else []), number=number) from None
 
 
 def place(resources: Resources, made: Resource, where: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from argosy.model.errors import RenderError
-from argosy.render.kustomize.fieldspecs import FieldSpec, visit
+from argosy.render.kustomize.fieldspecs import FieldSpec
 from argosy.render.kustomize.gvk import Gvk
 from argosy.render.kustomize.resource import Id, Resource
 from argosy.render.kustomize.resources import Resources
@@ -47,7 +47,7 @@ def set_namespace(
             # k8s: only the core kind is renamed, whatever else is called Namespace.
             foreign = spec.path == _NAME and gvk.kind == "Namespace" and gvk.group
             if spec.path not in ("metadata/namespace", "subjects") and not foreign:
-                visit(resource.manifest, spec.path, put, str if spec.create else None)
+                resource.visit(spec.path, put, str if spec.create else None)
     _check_unique(resources)
 
 
@@ -66,7 +66,7 @@ def _check_unique(resources: Resources) -> None:
         id = each.id
         address = (id.gvk, id.name, id.place)
         if address in seen:
-            raise RenderError(f"the namespace makes two resources one: {id}; rename one of them", where=each.file)
+            raise each.fault(f"the namespace makes two resources one: {id}; rename one of them")
         seen.add(address)
 
 
@@ -85,7 +85,7 @@ def add_affixes(resources: Resources, prefix: str, suffix: str, specs: SpecsOf) 
                 if suffix:
                     resource.suffixes.append(suffix)
                 resource.remember()
-            visit(resource.manifest, spec.path, put, str if spec.create else None)
+            resource.visit(spec.path, put, str if spec.create else None)
 
 
 def set_entries(resources: Resources, entries: Mapping[str, str], specs: SpecsOf) -> None:
@@ -96,7 +96,7 @@ def set_entries(resources: Resources, entries: Mapping[str, str], specs: SpecsOf
             fresh: list[dict[str, Any]] = []
             put = _entry(resource, key, entries[key], fresh)
             for spec in chosen:
-                visit(resource.manifest, spec.path, put, dict if spec.create else None)
+                resource.visit(spec.path, put, dict if spec.create else None)
             resource.share(key, fresh)
 
 
@@ -109,7 +109,7 @@ def _entry(
             if each is None:
                 continue
             if not isinstance(each, dict):
-                raise RenderError(f"{name} of {resource.id} is no map: {key} cannot be set there", where=resource.file)
+                raise resource.fault(f"{name} of {resource.id} is no map: {key} cannot be set there", "metadata", name)
             resource.set_entry(each, key, value, fresh)
 
     return put
@@ -125,7 +125,7 @@ def set_replicas(resources: Resources, name: str, count: int, specs: Iterable[Fi
             def put(holder: dict[str, Any], field: str) -> None:
                 holder[field] = count
 
-            visit(resource.manifest, spec.path, put, int if spec.create else None)
+            resource.visit(spec.path, put, int if spec.create else None)
     if not found:
         kinds = ", ".join(spec.gvk.kind or "any kind" for spec in listed)
         raise RenderError(f"replicas: nothing of {kinds} is named {name}: correct the name", where=where)

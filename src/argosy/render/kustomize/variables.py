@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from argosy.model.errors import RenderError
 from argosy.render.kustomize.config import Config
-from argosy.render.kustomize.fieldspecs import visit
+from argosy.render.kustomize.faults import Fault, Path
 from argosy.render.kustomize.gvk import Gvk, gvk_of
 from argosy.render.kustomize.resource import Id, Resource
 from argosy.render.kustomize.resources import Resources
@@ -22,9 +22,10 @@ class Var(NamedTuple):
     path: str
     where: str
     resource: Resource | None
+    at: Path = ()
 
 
-def bound(given: dict[str, Any], resources: Resources, where: str) -> Var:
+def bound(given: dict[str, Any], resources: Resources, where: str, at: Path = ()) -> Var:
     """A var, and what it stands for where it is declared."""
     name, reference = given.get("name") or "", given.get("objref") or {}
     if not name:
@@ -38,7 +39,7 @@ def bound(given: dict[str, Any], resources: Resources, where: str) -> Var:
     if len(found) > 1:
         raise RenderError(f"the var {name} fits {len(found)} resources: add a namespace to its objref", where=where)
     path = field.get("fieldPath") or field.get("fieldpath") or "metadata.name"
-    return Var(name, wanted, path, where, found[0] if found else None)
+    return Var(name, wanted, path, where, found[0] if found else None, at)
 
 
 def _fits(id: Id, wanted: Id) -> bool:
@@ -47,12 +48,16 @@ def _fits(id: Id, wanted: Id) -> bool:
     return not (wanted.namespace or wanted.gvk.is_cluster_scoped) or id.place == wanted.place
 
 
+def _twice(var: Var) -> Fault:
+    return Fault(f"the var {var.name} is declared twice: rename one of them", where=var.where, inside=var.at)
+
+
 def declare(old: list[Var], new: list[Var]) -> list[Var]:
     """A kustomization's own vars, none of which may be known already."""
     names = {each.name for each in old}
     for each in new:
         if each.name in names:
-            raise RenderError(f"the var {each.name} is declared twice: rename one of them", where=each.where)
+            raise _twice(each)
         names.add(each.name)
     return [*old, *new]
 
@@ -62,7 +67,7 @@ def merge_vars(old: list[Var], new: list[Var]) -> list[Var]:
     for each in new:
         known = names.get(each.name)
         if known is not None and (known.wanted, known.path) != (each.wanted, each.path):
-            raise RenderError(f"the var {each.name} is declared twice: rename one of them", where=each.where)
+            raise _twice(each)
     return [*old, *(each for each in new if each.name not in names)]
 
 
@@ -76,7 +81,7 @@ def resolve(resources: Resources, variables: list[Var], config: Config) -> None:
 
     for resource in resources.listed:
         for spec in config.selected("varReference", resource.gvk):
-            visit(resource.manifest, spec.path, put)
+            resource.visit(spec.path, put)
 
 
 def _value(var: Var, resources: Resources) -> Any:
@@ -84,7 +89,8 @@ def _value(var: Var, resources: Resources) -> Any:
     if resource is None:
         found = resources.matching(lambda id: _fits(id, var.wanted))
         if len(found) != 1:
-            raise RenderError(f"the var {var.name}: there is no {var.wanted}; correct its objref", where=var.where)
+            message = f"the var {var.name}: there is no {var.wanted}; correct its objref"
+            raise Fault(message, where=var.where, inside=var.at)
         resource = found[0]
     value: Any = resource.manifest
     for step in _STEP.findall(var.path):
@@ -95,7 +101,7 @@ def _value(var: Var, resources: Resources) -> Any:
             value = value[step]
         else:
             message = f"the var {var.name}: {resource.id} has no field {var.path}; correct its fieldref"
-            raise RenderError(message, where=var.where)
+            raise Fault(message, where=var.where, inside=var.at)
     return value
 
 
