@@ -13,7 +13,7 @@ from argosy.model.manifest.lines import Lines, Marked
 
 Path = tuple[str | int, ...]
 Read = Callable[[str], bytes]
-_YESTERDAY: Final = {"resources": "bases", "images": "imageTags", "envs": "env"}
+_YESTERDAY: Final = {"resources": "bases", "images": "imageTags", "helmCharts": "helmChartInflationGenerator"}
 
 
 class Fault(RenderError):
