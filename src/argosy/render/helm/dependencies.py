@@ -19,6 +19,8 @@ def check_chart(tree: Tree, folder: str) -> str:
     fields = _fields(tree, file)
     if fields is None:
         raise RenderError("there is no such file, so this is no chart; correct the source's path", where=file)
+    if fields.get("type") == "library":
+        raise RenderError("is a library chart, which gives nothing by itself; name a chart that uses it", where=file)
     declared = [(file, each) for each in _dependencies(fields)]
     if (old := _fields(tree, requirements := _within(folder, "requirements.yaml"))) is not None:
         declared += [(requirements, each) for each in _dependencies(old)]
@@ -36,7 +38,7 @@ def _fields(tree: Tree, file: str) -> Mapping[str, Any] | None:
     try:
         value = load(tree.read(file), where=file)
     except ManifestError as error:
-        raise RenderError(error.message, where=error.where) from error
+        raise RenderError(error.message, where=error.where, line=error.line) from error
     if not isinstance(value, Mapping):
         raise RenderError("is not a map of fields; write name, version and apiVersion", where=file)
     return value

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places, run
-from argosy.model.errors import ManifestError
 from argosy.model.manifest import load, load_all
 from argosy.render.helm.limits import LIMITS, READ_LIMITS
 from argosy.render.helm.release import Document, HelmFailed, Release
@@ -39,6 +39,9 @@ _SPLIT: Final = re.compile(r"(?:^|\s*\n)---\s*")
 class HelmLibrary:
     name = "helm-python-sdk"
 
+    def __init__(self, limits: ProgramLimits = LIMITS) -> None:
+        self._limits = limits
+
     def run(self, chart: Path, work: Path, release: Release) -> list[Document]:
         request = {
             **asdict(release),
@@ -52,7 +55,7 @@ class HelmLibrary:
             folder=chart,
             readable=(work, *python_places()),
             stdin=json.dumps(request).encode(),
-            limits=LIMITS,
+            limits=self._limits,
         )
         answer = _answer(ended.stdout)
         if answer is None:
@@ -97,10 +100,7 @@ def _split(source: str, text: str) -> Iterator[Document]:
     for part in _SPLIT.split(text):
         if not part.strip():
             continue
-        try:
-            value = load(part, where=source, limits=READ_LIMITS)
-        except ManifestError as error:
-            raise HelmFailed(f"YAML parse error on {source}: {error.message}") from error
+        value = load(part, where=source, limits=READ_LIMITS)
         if value is not None:
             yield Document(source, value)
 

@@ -7,5 +7,5 @@ from typing import Final
 from argosy.confine.limits import ProgramLimits
 from argosy.model.manifest import Limits
 
-LIMITS: Final = ProgramLimits(wall=60.0, cpu=60, output=64 << 20)
+LIMITS: Final = ProgramLimits(wall=50.0, cpu=50.0, memory=1 << 30, output=64 << 20)
 READ_LIMITS: Final = Limits(size=64 << 20, nodes=2_000_000)

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import run
+from argosy.model.errors import ManifestError
 from argosy.model.manifest import load_all
 from argosy.render.helm.limits import LIMITS, READ_LIMITS
 from argosy.render.helm.release import Document, HelmFailed, Release
@@ -19,11 +21,11 @@ _SOURCE = re.compile(r"\A\s*# Source: (.+)")
 
 
 class HelmProgram:
-    def __init__(self, path: str) -> None:
-        self.name = path
+    def __init__(self, path: str, limits: ProgramLimits = LIMITS) -> None:
+        self.name, self._limits = path, limits
 
     def run(self, chart: Path, work: Path, release: Release) -> list[Document]:
-        ended = run((self.name, *_arguments(chart, work, release)), folder=chart, readable=(work,), limits=LIMITS)
+        ended = run((self.name, *_arguments(chart, work, release)), folder=chart, readable=(work,), limits=self._limits)
         if ended.code:
             raise HelmFailed(ended.stderr.decode("utf-8", "replace"))
         return list(_documents(ended.stdout.decode("utf-8", "replace")))
@@ -66,10 +68,14 @@ def files_for(release: Release) -> dict[str, bytes]:
 
 
 def _documents(text: str) -> Iterator[Document]:
-    source = ""
+    """Lines of errors are counted from the comment that names the template, as they are in a file of definitions."""
+    source, begin, line = "", 0, 0
     for part in _MARK.split(text):
         if said := _SOURCE.match(part):
-            source = said[1].strip()
-        for value in load_all(part, where=source, limits=READ_LIMITS):
-            if value is not None:
-                yield Document(source, value)
+            source, begin = said[1].strip(), line + said[0].count("\n") + 1
+        try:
+            values = load_all(part, where=source, limits=READ_LIMITS)
+        except ManifestError as error:
+            raise ManifestError(error.message, where=source, line=max(0, line + error.line - begin)) from error
+        yield from (Document(source, value) for value in values if value is not None)
+        line += part.count("\n")

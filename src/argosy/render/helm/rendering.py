@@ -9,31 +9,35 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.confine.refusals import OverLimit
+from argosy.confine.refusals import OverLimit, RefusedError
 from argosy.model.errors import LimitError, ManifestError, RenderError, SourceError
 from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.exporting import exported
 from argosy.render.helm.dependencies import check_chart
 from argosy.render.helm.engines import find_engine
-from argosy.render.helm.faults import Place, fault
+from argosy.render.helm.faults import NO_MANIFEST, Place, fault
 from argosy.render.helm.followed import FollowedTree
 from argosy.render.helm.program import files_for
 from argosy.render.helm.release import Document, Engine, HelmFailed, Release
+from argosy.render.helm.schemas import check_schemas
 from argosy.render.kustomize.places import located
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_VERSION: Final = re.compile(r"v?\d+\.\d+(\.\d+)?(-[0-9A-Za-z.-]+)?")
 _LONGEST_NAME: Final = 53
 
 
 def rendered(tree: Tree, path: str, release: Release, engine: Engine | None = None) -> list[tuple[str, Manifest]]:
     """Every manifest, with the path of the template that made it."""
-    _check_name(release.name, path)
+    _check(release, path)
     folder, kind = located(tree, path, path or ".")
     if kind != "folder":
         raise RenderError("there is no such folder; correct the source's path", where=path or ".")
     followed = FollowedTree(tree)
     name = check_chart(followed, folder)
+    if not release.skip_schema_validation:
+        check_schemas(followed, folder)
     engine = engine or find_engine(path or ".")
     with exported(followed, folder) as copy, exported(_Nothing(), (), extra=files_for(release)) as work:
         place = Place(followed, folder, name, (str(copy / folder) if folder else str(copy), str(work)))
@@ -42,25 +46,36 @@ def rendered(tree: Tree, path: str, release: Release, engine: Engine | None = No
         except HelmFailed as error:
             raise fault(str(error), place, release) from None
         except OverLimit as error:
-            raise LimitError(f"Helm was stopped: {error}", where=path or ".") from error
+            raise LimitError(f"rendering the chart {error.message}; make it smaller", where=path or ".") from error
+        except RefusedError as error:
+            raise RenderError(f"Helm cannot be run: {error}", where=path or ".") from error
         except ManifestError as error:
-            message = f"renders to YAML that cannot be read: {error.message}"
-            raise RenderError(message, where=place.file(error.where)) from error
+            raise _unreadable(error, place) from error
     return [(place.file(each.source), _manifest(each, place)) for each in documents]
+
+
+def _unreadable(error: ManifestError, place: Place) -> RenderError:
+    file = place.file(error.where)
+    if "/crds/" in error.where:  # Helm hands them on as they are
+        return RenderError(error.message, where=file, line=error.line)
+    at = f"line {error.line} of what it renders: " if error.line else ""
+    return RenderError(f"renders to YAML that cannot be read: {at}{error.message}", where=file)
 
 
 def _manifest(document: Document, place: Place) -> Manifest:
     value: Any = document.value
     if isinstance(value, dict) and isinstance(value.get("kind"), str) and isinstance(value.get("apiVersion"), str):
         return value
-    message = "renders to something that is no manifest; every document needs apiVersion and kind"
-    raise RenderError(message, where=place.file(document.source))
+    raise RenderError(NO_MANIFEST, where=place.file(document.source))
 
 
-def _check_name(name: str, path: str) -> None:
+def _check(release: Release, path: str) -> None:
+    name, version = release.name, release.kube_version
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         message = f"{name!r} cannot be a release's name: small letters, digits and dashes, at most {_LONGEST_NAME}"
         raise RenderError(f"{message}; set source.helm.releaseName", where=path or ".")
+    if version and not _VERSION.fullmatch(version):
+        raise RenderError(f"{version!r} is no version of Kubernetes; write kubeVersion as 1.32.0", where=path or ".")
 
 
 class _Nothing:

@@ -43,8 +43,7 @@ def _rendered(request: dict[str, Any]) -> dict[str, Any]:
 
 def _check(request: dict[str, Any], chart: Any, values: str) -> None:
     """A dry run of an installation says what rendering alone lets pass; it costs a second render, so not for all."""
-    metadata = json.loads(helm.call_string("helm_chart_metadata", chart))
-    if not metadata.get("kubeVersion") and metadata.get("type") != "library":
+    if not json.loads(helm.call_string("helm_chart_metadata", chart)).get("kubeVersion"):
         return
     keys = ("namespace", "kube_version", "api_versions", "skip_schema_validation")
     options = {"dry_run": "client", **{name: request[name] for name in keys if request[name]}}
@@ -83,7 +82,10 @@ def _values(request: dict[str, Any]) -> dict[str, Any]:
             raise type(error)(f"failed to parse {where}: {error}") from error
     for kind in ("set", "set-string", "set-file"):
         for name, value in (each[1:] for each in request["settings"] if each[0] == kind):
-            _set(values, kind, name, value)
+            try:
+                _set(values, kind, name, value)
+            except (HelmError, LookupError, TypeError, ValueError) as error:
+                raise HelmError(f"failed parsing --{kind} data: {name}: {error}") from error
     return values
 
 
@@ -96,6 +98,8 @@ def _merge(into: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _set(values: dict[str, Any], kind: str, name: str, value: str) -> None:
+    if not name:
+        return  # Helm passes over it
     if kind == "set-file":
         parsed = json.loads(helm.call_string("helm_strvals_parse_string", f"{name}=-"))
     else:
