@@ -12,6 +12,7 @@ from argosy.render.helm import engines
 
 TOP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 SCHEMA = '{"type": "object", "properties": {"size": {"type": "integer"}}}'
+ENDLESS = '{"definitions": {"a": {"allOf": [{"$ref": "#/definitions/b"}]}, "b": {"$ref": "#/definitions/a"}}}'
 PART = "apiVersion: v2\nname: part\nversion: 1.0.0\n"
 NEEDS = CHART + "dependencies: [{name: redis, version: 1.0.0, repository: 'https://charts.example.com'}]\n"
 
@@ -146,7 +147,7 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
     "a schema of a part without an end": (
         {
             "charts/part/Chart.yaml": PART,
-            "charts/part/values.schema.json": '{"definitions": {"a": {"allOf": [{"$ref": "#/definitions/b"}]}, "b": {"$ref": "#/definitions/a"}}}',
+            "charts/part/values.schema.json": ENDLESS,
         },
         HelmOptions(),
         "charts/shop/charts/part/values.schema.json",
