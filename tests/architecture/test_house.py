@@ -43,6 +43,7 @@ IMPURE = ("asyncio", "subprocess", "socket", "ssl", "http", "urllib.request", "a
 FENCED: dict[str, set[str]] = {}  # module of a pure room → the one impure library it may use
 
 OWNERS = {
+    "_gojsonnet": {"render.jsonnet.engine"},
     "aiohttp": {"cluster", "outbound"},
     "apsw": {"apiserver.store"},
     "cel": {"schema"},

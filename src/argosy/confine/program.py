@@ -104,6 +104,11 @@ def python_command(module: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-B", "-X", "utf8", "-c", _MODULE, _HOME, module, *arguments)
 
 
+def python_script(file: Path) -> tuple[str, ...]:
+    """The command that runs a file that needs nothing of ours."""
+    return (sys.executable, "-I", "-B", "-X", "utf8", str(file))
+
+
 def python_places() -> tuple[Path, ...]:
     """What Python itself and all modules that are installed beside ours are read from."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")

@@ -1,0 +1,60 @@
+"""The process that evaluates Jsonnet; it runs confined, and knows nothing but its input.
+
+In: files, imports and variables as JSON. Out: JSON or an error's text for each file. Never: opens a file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from base64 import b64decode
+from typing import Any
+
+import _gojsonnet
+
+
+class Importer:
+    """Answers the engine's questions from what was sent; `missing` is what it asked for in vain."""
+
+    def __init__(self, contents: dict[str, bytes], imports: dict[tuple[str, str], str]) -> None:
+        self._contents, self._imports = contents, imports
+        self.missing = ""
+
+    def __call__(self, folder: str, name: str) -> tuple[str, bytes]:
+        path = self._imports.get((folder, name))
+        if path is None:
+            self.missing = name
+            raise RuntimeError("missing")
+        return path, self._contents[path]
+
+
+def evaluated(order: dict[str, Any], path: str, contents: dict[str, bytes]) -> dict[str, str]:
+    imports = {(folder, name): found for folder, name, found in order["imports"]}
+    importer = Importer(contents, imports)
+    told = {name: order[name] for name in ("ext_vars", "ext_codes", "tla_vars", "tla_codes")}
+    try:
+        text = contents[path].decode()
+        return {"json": _gojsonnet.evaluate_snippet(path, text, import_callback=importer, **told)}
+    except UnicodeDecodeError as problem:
+        if problem.object == contents[path]:
+            return {"error": f"is not UTF-8 at byte {problem.start}"}
+        return {"error": _without_file(importer, "")}
+    except RuntimeError as problem:
+        said = str(problem)
+        return {"error": _without_file(importer, said) if "importer error" in said[:64] else said}
+
+
+def _without_file(importer: Importer, said: str) -> str:
+    # The engine adds bytes of its own to what an importer says.
+    trace = said.partition("\n\t")[2]
+    return f"RUNTIME ERROR: imports {importer.missing!r}, which is no file of the repository; correct it\n\t{trace}"
+
+
+def main() -> None:
+    order = json.load(sys.stdin.buffer)
+    contents = {path: b64decode(data) for path, data in order["contents"].items()}
+    json.dump({path: evaluated(order, path, contents) for path in order["files"]}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
