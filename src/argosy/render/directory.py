@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from argosy.model.application import DirectoryOptions
@@ -45,15 +45,14 @@ def read_directory(
     folder: str,
     options: DirectoryOptions,
     limits: RenderLimits,
-    evaluate: Callable[[str], list[Manifest]] | None = None,
+    evaluate: Callable[[Sequence[str]], Mapping[str, list[Manifest]]] | None = None,
 ) -> Iterator[tuple[str, Manifest]]:
-    """Each manifest with its file. Jsonnet files go to `evaluate`; without it they are passed over."""
-    for file in manifest_files(tree, folder, options, limits):
-        if not file.is_jsonnet:
-            found = read_file(file.path, file.text)
-        else:
-            found = evaluate(file.path) if evaluate else []
-        for manifest in found:
+    """Each manifest with its file. Jsonnet files go to `evaluate`, all at once; without it they are passed over."""
+    files = list(manifest_files(tree, folder, options, limits))
+    scripts = [file.path for file in files if file.is_jsonnet]
+    evaluated = evaluate(scripts) if evaluate and scripts else {}
+    for file in files:
+        for manifest in evaluated.get(file.path, ()) if file.is_jsonnet else read_file(file.path, file.text):
             yield file.path, manifest
 
 

@@ -1,4 +1,4 @@
-"""What a program said, fit to be shown. In: bytes or text of a stranger. Out: plain lines. Never: a control character."""
+"""What a program said, fit to be shown. In: a stranger's bytes or text. Out: plain lines. Never: control characters."""
 
 from __future__ import annotations
 

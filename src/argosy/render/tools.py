@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -101,10 +101,17 @@ def _directory(job: Job) -> Made:
     from argosy.render.origins import LazyOrigins
 
     options = job.source.directory or DirectoryOptions()
-    found = list(read_directory(job.tree, job.folder, options, job.settings.limits))
+    evaluate = None if "Jsonnet" in job.settings.disabled_tools else partial(_jsonnet, job, options)
+    found = list(read_directory(job.tree, job.folder, options, job.settings.limits, evaluate))
     made = {key_of(manifest): path for path, manifest in found if path.endswith(".jsonnet")}
     trace = partial(directory_trace, job.tree, job.folder, options, job.settings.limits, made)
     return [manifest for _, manifest in found], LazyOrigins(trace)
+
+
+def _jsonnet(job: Job, options: DirectoryOptions, files: Sequence[str]) -> Mapping[str, list[Manifest]]:
+    from argosy.render import jsonnet
+
+    return jsonnet.evaluate(job.tree, job.folder, files, options.jsonnet, job.environment)
 
 
 def _missing(job: Job) -> Made:

@@ -127,7 +127,7 @@ def test_a_json_file_holds_one_object() -> None:
 def test_jsonnet_files_go_to_whoever_evaluates_them() -> None:
     tree = TextTree({"app/a.jsonnet": "{}", "app/b.yaml": config_map("b")})
     made: Manifest = {"kind": "Made"}
-    found = list(read_directory(tree, "app", PLAIN, RenderLimits(), lambda path: [made] if "a.jsonnet" in path else []))
+    found = list(read_directory(tree, "app", PLAIN, RenderLimits(), lambda paths: {"app/a.jsonnet": [made]}))
     assert [(path, each["kind"]) for path, each in found] == [("app/a.jsonnet", "Made"), ("app/b.yaml", "ConfigMap")]
     assert names(tree) == ["b"]
 

@@ -117,5 +117,6 @@ def _error(path: str, said: str, closure: Closure) -> RenderError:
             lead = place.group() if text.startswith(place.group()) else ""
             if lead:
                 text = text[len(lead) :].partition(" ")[2].partition("\n")[0]
-            return RenderError(text.strip()[:_MOST_TEXT], where=place["file"], line=int(place["line"] or place["first"]))
+            line = int(place["line"] or place["first"])
+            return RenderError(text.strip()[:_MOST_TEXT], where=place["file"], line=line)
     return RenderError(text.strip()[:_MOST_TEXT], where=path)
