@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from text_tree import TextTree
 
 from argosy.model.errors import LimitError, RenderError, Unreachable
+from argosy.model.manifest import Profile, load_all
 from argosy.model.tree import Tree
 from argosy.render.kustomize import build
 from argosy.render.kustomize.grounds import parted
 from argosy.render.kustomize.remotes import Remote, remote_of
 
+KUBECTL = Path(__file__).parents[3] / ".venv" / "kubectl-1.32" / "kubectl"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1'}\n"
 COMPONENT = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n"
 URL = "https://github.com/org/repo"
@@ -207,3 +211,51 @@ def test_origin_annotations_name_the_repository_and_the_ref() -> None:
 def test_a_name_of_a_remote_file_can_be_taken_apart_again() -> None:
     assert parted(f"{URL}//a/x.yaml?ref=v1") == (URL, "v1", "a/x.yaml")
     assert parted("a/x.yaml") == ("", "", "a/x.yaml")
+
+
+def test_a_file_of_the_repository_may_look_like_an_address() -> None:
+    files = {"kustomization.yaml": "resources: ['me@host/a/b.yaml']\n", "me@host/a/b.yaml": CONFIG_MAP}
+    assert build(TextTree(files), "")
+
+
+@pytest.mark.parametrize(
+    "kustomization",
+    [
+        "resources: ['%s//a?ref=v1']\nnameSuffix: -z\n",
+        "resources: ['%s//a']\nnamespace: own\n",
+        "resources: ['%s//a?ref=v1']\ncomponents: ['git::%s//part']\n",
+        "buildMetadata: [originAnnotations, transformerAnnotations]\n"
+        "resources: ['%s//a?ref=v1']\ncomponents: ['%s//part']\nnameSuffix: -z\n",
+        "resources: ['%s?version=v1']\n",
+    ],
+)
+def test_remote_bases_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) -> None:
+    if not KUBECTL.is_file():
+        pytest.skip("kubectl 1.32 is not here: make install")
+    files = {
+        "kustomization.yaml": "resources: [a]\n",
+        "a/kustomization.yaml": (
+            "resources: [../b, x.yaml]\nnamePrefix: a-\nconfigMapGenerator: [{name: made, literals: [k=v]}]\n"
+        ),
+        "a/x.yaml": CONFIG_MAP,
+        "b/kustomization.yaml": "resources: [y.yaml]\n",
+        "b/y.yaml": CONFIG_MAP.replace("name: a", "name: other"),
+        "part/kustomization.yaml": f"{COMPONENT}commonAnnotations: {{part: '1'}}\n",
+    }
+    url = f"file://{committed(files, tmp_path / 'repo')}"
+    (tmp_path / "app").mkdir()
+    text = kustomization.replace("%s", url)
+    (tmp_path / "app" / "kustomization.yaml").write_text(text)
+    done = subprocess.run([KUBECTL, "kustomize", tmp_path / "app"], capture_output=True, check=True)
+    found = build(TextTree({"kustomization.yaml": text}), "", fetch=Fetched({url: files}))
+    assert found == load_all(done.stdout, profile=Profile.KUSTOMIZE)
+
+
+def committed(files: Mapping[str, str], folder: Path) -> Path:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"], ["tag", "v1"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    return folder

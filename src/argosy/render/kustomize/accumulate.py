@@ -25,7 +25,7 @@ from argosy.render.kustomize.patches import SchemaOf
 from argosy.render.kustomize.permits import NOTHING, Permits
 from argosy.render.kustomize.places import located
 from argosy.render.kustomize.provenance import CHANGES, Step
-from argosy.render.kustomize.remotes import looks_remote
+from argosy.render.kustomize.remotes import is_plain_path, looks_remote
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Resources
 from argosy.render.kustomize.variables import Var, bound, declare, merge_vars
@@ -182,7 +182,13 @@ class Level:
 
     def find(self, path: str) -> Spot:
         """What a path of this kustomization names, here or in a remote base."""
-        return self.build.grounds.find(path, self.file) or self.spot.ground.find(self.spot.path, path, self.file)
+        if "://" in path and (remote := self.build.grounds.find(path, self.file)):
+            return remote
+        here = self.spot.ground.find(self.spot.path, path, self.file)
+        # k8s: a file is a file, whatever its name looks like.
+        if here.kind == "file" or is_plain_path(path):
+            return here
+        return self.build.grounds.find(path, self.file) or here
 
     def name(self, path: str) -> str:
         if looks_remote(path):
