@@ -91,9 +91,8 @@ def test_a_crew_renders_the_same_from_a_mirror_as_this_process(bench, tmp_path: 
                     "production-shared", f"production-{app.name}"
                 ]  # fmt: skip
                 key = key_of(rendered.manifests[1])
-                origin = rendered.origins.find(key, "/spec/replicas")
-                assert origin is not None and origin == ours.origins.find(key, "/spec/replicas")
-                assert origin.file == f"{app.sources[0].path}/patch.yaml"
+                for pointer in ("/spec/replicas", "/spec/template", "/metadata/name"):
+                    assert rendered.origins.find(key, pointer) == ours.origins.find(key, pointer)
         finally:
             await crew.close()
             repositories.close()
