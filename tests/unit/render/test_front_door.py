@@ -144,3 +144,15 @@ def test_a_chart_takes_values_from_another_source_and_goes_stale_with_them() -> 
     assert not is_current({"chart/templates/a.yaml": MAP}, {})
     assert not is_current({"chart/templates/new.yaml": ""}, {})
     assert not is_current({}, {"shop.yaml": "soup: pea"})
+
+
+@needs_one
+def test_a_kustomization_inflates_a_chart_where_settings_allow_it() -> None:
+    files = {f"k/charts/{path}": text for path, text in CHART.items()}
+    files["k/kustomization.yaml"] = "helmCharts: [{name: chart, releaseName: r}]\nnamePrefix: x-\n"
+    checkout = Checkout(TextTree(files), "")
+    settings = BuildSettings(kustomize_options=("--enable-helm",))
+    [made] = render(checkout, Application("shop"), Source(path="k"), settings).manifests
+    assert (made["metadata"]["name"], made["data"]) == ("x-a", {"soup": "none", "app": "r"})
+    with pytest.raises(RenderError, match="helmCharts need --enable-helm"):
+        render(checkout, Application("shop"), Source(path="k"))
