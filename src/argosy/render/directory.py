@@ -23,10 +23,15 @@ from argosy.render.origins import Trace, Traced, of_documents
 from argosy.render.settings import RenderLimits
 
 SKIP_MARKER: Final = b"+argocd:skip-file-rendering"
-_EXTENSIONS: Final = (".yaml", ".yml", ".json", ".jsonnet")
+_JSONNET: Final = ".jsonnet"
+_EXTENSIONS: Final = (".yaml", ".yml", ".json", _JSONNET)
 _WORDS: Final = (b"apiVersion:", b"kind:", b"metadata:")
 _DEEPEST: Final = 100
 _BOM: Final = b"\xef\xbb\xbf"
+
+
+Evaluate = Callable[[Sequence[str]], Mapping[str, list[Manifest]]]
+"""From paths of Jsonnet files to the manifests of each."""
 
 
 class ManifestFile(NamedTuple):
@@ -37,7 +42,7 @@ class ManifestFile(NamedTuple):
 
     @property
     def is_jsonnet(self) -> bool:
-        return self.path.endswith(".jsonnet")
+        return self.path.endswith(_JSONNET)
 
 
 def read_directory(
@@ -45,15 +50,28 @@ def read_directory(
     folder: str,
     options: DirectoryOptions,
     limits: RenderLimits,
-    evaluate: Callable[[Sequence[str]], Mapping[str, list[Manifest]]] | None = None,
-) -> Iterator[tuple[str, Manifest]]:
+    evaluate: Evaluate | None = None,
+) -> list[tuple[str, Manifest]]:
     """Each manifest with its file. Jsonnet files go to `evaluate`, all at once; without it they are passed over."""
-    files = list(manifest_files(tree, folder, options, limits))
-    scripts = [file.path for file in files if file.is_jsonnet]
-    evaluated = evaluate(scripts) if evaluate and scripts else {}
-    for file in files:
-        for manifest in evaluated.get(file.path, ()) if file.is_jsonnet else read_file(file.path, file.text):
-            yield file.path, manifest
+    found = {
+        file.path: [] if file.is_jsonnet else read_file(file.path, file.text)
+        for file in manifest_files(tree, folder, options, limits)
+    }
+    programs = [path for path in found if path.endswith(_JSONNET)]
+    for path, made in (evaluate(programs) if evaluate and programs else {}).items():
+        found[path] = _checked(path, made)
+    return [(path, manifest) for path, manifests in found.items() for manifest in manifests]
+
+
+def _checked(path: str, made: list[Manifest]) -> list[Manifest]:
+    try:
+        manifests = list(flattened(made))
+    except RenderError as error:
+        raise RenderError(error.message, where=path) from None
+    for manifest in manifests:
+        if fault := fault_of(manifest):
+            raise RenderError(f"gives what {fault}", where=path)
+    return manifests
 
 
 def manifest_files(tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimits) -> Iterator[ManifestFile]:
@@ -67,7 +85,7 @@ def manifest_files(tree: Tree, folder: str, options: DirectoryOptions, limits: R
         if SKIP_MARKER in text:
             continue
         # argo: Jsonnet is not counted; its evaluation has limits of its own.
-        size += 0 if path.endswith(".jsonnet") else len(text)
+        size += 0 if path.endswith(_JSONNET) else len(text)
         if size > limits.manifest_bytes:
             message = f"the manifests are larger than {limits.manifest_bytes} bytes together: split the application"
             raise LimitError(message, where=folder or ".")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 from text_tree import TextTree
 
 from argosy.model.application import DirectoryOptions
 from argosy.model.errors import LimitError, RenderError
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, load
 from argosy.render.directory import read_directory
 from argosy.render.settings import RenderLimits
 
@@ -125,11 +126,26 @@ def test_a_json_file_holds_one_object() -> None:
 
 
 def test_jsonnet_files_go_to_whoever_evaluates_them() -> None:
-    tree = TextTree({"app/a.jsonnet": "{}", "app/b.yaml": config_map("b")})
-    made: Manifest = {"kind": "Made"}
-    found = list(read_directory(tree, "app", PLAIN, RenderLimits(), lambda paths: {"app/a.jsonnet": [made]}))
-    assert [(path, each["kind"]) for path, each in found] == [("app/a.jsonnet", "Made"), ("app/b.yaml", "ConfigMap")]
+    tree = TextTree({"app/a.jsonnet": "{}", "app/b.yaml": config_map("b"), "app/c.jsonnet": "{}"})
+
+    def evaluate(paths: Sequence[str]) -> dict[str, list[Manifest]]:
+        listing = {"apiVersion": "v1", "kind": "List", "items": [load(config_map("made"))]}
+        return {path: [listing] for path in paths}
+
+    found = read_directory(tree, "app", PLAIN, RenderLimits(), evaluate)
+    assert [(path, each["metadata"]["name"]) for path, each in found] == [
+        ("app/a.jsonnet", "made"),
+        ("app/b.yaml", "b"),
+        ("app/c.jsonnet", "made"),
+    ]
     assert names(tree) == ["b"]
+
+
+@pytest.mark.parametrize("made", [{"kind": "Pod"}, {"apiVersion": "v1", "kind": "List", "items": [{}]}])
+def test_what_jsonnet_gives_must_be_manifests(made: Manifest) -> None:
+    tree = TextTree({"app/a.jsonnet": "{}"})
+    with pytest.raises(RenderError, match=r"^app/a\.jsonnet: "):
+        read_directory(tree, "app", PLAIN, RenderLimits(), lambda paths: {path: [made] for path in paths})
 
 
 def test_too_much_is_an_error_before_it_is_parsed() -> None:
