@@ -6,6 +6,7 @@ Each command group is a module that is imported only when it is used: `argosy --
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import io
 import itertools
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from argosy import __version__
 from argosy.model.errors import (
@@ -74,6 +75,15 @@ class Unread(BrokenPipeError):
 
 class Parser(argparse.ArgumentParser):
     """argparse, with what to do next after a mistake, and the nearest word to a wrong one."""
+
+    def __init__(self, *, formatter_class: Any = argparse.HelpFormatter, **options: Any) -> None:
+        # Every flag that is added makes a formatter, which would ask the terminal for its width: help alone needs that.
+        super().__init__(formatter_class=functools.partial(formatter_class, width=80), **options)
+        self._full_width = formatter_class
+
+    def format_help(self) -> str:
+        self.formatter_class = self._full_width
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         hint = ""

@@ -82,6 +82,7 @@ def run(chosen: argparse.Namespace) -> int:
     with _kept(codes):
         if chosen.output == "json" and (shown or not codes):
             _print_list(shown)
+    gc.freeze()  # else the end of the process looks at everything once more
     return min(codes, default=DONE)
 
 

@@ -6,10 +6,9 @@ In: the data of ConfigMaps `argocd-cm` and `argosy-cm`. Out: BuildSettings. Neve
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from argosy.model.errors import RenderError
 from argosy.model.tree import Tree
@@ -25,8 +24,7 @@ _READ_ANYWHERE: Final = "--load-restrictor=LoadRestrictionsNone"
 _READ_WITHIN: Final = "--load-restrictor=LoadRestrictionsRootOnly"
 
 
-@dataclass(frozen=True, slots=True)
-class RenderLimits:
+class RenderLimits(NamedTuple):
     """What one source of an application may give."""
 
     manifests: int = 5_000
@@ -34,8 +32,7 @@ class RenderLimits:
     files: int = 20_000  # that a directory may hold, read or not
 
 
-@dataclass(frozen=True, slots=True)
-class PluginCommand:
+class PluginCommand(NamedTuple):
     """A program that an installation declares, and the one that prepares for it."""
 
     generate: tuple[str, ...]
@@ -99,6 +96,10 @@ def read_build_settings(
 
 def _options(text: str) -> tuple[str, ...]:
     """One word an option: a value that follows its name is joined to it."""
+    if not text:
+        return ()
+    import shlex  # late: few installations set any
+
     try:
         words = shlex.split(text)
     except ValueError as error:

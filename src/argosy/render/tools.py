@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from argosy.model.application import Application, DirectoryOptions, Source
+from argosy.model.application import Application, Source
 from argosy.model.errors import LimitError, RenderError
 from argosy.model.flow import Origin, Origins
 from argosy.model.manifest import Manifest, key_of
@@ -20,6 +20,7 @@ from argosy.render.lists import fault_of, flattened
 from argosy.render.settings import BuildSettings, Fetch
 
 if TYPE_CHECKING:
+    from argosy.model.application import DirectoryOptions
     from argosy.render.kustomize.charts import Inflate
 
 
@@ -97,6 +98,7 @@ def _inflate() -> Inflate:
 
 
 def _directory(job: Job) -> Made:
+    from argosy.model.application import DirectoryOptions
     from argosy.render.directory import directory_trace, read_directory
     from argosy.render.origins import LazyOrigins
 

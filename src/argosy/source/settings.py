@@ -11,25 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from argosy.model.errors import SourceRefused
+from argosy.source.limits import SourceLimits
 from argosy.source.urls import RepositoryUrl, parse_url
 
 LOCAL_ROOTS = "source.local.roots"
 MIRRORS = "source.mirrors"
 PROTOCOLS = "source.protocols"
 SAFE, POSSIBLE = frozenset({"https", "ssh"}), frozenset({"https", "ssh", "http"})
-MIB = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLimits:
-    """What a host and a repository may take."""
-
-    list_seconds: float = 15.0  # argo: the same as its own
-    fetch_seconds: float = 90.0  # argo: the same as its own
-    pack_bytes: int = 1024 * MIB
-    refs_bytes: int = 32 * MIB  # of the listing of all branches and tags
-    file_bytes: int = 32 * MIB
-    folder_entries: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)

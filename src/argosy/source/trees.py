@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from argosy.model.errors import SourceError, SourceTooLarge
 from argosy.model.tree import TreeEntry
+from argosy.source.limits import SourceLimits
 from argosy.source.paths import split_path
-from argosy.source.settings import SourceLimits
 
 DEEPEST = 100
 _LEFT_OUT = ".git"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,8 +22,7 @@ from argosy.model.flow import Checkout
 STDIN: Final = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What was typed."""
 
     paths: tuple[str, ...] = ()
@@ -35,7 +33,7 @@ class Request:
     settings: tuple[Path, ...] = ()  # files with argocd-cm and argosy-cm
     name: str = ""
     namespace: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
 
 
 class Opened(NamedTuple):

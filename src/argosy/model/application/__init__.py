@@ -6,45 +6,42 @@ Never: decides anything; fields that it does not know are left alone, as the API
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from argosy.model.application.operations import (
-    OperationRequest,
-    OperationState,
-    Outcome,
-    Phase,
-    Progress,
-    Result,
-    SyncRequest,
-    request_of,
-    state_of,
-)
-from argosy.model.application.policies import (
-    Automated,
-    IgnoreDifference,
-    NamespaceMetadata,
-    Retry,
-    SyncPolicy,
-    ignore_difference_of,
-    policy_of,
-)
-from argosy.model.application.sources import (
-    DirectoryOptions,
-    FileParameter,
-    HelmOptions,
-    JsonnetOptions,
-    KustomizeOptions,
-    Parameter,
-    PluginOptions,
-    Source,
-    Variable,
-    read_source,
-    source_of,
-)
+from argosy.model.application.sources import Source, read_source, source_of
 from argosy.model.fields import Fields
 from argosy.model.names import ResourceKey
+
+if TYPE_CHECKING:
+    from argosy.model.application.operations import (
+        OperationRequest,
+        OperationState,
+        Outcome,
+        Phase,
+        Progress,
+        Result,
+        SyncRequest,
+    )
+    from argosy.model.application.policies import (
+        Automated,
+        IgnoreDifference,
+        NamespaceMetadata,
+        Retry,
+        SyncPolicy,
+    )
+    from argosy.model.application.tool_options import (
+        DirectoryOptions,
+        FileParameter,
+        HelmOptions,
+        JsonnetOptions,
+        KustomizeOptions,
+        Parameter,
+        PluginOptions,
+        Variable,
+    )
 
 __all__ = [
     "APPLICATION",
@@ -75,6 +72,18 @@ __all__ = [
     "read_source",
 ]
 
+# Imported on first use: a command that renders one source needs none of them, and each takes time to make.
+_HOMES: Final = {
+    **dict.fromkeys(
+        ("OperationRequest", "OperationState", "Outcome", "Phase", "Progress", "Result", "SyncRequest"), "operations"
+    ),
+    **dict.fromkeys(("Automated", "IgnoreDifference", "NamespaceMetadata", "Retry", "SyncPolicy"), "policies"),
+    **dict.fromkeys(
+        ("DirectoryOptions", "FileParameter", "HelmOptions", "JsonnetOptions", "KustomizeOptions", "Parameter",
+         "PluginOptions", "Variable"),
+        "tool_options",
+    ),
+}  # fmt: skip
 APPLICATION = ("argoproj.io", "Application")
 HISTORY_LIMIT = 10  # argo: where revisionHistoryLimit is not given
 
@@ -83,6 +92,12 @@ class Destination(NamedTuple):
     server: str = ""
     name: str = ""
     namespace: str = ""
+
+
+def _no_policy() -> SyncPolicy:
+    from argosy.model.application.policies import SyncPolicy
+
+    return SyncPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +112,7 @@ class Application:
     sources: tuple[Source, ...] = ()
     has_many_sources: bool = False  # argo: written as `sources`, though there may be only one
     annotations: Mapping[str, str] = field(default_factory=dict)
-    policy: SyncPolicy = field(default_factory=SyncPolicy)
+    policy: SyncPolicy = field(default_factory=_no_policy)
     ignored: tuple[IgnoreDifference, ...] = ()
     history_limit: int = HISTORY_LIMIT
     operation: OperationRequest | None = None
@@ -113,6 +128,9 @@ class Application:
 
 
 def read_application(manifest: Mapping[str, Any], where: str = "") -> Application:
+    from argosy.model.application.operations import request_of, state_of
+    from argosy.model.application.policies import ignore_difference_of, policy_of
+
     fields = Fields(manifest, where)
     metadata, spec, status = fields.fields("metadata"), fields.fields("spec"), fields.fields("status")
     destination = spec.fields("destination")
@@ -138,3 +156,11 @@ def read_application(manifest: Mapping[str, Any], where: str = "") -> Applicatio
         deleted=metadata.text("deletionTimestamp"),
         wire=manifest,
     )
+
+
+def __getattr__(name: str) -> Any:
+    if home := _HOMES.get(name):
+        value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from argosy.model.errors import ManifestError
 from argosy.model.fields import Fields
@@ -17,8 +16,7 @@ _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m
 _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
-@dataclass(frozen=True, slots=True)
-class Automated:
+class Automated(NamedTuple):
     """Syncs without being asked."""
 
     is_on: bool = True  # argo: enabled; on where it is not said
@@ -27,8 +25,7 @@ class Automated:
     allow_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(NamedTuple):
     """How often, and how long after one another."""
 
     limit: int = 0  # below zero: for ever
@@ -42,16 +39,14 @@ class Retry:
         return min(self.duration * float(self.factor) ** min(attempts, 64), self.longest)
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceMetadata:
+class NamespaceMetadata(NamedTuple):
     """What a namespace that is made gets."""
 
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class SyncPolicy:
+class SyncPolicy(NamedTuple):
     """When and how to sync."""
 
     automated: Automated | None = None
@@ -60,8 +55,7 @@ class SyncPolicy:
     namespace_metadata: NamespaceMetadata | None = None  # argo: managedNamespaceMetadata
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreDifference:
+class IgnoreDifference(NamedTuple):
     """Fields of some manifests that are no matter of comparison. Group and kind may be patterns with `*`."""
 
     group: str = ""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 
 class Permits(Protocol):
@@ -24,8 +23,7 @@ class Permits(Protocol):
     def api_versions(self) -> Sequence[str]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class GivenPermits:
+class GivenPermits(NamedTuple):
     """Implements `Permits`."""
 
     reads_anywhere: bool = False

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from argosy.model.errors import CorruptSource, SourceError, SourceTooLarge
 from argosy.source.git.command import cannot_start, environment
-from argosy.source.settings import SourceLimits
+from argosy.source.limits import SourceLimits
 
 MOST_READERS = 16  # that are kept for trees from other processes, each with a git
 MOST_ENTRIES = 300_000  # that are remembered for a mirror

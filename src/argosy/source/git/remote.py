@@ -17,7 +17,7 @@ from argosy.source.git.command import GitFailed, TooMuchOutput, environment, run
 from argosy.source.git.folder import largest_left
 from argosy.source.git.refs import Refs, read_refs
 from argosy.source.git.refusals import TOO_LARGE, source_error
-from argosy.source.settings import SourceLimits
+from argosy.source.limits import SourceLimits
 from argosy.source.urls import RepositoryUrl
 
 FETCH = (
