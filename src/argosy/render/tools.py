@@ -105,7 +105,11 @@ def _directory(job: Job) -> Made:
     options = job.source.directory or DirectoryOptions()
     evaluate = None if "Jsonnet" in job.settings.disabled_tools else partial(_jsonnet, job, options)
     found = read_directory(job.tree, job.folder, options, job.settings.limits, evaluate)
-    made = {key_of(manifest): path for path, manifest in found if path.endswith(".jsonnet")}
+    made = {
+        key_of(manifest): path
+        for path, manifest in found
+        if path.endswith(".jsonnet") and manifest["metadata"].get("name")
+    }
     trace = partial(directory_trace, job.tree, job.folder, options, job.settings.limits, made)
     return [manifest for _, manifest in found], LazyOrigins(trace)
 

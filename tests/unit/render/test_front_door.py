@@ -132,6 +132,8 @@ def test_a_chart_takes_values_from_another_source_and_goes_stale_with_them() -> 
     values = TextTree({"shop.yaml": "soup: leek\n", "other.yaml": ""})
     [found] = render_application(app, [Checkout(TextTree(CHART), ""), Checkout(values, "")])
     assert (found.tool, found.manifests[0]["data"]) == ("Helm", {"soup": "leek", "app": "shop"})
+    origin = pickle.loads(pickle.dumps(found)).origins.find(ResourceKey("", "ConfigMap", "", "a"), "/data")
+    assert origin is not None and origin.file == "chart/templates/a.yaml"
     environment = {"ARGOCD_APP_NAME": "shop", "ARGOCD_APP_REVISION": "2"}
 
     def is_current(chart: dict[str, str], files: dict[str, str | bytes]) -> bool:
