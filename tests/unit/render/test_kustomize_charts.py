@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from argosy.model.application import KustomizeOptions
 from argosy.model.errors import RenderError
 from argosy.model.manifest import Profile, load_all
 from argosy.model.tree import Tree
+from argosy.render.helm import inflate
+from argosy.render.helm.program import HelmProgram
 from argosy.render.kustomize import build
 from argosy.render.kustomize.permits import GivenPermits
 
@@ -29,6 +32,8 @@ data:
   values: {{ .Values | toJson | quote }}
   kube: {{ .Capabilities.KubeVersion.Version | quote }}
   api: {{ .Capabilities.APIVersions.Has "my/v1" | quote }}
+  odd: yes
+  mode: 0644
 """
 HOOK = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, annotations: {helm.sh/hook: %s}}\n"
 CRD = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.my.io}\n"
@@ -154,13 +159,24 @@ CASES = {
 
 @pytest.mark.parametrize("kustomization", CASES.values(), ids=CASES.keys())
 def test_charts_give_what_they_give_kubectl(kustomization: str, tmp_path: Path) -> None:
+    files = {**FILES, "kustomization.yaml": kustomization}
+    expected = by_kubectl(files, tmp_path)
+    assert build(TextTree(files), "", settings=HELM_ON, inflate=ByHelm(tmp_path)) == expected
+
+
+@pytest.mark.parametrize("case", ["no name of a release", "override", "nulls of a file", "two charts and a patch"])
+def test_charts_give_the_same_through_our_own_helm(case: str, tmp_path: Path) -> None:
+    files = {**FILES, "kustomization.yaml": CASES[case]}
+    expected = by_kubectl(files, tmp_path)
+    own = partial(inflate, engine=HelmProgram(str(HELM)))
+    assert build(TextTree(files), "", settings=HELM_ON, inflate=own) == expected
+
+
+def by_kubectl(files: Mapping[str, str], folder: Path) -> list[Any]:
     if not KUBECTL.is_file() or not HELM.is_file():
         pytest.skip("kubectl 1.32 or its helm is not here: make install")
-    files = {**FILES, "kustomization.yaml": kustomization}
-    folder = written(files, tmp_path)
-    words = [KUBECTL, "kustomize", "--enable-helm", "--helm-command", HELM, folder]
-    expected = load_all(subprocess.run(words, capture_output=True, check=True).stdout, profile=Profile.KUSTOMIZE)
-    assert build(TextTree(files), "", settings=HELM_ON, inflate=ByHelm(folder)) == expected
+    words = [KUBECTL, "kustomize", "--enable-helm", "--helm-command", HELM, written(files, folder)]
+    return load_all(subprocess.run(words, capture_output=True, check=True).stdout, profile=Profile.KUSTOMIZE)
 
 
 @pytest.mark.parametrize(

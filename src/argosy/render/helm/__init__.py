@@ -13,7 +13,7 @@ import orjson
 from argosy.model.application import Application, HelmOptions
 from argosy.model.errors import RenderError
 from argosy.model.flow import Origins
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, Profile
 from argosy.model.tree import Tree
 from argosy.render.helm.parameters import settings_of
 from argosy.render.helm.release import Engine, Release, Setting, ValuesFile
@@ -120,5 +120,6 @@ def inflate(
         include_crds=include_crds,
         skip_hooks=skip_hooks,
         skip_tests=skip_tests,
+        profile=Profile.KUSTOMIZE,
     )
     return [manifest for _, manifest in rendered(tree, chart, release, engine)]

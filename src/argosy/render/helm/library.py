@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places, run
-from argosy.model.manifest import load, load_all
+from argosy.model.manifest import Profile, load, load_all
 from argosy.render.helm.limits import LIMITS, READ_LIMITS
 from argosy.render.helm.release import Document, HelmFailed, Release
 
@@ -45,6 +45,7 @@ class HelmLibrary:
     def run(self, chart: Path, work: Path, release: Release) -> list[Document]:
         request = {
             **asdict(release),
+            "profile": release.profile.value,
             "chart": str(chart),
             "values": [[each.where, each.content.decode("utf-8", "replace")] for each in release.values],
             "settings": [list(each) for each in release.settings],
@@ -76,11 +77,12 @@ def _answer(text: bytes) -> Mapping[str, Any] | None:
 
 def _documents(answer: Mapping[str, Any], release: Release) -> Iterator[Document]:
     for source, text in answer["crds"]:
-        yield from (Document(source, each) for each in load_all(text, where=source, limits=READ_LIMITS) if each)
+        found = load_all(text, profile=release.profile, where=source, limits=READ_LIMITS)
+        yield from (Document(source, each) for each in found if each)
     plain, hooks = [], []
     for source, text in sorted(answer["templates"].items()):
         if _makes_manifests(source):
-            for document in _split(source, text):
+            for document in _split(source, text, release.profile):
                 events = _events(document.value)
                 if not events:
                     plain.append(document)
@@ -96,11 +98,11 @@ def _makes_manifests(source: str) -> bool:
     return not name.startswith("_") and name != "NOTES.txt"
 
 
-def _split(source: str, text: str) -> Iterator[Document]:
+def _split(source: str, text: str, profile: Profile) -> Iterator[Document]:
     for part in _SPLIT.split(text):
         if not part.strip():
             continue
-        value = load(part, where=source, limits=READ_LIMITS)
+        value = load(part, profile=profile, where=source, limits=READ_LIMITS)
         if value is not None:
             yield Document(source, value)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import run
 from argosy.model.errors import ManifestError
-from argosy.model.manifest import load_all
+from argosy.model.manifest import Profile, load_all
 from argosy.render.helm.limits import LIMITS, READ_LIMITS
 from argosy.render.helm.release import Document, HelmFailed, Release
 
@@ -28,7 +28,7 @@ class HelmProgram:
         ended = run((self.name, *_arguments(chart, work, release)), folder=chart, readable=(work,), limits=self._limits)
         if ended.code:
             raise HelmFailed(ended.stderr.decode("utf-8", "replace"))
-        return list(_documents(ended.stdout.decode("utf-8", "replace")))
+        return list(_documents(ended.stdout.decode("utf-8", "replace"), release.profile))
 
 
 def _arguments(chart: Path, work: Path, release: Release) -> Iterator[str]:
@@ -67,14 +67,14 @@ def files_for(release: Release) -> dict[str, bytes]:
     return files
 
 
-def _documents(text: str) -> Iterator[Document]:
+def _documents(text: str, profile: Profile) -> Iterator[Document]:
     """Lines of errors are counted from the comment that names the template, as they are in a file of definitions."""
     source, begin, line = "", 0, 0
     for part in _MARK.split(text):
         if said := _SOURCE.match(part):
             source, begin = said[1].strip(), line + said[0].count("\n") + 1
         try:
-            values = load_all(part, where=source, limits=READ_LIMITS)
+            values = load_all(part, profile=profile, where=source, limits=READ_LIMITS)
         except ManifestError as error:
             raise ManifestError(error.message, where=source, line=max(0, line + error.line - begin)) from error
         yield from (Document(source, value) for value in values if value is not None)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from argosy.model.manifest import Profile
+
 
 class ValuesFile(NamedTuple):
     """A file of values, by its content; `where` is what users call it."""
@@ -38,6 +40,7 @@ class Release:
     skip_hooks: bool = False
     skip_tests: bool = False
     skip_schema_validation: bool = False
+    profile: Profile = Profile.KUBERNETES  # how what Helm made is read
 
 
 class Document(NamedTuple):
