@@ -156,9 +156,9 @@ def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
         return _plain(patch)
     if len(keys) > 1:
         return _keyed_by_many(target, patch, keys, schema, at)
-    if len(schema.keys) == 1 and not all(keys[0] in each for each in patch):
+    if len(schema.keys) == 1 and not all(each.get(keys[0]) is not None for each in patch):
         return []  # k8s: elements that cannot be told apart take all others with them
-    patch = [each for each in patch if keys[0] in each]
+    patch = [each for each in patch if each.get(keys[0]) is not None]
     left = list(target)
     found = []
     for element in patch:

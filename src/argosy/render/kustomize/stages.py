@@ -77,9 +77,11 @@ def _set_labels(level: Level, into: Accumulated) -> None:
         set_entries(resources, label.get("pairs") or {}, specs_of(_label_specs(label, config)))
         level.mark(into, "LabelTransformer")
     for field, kind in (("commonLabels", "LabelTransformer"), ("commonAnnotations", "AnnotationsTransformer")):
-        if entries := fields.get(field):
+        entries = fields.get(field)
+        # k8s: commonLabels count as a step of their own as soon as there are labels, even if they are empty.
+        if entries or (field == "commonLabels" and fields.get("labels")):
             level.at = (field,)
-            set_entries(resources, entries, partial(config.selected, field))
+            set_entries(resources, entries or {}, partial(config.selected, field))
             level.mark(into, kind)
 
 

@@ -1,0 +1,126 @@
+"""Inputs by the thousand. In: good texts, a random source, what takes them. Out: nothing, or the input that it cannot take.
+
+Never: waits for ever; an input has a few seconds, and code that does not even heed a signal is ended with its stack.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import resource
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+from argosy.model.errors import ArgosyError
+
+SECONDS = 3.0
+MEGABYTES = 256
+TOKENS = [
+    b": ", b"- ", b"\n", b"\n  ", b"\n- ", b"  ", b"\t", b"#", b"&a ", b"*a", b"<<: *a\n", b"!!int ", b"!!binary ", b"! ",
+    b"!x ", b"|\n", b">-\n", b"|+2\n", b"'", b'"', b"{", b"}", b"[", b"]", b",", b"? ", b"---\n", b"...\n", b"%YAML 1.1\n",
+    b"null", b"~", b"true", b"yes", b"0x1F", b"0o7", b"1e999", b"-.inf", b".nan", b"12345678901234567890123", b"1_0",
+    b"2020-01-01", b"=", b"\\", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xc2\x85", b"\xe2\x80\xa8", b"\xf0\x9f\x92\xa9", b"\r\n",
+    b"kind", b"metadata", b"name", b"a", b"$patch: delete\n", b"..", b"/", b"*", b"-1", b"$(V)", b"(", b"^", b"a" * 70,
+]  # fmt: skip
+VALUES: list[Any] = [
+    None, True, 0, -1, 5, 2**40, 2**63, 1.5, "", "x", "a.yaml", "..", "../..", "/etc/passwd", "*", "(", "a=b", "$(V)", [],
+    [None], ["x"], [[]], {}, {"": ""}, {"a": None}, {"name": "a"}, [{"name": "a"}], {"kind": "ConfigMap", "name": "a"},
+    "[{\"op\": \"remove\", \"path\": \"/data\"}]", "a\nb", {"$patch": "delete"}, "é\u2028\u0000", "-", "metadata.name",
+]  # fmt: skip
+
+
+class Hang(BaseException):
+    """Not an Exception, so that nothing on the way takes it for one of its own."""
+
+
+class Found(AssertionError):
+    """An input that was not taken as it should be."""
+
+
+def mutated(rng: Random, text: bytes, others: list[bytes]) -> bytes:
+    """The text with one to four changes."""
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at = rng.randrange(len(text) + 1)
+        end = min(len(text), at + rng.choice((1, 1, 2, 5, 20)))
+        how = rng.randrange(8)
+        if how == 0:
+            text = text[:at] + text[end:]
+        elif how == 1:
+            text = text[:end] + text[at:]
+        elif how in (2, 3):
+            text = text[:at] + rng.choice(TOKENS) + text[end:]
+        elif how in (4, 5):
+            text = text[:at] + rng.choice(TOKENS) + text[at:]
+        elif how == 6:
+            text = _moved_line(rng, text)
+        else:
+            other = rng.choice(others)
+            text = text[:at] + other[rng.randrange(len(other) + 1) :][:60] + text[end:]
+    return text[:4000]
+
+
+def _moved_line(rng: Random, text: bytes) -> bytes:
+    lines = text.split(b"\n")
+    line = lines.pop(rng.randrange(len(lines)))
+    lines.insert(rng.randrange(len(lines) + 1), rng.choice((b"", b"  ", b"    ")) + line)
+    return b"\n".join(lines)
+
+
+def made_up(rng: Random) -> bytes:
+    return b"".join(rng.choices(TOKENS, k=rng.randint(1, 24)))
+
+
+def disturbed(rng: Random, value: Any, chance: float = 0.06) -> Any:
+    """Data of the same form but for a few places, which hold what nobody expects there."""
+    if rng.random() < chance:
+        return rng.choice(VALUES)
+    if type(value) is dict:
+        return {key: disturbed(rng, each, chance) for key, each in value.items() if rng.random() > chance / 4}
+    if type(value) is list:
+        found = [disturbed(rng, each, chance) for each in value if rng.random() > chance / 4]
+        return found * 2 if rng.random() < chance / 4 else found
+    return value
+
+
+@contextmanager
+def watched() -> Iterator[Callable[[], None]]:
+    """Within it, an input that takes too long is interrupted; call what it gives before each."""
+
+    def interrupt(*_: Any) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        yield lambda: signal.setitimer(signal.ITIMER_REAL, SECONDS) and None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        faulthandler.cancel_dump_traceback_later()
+
+
+def feed(inputs: Iterable[bytes], take: Callable[[bytes], None]) -> int:
+    """Gives every input to what takes it, which may only return or refuse; how many were refused."""
+    refused = 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + MEGABYTES * 1024
+    with watched() as start:
+        for number, data in enumerate(inputs):
+            if number % 500 == 0:
+                faulthandler.dump_traceback_later(500 * SECONDS, exit=True)
+                check_memory(most, data)
+            start()
+            try:
+                take(data)
+            except ArgosyError:
+                refused += 1
+            except Hang:
+                raise Found(f"longer than {SECONDS} s: {data!r}") from None
+            except Exception as error:
+                raise Found(f"{type(error).__name__}: {error}: {data!r}") from error
+    return refused
+
+
+def check_memory(most: int, data: bytes) -> None:
+    if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > most:
+        raise Found(f"more than {MEGABYTES} MB before {data!r}")

@@ -1,0 +1,89 @@
+"""YAML that is almost right, by the hundred thousand: a value or a reason, never a crash, a hang or a flood of memory.
+
+ARGOSY_PROOF_SEED repeats a run.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fuzzing import Found, feed, made_up, mutated
+from kustomize_scalars import EXTRA, SCALARS
+
+from argosy.model.manifest import Profile, dump_all, load_all
+from argosy.model.manifest import scalars as scalars_module
+from argosy.model.manifest.yaml_reader import _Reader
+
+pytestmark = pytest.mark.prove
+
+GOOD = [
+    *(text.encode() for text in EXTRA),
+    *(f"a: {each}\nb: [{each.splitlines()[0] if each else ''}]\n".encode() for each in SCALARS),
+    b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {x: 'y'}}\ndata:\n  k: |\n    text\n",
+    b'{"apiVersion": "v1", "kind": "List", "items": [{"a": 1, "b": [true, null, "\\u00e9", 1e3]}]}',
+    b"- &x {a: &y [1, 2]}\n- *x\n- *y\n- {<<: *x, b: *y}\n",
+    b"a:\n- b\n-  c: d\n   e: >\n     folded\n     text\n\n     more\n-\n  - f\n---\ng\n...\n--- !!str 5\n",
+    b"? [complex, key]\n: x\n? a\n: b\n",
+    b"[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]",
+    b"%YAML 1.2\n%TAG ! tag:x,2000:\n---\n!a b: !<tag:yaml.org,2002:int> 5\n",
+]
+
+
+def texts(rng: random.Random, count: int) -> Iterator[bytes]:
+    for _ in range(count):
+        yield made_up(rng) if rng.random() < 0.2 else mutated(rng, rng.choice(GOOD), GOOD)
+
+
+def plain(value: Any) -> bool:
+    """Whether it is JSON data, and nothing else."""
+    if type(value) is dict:
+        return all(type(key) is str and plain(each) for key, each in value.items())
+    if type(value) is list:
+        return all(map(plain, value))
+    return value is None or type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value))
+
+
+def take(text: bytes) -> None:
+    for profile in Profile:
+        found = load_all(text, profile=profile)
+        assert plain(found)
+    if len(text) % 8 == 0:
+        assert load_all(dump_all(found), profile=Profile.KUBERNETES) == found
+
+
+def test_yaml_that_is_almost_right_is_read_or_refused(rng: random.Random, size: Callable[[int], int]) -> None:
+    count = size(200_000)
+    refused = feed(texts(rng, count), take)
+    assert count / 10 < refused < count, "the inputs are too good or too bad to show anything"
+
+
+def forget_unknown_aliases(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(_Reader, "alias", lambda self, event: self.anchors[event.anchor])
+
+
+def trust_dates(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(scalars_module, "_MONTH_DAYS", ())
+
+
+def never_finish(patch: pytest.MonkeyPatch) -> None:
+    def merge(self: Any, *_: Any) -> None:
+        while True:
+            pass
+
+    patch.setattr(_Reader, "merge", merge)
+    patch.setattr("fuzzing.SECONDS", 0.2)
+
+
+@pytest.mark.parametrize("seed_bug", [forget_unknown_aliases, trust_dates, never_finish])
+def test_the_proof_notices_a_reader_that_is_wrong(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
+) -> None:
+    for known in ("_KNOWN",):
+        monkeypatch.setattr(f"argosy.model.manifest.yaml_reader.{known}", {profile: {} for profile in Profile})
+    seed_bug(monkeypatch)
+    with pytest.raises(Found):
+        feed(texts(rng, 50_000), take)
