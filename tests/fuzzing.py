@@ -1,4 +1,4 @@
-"""Inputs by the thousand. In: good texts, a random source, what takes them. Out: nothing, or the input that it cannot take.
+"""Inputs by the thousand. In: good texts, a random source, what takes them. Out: nothing, or what cannot be taken.
 
 Never: waits for ever; an input has a few seconds, and code that does not even heed a signal is ended with its stack.
 """
@@ -18,14 +18,18 @@ from argosy.model.errors import ArgosyError
 SECONDS = 3.0
 MEGABYTES = 256
 TOKENS = [
-    b": ", b"- ", b"\n", b"\n  ", b"\n- ", b"  ", b"\t", b"#", b"&a ", b"*a", b"<<: *a\n", b"!!int ", b"!!binary ", b"! ",
-    b"!x ", b"|\n", b">-\n", b"|+2\n", b"'", b'"', b"{", b"}", b"[", b"]", b",", b"? ", b"---\n", b"...\n", b"%YAML 1.1\n",
+    b": ", b"- ", b"\n", b"\n  ", b"\n- ", b"  ", b"\t", b"#", b"&a ", b"*a", b"<<: *a\n", b"!!int ", b"!!binary ",
+    b"! ",
+    b"!x ", b"|\n", b">-\n", b"|+2\n", b"'",
+    b'"', b"{", b"}", b"[", b"]", b",", b"? ", b"---\n", b"...\n", b"%YAML 1.1\n",
     b"null", b"~", b"true", b"yes", b"0x1F", b"0o7", b"1e999", b"-.inf", b".nan", b"12345678901234567890123", b"1_0",
-    b"2020-01-01", b"=", b"\\", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xc2\x85", b"\xe2\x80\xa8", b"\xf0\x9f\x92\xa9", b"\r\n",
+    b"2020-01-01", b"=",
+    b"\\", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xc2\x85", b"\xe2\x80\xa8", b"\xf0\x9f\x92\xa9", b"\r\n",
     b"kind", b"metadata", b"name", b"a", b"$patch: delete\n", b"..", b"/", b"*", b"-1", b"$(V)", b"(", b"^", b"a" * 70,
 ]  # fmt: skip
 VALUES: list[Any] = [
-    None, True, 0, -1, 5, 2**40, 2**63, 1.5, "", "x", "a.yaml", "..", "../..", "/etc/passwd", "*", "(", "a=b", "$(V)", [],
+    None, True, 0, -1, 5, 2**40, 2**63, 1.5, "", "x", "a.yaml", "..", "../..", "/etc/passwd", "*", "(", "a=b",
+    "$(V)", [],
     [None], ["x"], [[]], {}, {"": ""}, {"a": None}, {"name": "a"}, [{"name": "a"}], {"kind": "ConfigMap", "name": "a"},
     "[{\"op\": \"remove\", \"path\": \"/data\"}]", "a\nb", {"$patch": "delete"}, "é\u2028\u0000", "-", "metadata.name",
 ]  # fmt: skip

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import random
 from collections.abc import Callable
 from typing import Any
 
 import yaml
-from kustomize_trees import GVKS, IMAGES, KEYS, NAMES, SPACES, VALUES, Files, Manifests, odd_manifest
+from kustomize_patches import Patches
+from kustomize_trees import GVKS, IMAGES, KEYS, NAMES, SPACES, VALUES, Files, odd_manifest
 
 PATHS = [
     "metadata.name", "metadata.namespace", "spec.replicas", "data.x", "data.z\\.conf", "metadata.labels.app",
@@ -19,34 +18,21 @@ PATHS = [
     "spec.template.spec.volumes.[name=v].configMap.name", "webhooks.*.clientConfig.service.name", "spec.rules.0.host",
     "metadata.labels.app\\.kubernetes\\.io/name", "subjects.[kind=ServiceAccount].namespace", "spec.containers.1",
 ]  # fmt: skip
-POINTERS = [
-    "/spec/replicas", "/metadata/labels/app", "/metadata/labels", "/metadata/annotations/a~1b", "/data/x", "/data",
-    "/spec/template/spec/containers/0/image", "/spec/template/spec/containers/0", "/spec/template/spec/containers/-",
-    "/spec/template/spec/containers/0/env/0/value", "/spec/template/spec/containers/0/env/-", "/spec/ports/0/port",
-    "/spec/ports/1", "/metadata/name", "/metadata/namespace", "/spec/new", "/spec/new/deep", "/kind", "/spec",
-    "/spec/template/spec/volumes", "/spec/template/spec/containers/5", "/spec/template/spec/containers/-1", "/subjects/0",
-    "/spec/template/metadata/labels/k1", "/metadata/annotations", "/stringData/x", "/rules/0/verbs/0", "", "/", "spec",
-]  # fmt: skip
 Accepts = Callable[[Files], bool]
 FRAME = ("resources", "bases", "components", "apiVersion", "kind")
 WRONG = 0.02
-JSON_VALUES: list[Any] = [1, "x", True, None, {"a": "b"}, [], {}, [1, "2"], "5", 1.5, "", {"name": "n", "value": None}]
 SPECS: list[dict[str, Any]] = [
     {"path": "metadata/labels", "create": True}, {"path": "spec/template/metadata/labels", "create": True},
     {"path": "metadata/annotations", "create": True}, {"path": "spec/selector", "create": True, "kind": "Service"},
     {"path": "spec/foo/bar", "create": True}, {"path": "spec/foo", "kind": "Deployment", "group": "apps"},
-    {"path": "metadata/name"}, {"path": "metadata/namespace", "create": True}, {"path": "spec/replicas", "create": True},
+    {"path": "metadata/name"}, {"path": "metadata/namespace", "create": True}, {"path": "spec/replicas",
+    "create": True},
     {"path": "spec/template/spec/containers[]/image"}, {"path": "spec/source/path", "kind": "Application"},
 ]  # fmt: skip
 
 
-class Overlays(Manifests):
+class Overlays(Patches):
     """A tree: bases, overlays on them, components, and one folder to build."""
-
-    def __init__(self, rng: random.Random) -> None:
-        super().__init__(rng)
-        self.files: Files = {}
-        self.made: list[dict[str, Any]] = []
 
     def tree(self, accepts: Accepts) -> Files:
         """Files of a tree whose folder `top` is to be built; most of what would not be accepted is left out."""
@@ -130,13 +116,17 @@ class Overlays(Manifests):
         if self.chance(0.02):
             fields.update(self.pick([{"unknown": 1}, {"namePrefix": 5}, {"NAMEPREFIX": "up-"}, {"resources": "x"},
                 {"kind": "Wrong"}, {"metadata": {"name": "k"}}, {"commonLabels": None}, {"patches": [{}]}, {"crds": []},
-                {"resources": ["missing.yaml"]}, {"labels": [{}]}, {"images": [None]}, {"replicas": [{"name": "zz"}]}]))  # fmt: skip
-        self.files[f"{folder}/{self.pick(['kustomization.yaml'] * 8 + ['kustomization.yml', 'Kustomization'])}"] = [fields]
+                {"resources": ["missing.yaml"]}, {"labels": [{}]}, {"images": [None]},
+                {"replicas": [{"name": "zz"}]}]))  # fmt: skip
+        self.files[f"{folder}/{self.pick(['kustomization.yaml'] * 8 + ['kustomization.yml', 'Kustomization'])}"] = [
+            fields
+        ]
 
     def finish(self, fields: dict[str, Any]) -> None:
         if self.chance(0.2):
             fields["sortOptions"] = self.pick([{"order": "fifo"}, {"order": "legacy"}, {"order": "fifo"},
-                {"order": "legacy", "legacySortOptions": {"orderFirst": ["Deployment"], "orderLast": ["Secret"]}}])  # fmt: skip
+                {"order": "legacy", "legacySortOptions": {"orderFirst": ["Deployment"],
+                "orderLast": ["Secret"]}}])  # fmt: skip
         if self.chance(0.1):
             fields["buildMetadata"] = self.some(["originAnnotations", "managedByLabel", "transformerAnnotations"])
 
@@ -224,7 +214,9 @@ class Overlays(Manifests):
             made[self.pick(["envs", "envs", "env"])] = ["e.env"]
             if "env" in made:
                 made["env"] = "e.env"
-            self.files[f"{folder}/e.env"] = self.pick(["A=1\nB=2\n", "# c\n\n  A=x=y\nB=\n", "A\nB= 2 \n", "\ufeffA='q'\r\n"])
+            self.files[f"{folder}/e.env"] = self.pick(
+                ["A=1\nB=2\n", "# c\n\n  A=x=y\nB=\n", "A\nB= 2 \n", "\ufeffA='q'\r\n"]
+            )
         if self.chance(0.3):
             made["behavior"] = self.pick(["merge", "replace", "create", "merge"])
         if self.chance(0.3):
@@ -234,114 +226,6 @@ class Overlays(Manifests):
         if name == "secretGenerator" and self.chance(0.3):
             made["type"] = "kubernetes.io/tls"
         return made
-
-    def patches(self, folder: str, fields: dict[str, Any], maybe: Any) -> None:
-        if maybe(0.45):
-            fields["patches"] = [self.patch(folder, at) for at in range(self.rng.randint(1, 3))]
-        if maybe(0.1):
-            texts = [yaml.safe_dump(self.strategic()) for _ in range(self.rng.randint(1, 2))]
-            self.files[f"{folder}/psm.yaml"] = "---\n".join(texts)
-            fields["patchesStrategicMerge"] = self.pick([["psm.yaml"], texts])
-        if maybe(0.1) and self.made:
-            chosen = self.pick(self.made)
-            target = {"kind": chosen["kind"], "name": chosen["metadata"]["name"], "version": "v1"}
-            target |= {"group": "apps"} if chosen["apiVersion"] == "apps/v1" else {}
-            fields["patchesJson6902"] = [{"target": target, "patch": self.operations(chosen)}]
-
-    def patch(self, folder: str, at: int) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        if self.chance(0.45):
-            chosen = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
-            text = self.operations(chosen)
-            made["target"] = self.target(chosen)
-        else:
-            patch = self.strategic()
-            text = yaml.safe_dump(patch)
-            if self.chance(0.3):
-                made["target"] = self.target(patch)
-            if self.chance(0.1):
-                made["options"] = {self.pick(["allowNameChange", "allowKindChange"]): True}
-        if self.chance(0.3):
-            made["path"] = f"p{at}.yaml"
-            self.files[f"{folder}/p{at}.yaml"] = text
-        else:
-            made["patch"] = text
-        return made
-
-    def target(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        if self.chance(0.8):
-            made["kind"] = self.pick([chosen["kind"], chosen["kind"], "Deployment|ConfigMap", ".*Set"])
-        if self.chance(0.5):
-            made["name"] = self.pick([chosen["metadata"]["name"], ".*", "a|b", "^web$", "p-.*"])
-        if self.chance(0.1):
-            made["namespace"] = self.pick(SPACES)
-        if self.chance(0.1):
-            made["version"] = "v1"
-        if self.chance(0.1):
-            made["labelSelector"] = self.pick(["k1=v1", "app", "!app", "app in (v1, v2)", "team!=v2"])
-        if self.chance(0.05):
-            made["annotationSelector"] = "k1"
-        return made or {"kind": chosen["kind"]}
-
-    def operations(self, chosen: dict[str, Any]) -> str:
-        found = []
-        for _ in range(self.rng.randint(1, 2)):
-            pointers = POINTERS if self.chance(0.3) else self.pointers(chosen)
-            made = {"op": self.pick(["replace", "add", "add", "remove", "test", "copy", "move", "replace"]),
-                    "path": self.pick(pointers)}  # fmt: skip
-            if made["op"] in ("copy", "move"):
-                made["from"] = self.pick(pointers)
-            elif made["op"] != "remove":
-                made["value"] = self.pick(JSON_VALUES)
-            found.append(made)
-        return json.dumps(found) if self.chance(0.5) else yaml.safe_dump(found)
-
-    def pointers(self, node: Any, lead: str = "") -> list[str]:
-        """Of what is there, and a little beside it."""
-        pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-        found = [f"{lead}/new"] if isinstance(node, dict) else [f"{lead}/-", f"{lead}/{len(node)}"] if isinstance(node, list) else []
-        for key, each in pairs:
-            here = f"{lead}/{str(key).replace('~', '~0').replace('/', '~1')}"
-            if here not in ("/apiVersion", "/kind", "/metadata"):
-                found.append(here)
-            found += self.pointers(each, here)
-        return found or ["/x"]
-
-    def strategic(self) -> dict[str, Any]:
-        if self.made and self.chance(0.9):
-            chosen = self.pick(self.made)
-            patch = self.manifest(chosen["kind"], chosen["metadata"]["name"])
-            patch["metadata"].pop("namespace", None)
-            if space := chosen["metadata"].get("namespace"):
-                patch["metadata"]["namespace"] = space
-        else:
-            patch = self.manifest()
-        if self.chance(0.5):
-            self.disturb(patch)
-        if self.chance(0.04):
-            patch["$patch"] = self.pick(["delete", "replace", "merge"])
-        return patch
-
-    def disturb(self, node: Any, top: bool = True) -> None:
-        """Directives and nulls somewhere in a patch."""
-        if isinstance(node, dict):
-            for key in list(node):
-                if top and key in ("apiVersion", "kind", "metadata"):
-                    continue
-                if self.chance(0.06):
-                    node[key] = None
-                else:
-                    self.disturb(node[key], False)
-            if not top and self.chance(0.06):
-                node["$patch"] = self.pick(["delete", "replace", "merge"])
-            if not top and self.chance(0.02):
-                node["$retainKeys"] = list(node)
-        elif isinstance(node, list):
-            for each in node:
-                self.disturb(each, False)
-            if self.chance(0.06):
-                node.append({"$patch": self.pick(["replace", "delete", "merge"])})
 
     def select(self) -> dict[str, Any]:
         chosen = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
@@ -362,7 +246,9 @@ class Overlays(Manifests):
             if self.chance(0.6):
                 target["options"] = {"create": True}
             if self.chance(0.3):
-                target.setdefault("options", {}).update(delimiter=self.pick([":", "/", "-"]), index=self.pick([0, 1, 9, -1]))
+                target.setdefault("options", {}).update(
+                    delimiter=self.pick([":", "/", "-"]), index=self.pick([0, 1, 9, -1])
+                )
             if self.chance(0.1):
                 target["reject"] = [self.select()]
             targets.append(target)
@@ -373,16 +259,22 @@ class Overlays(Manifests):
         made = {"name": name, "objref": {"apiVersion": GVKS.get(chosen["kind"], "v1"), "kind": chosen["kind"],
                 "name": chosen["metadata"]["name"]}}  # fmt: skip
         if self.chance(0.5):
-            made["fieldref"] = {"fieldpath": self.pick(["metadata.name", "spec.replicas", "data.x", "metadata.namespace"])}
+            made["fieldref"] = {
+                "fieldpath": self.pick(["metadata.name", "spec.replicas", "data.x", "metadata.namespace"])
+            }
         return made
 
     def configuration(self) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        for name in self.some(["namePrefix", "commonLabels", "commonAnnotations", "images", "replicas", "varReference"], 2):
+        for name in self.some(
+            ["namePrefix", "commonLabels", "commonAnnotations", "images", "replicas", "varReference"], 2
+        ):
             made[name] = self.some(SPECS, 2)
         if self.chance(0.5):
             specs = [{"path": "spec/source/path", "kind": "Application"}, {"path": "spec/predictor/serviceAccountName"}]
-            made["nameReference"] = [{"kind": self.pick(["ConfigMap", "ServiceAccount"]), "version": "v1", "fieldSpecs": specs}]
+            made["nameReference"] = [
+                {"kind": self.pick(["ConfigMap", "ServiceAccount"]), "version": "v1", "fieldSpecs": specs}
+            ]
         return made
 
     def transformer(self) -> dict[str, Any]:
@@ -399,7 +291,13 @@ class Overlays(Manifests):
             ("Unknown", {}),
         ])  # fmt: skip
         metadata = {"name": "t", "namespace": "tns"} if kind == "NamespaceTransformer" else {"name": "t"}
-        return {"apiVersion": "builtin", "kind": kind, "metadata": metadata, **fields, "fieldSpecs": self.some(SPECS, 3)}
+        return {
+            "apiVersion": "builtin",
+            "kind": kind,
+            "metadata": metadata,
+            **fields,
+            "fieldSpecs": self.some(SPECS, 3),
+        }
 
 
 __all__ = ["KEYS", "Overlays"]

@@ -1,4 +1,4 @@
-"""Kustomizations that nobody wrote. In: a random source. Out: files by path, as data or as text. Never: touches the disk.
+"""Manifests that nobody wrote. In: a random source. Out: files by path, as data or as text. Never: touches the disk.
 
 Names, labels and paths come from small pools, so that references meet, ids collide and patches hit; a few are wrong.
 """

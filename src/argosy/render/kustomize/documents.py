@@ -106,7 +106,7 @@ def _manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:
     queue = list(documents)
     found: list[dict[str, Any]] = []
     for number, value in enumerate(queue, start=1):
-        if value is None or value == {}:
+        if value is None or value == {} or value == []:
             continue
         place = f"document {number}"
         if not isinstance(value, dict):

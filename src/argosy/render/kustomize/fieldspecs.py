@@ -46,9 +46,12 @@ def ordered(specs: Iterable[FieldSpec]) -> list[FieldSpec]:
 @lru_cache(4096)
 def steps_of(path: str) -> tuple[tuple[str, bool], ...]:
     """The names on a path, each with whether it must be a list."""
-    parts = [part.replace("\0", "/") for part in path.replace("\\/", "\0").split("/")]
+    # k8s: a slash in front is no part of the path.
+    parts = [part.replace("\0", "/") for part in path.removeprefix("/").replace("\\/", "\0").split("/")]
     if "*" in parts:
         raise RenderError(f"the field path {path!r} has a `*`: lists are walked without one")
+    if "" in parts or "[]" in parts:
+        raise RenderError(f"the field path {path!r} has a field without a name: correct it")
     return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in parts)
 
 

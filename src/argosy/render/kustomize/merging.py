@@ -121,7 +121,11 @@ def _mismatch(at: str, target: Any, patch: Any) -> Misfit:
 
 
 def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: str) -> Any:
+    if schema is None or not (schema.keys or schema.is_set):
+        return _plain(patch)  # k8s: a directive in a list without keys is an element like any other
     directives = [each[_DIRECTIVE] for each in patch if type(each) is dict and each.keys() == {_DIRECTIVE}]
+    if directives and target is None:
+        return [{_DIRECTIVE: directives[-1]}]  # k8s: where there is no list yet, nothing but the directive stays
     if directives:
         rest = [each for each in patch if not (type(each) is dict and each.keys() == {_DIRECTIVE})]
         if directives[-1] == "delete":
@@ -129,8 +133,6 @@ def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: s
         if directives[-1] == "replace":
             return rest
         patch = rest
-    if schema is None or not (schema.keys or schema.is_set):
-        return _plain(patch)
     if not patch:
         return target or []
     if schema.is_set:
@@ -156,15 +158,16 @@ def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
         return _plain(patch)
     if len(keys) > 1:
         return _keyed_by_many(target, patch, keys, schema, at)
-    if len(schema.keys) == 1 and not all(each.get(keys[0]) is not None for each in patch):
+    if len(schema.keys) == 1 and not all(keys[0] in each for each in patch):
         return []  # k8s: elements that cannot be told apart take all others with them
-    patch = [each for each in patch if each.get(keys[0]) is not None]
+    patch = [each for each in patch if keys[0] in each]
     left = list(target)
     found = []
     for element in patch:
         place = next((place for place, each in enumerate(left) if _is_same(each, element, keys)), None)
         old: dict[str, Any] = {} if place is None else left.pop(place)
-        merged = _map(old, element, schema, at)
+        # k8s: an element that says it replaces another leaves that one as it is.
+        merged = old if old and element.get(_DIRECTIVE) == "replace" else _map(old, element, schema, at)
         if merged is not _REMOVED:
             found.append(merged)
     return [*found, *left]
@@ -178,7 +181,8 @@ def _keyed_by_many(target: list[Any], patch: list[Any], keys: list[str], schema:
         wanted = [str(element.get(key)) for key in keys]
         place = next((at for at, each in enumerate(result) if [str(each.get(key)) for key in keys] == wanted), None)
         if place is not None:
-            merged = _map(result[place], element, schema, at)
+            replaces = element.get(_DIRECTIVE) == "replace"
+            merged = result[place] if replaces else _map(result[place], element, schema, at)
             result[place : place + 1] = [] if merged is _REMOVED else [merged]
         elif not any(_is_same(each, element, keys) for each in result):
             merged = _map({}, element, schema, at)

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from argosy.model.errors import ManifestError, PatchError, RenderError
-from argosy.model.manifest import Profile, load_all
+from argosy.model.manifest import Profile, load_all, load_json
 from argosy.patch import json_patch
 from argosy.render.kustomize.faults import Fault, within
 from argosy.render.kustomize.gvk import Gvk, gvk_of
@@ -23,14 +23,14 @@ SchemaOf = Callable[[Gvk], Node | None]
 def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schemas: SchemaOf, where: str) -> None:
     """An entry of `patches`."""
     target = patch.get("target")
-    _check_json(text, where)
-    documents = _documents(text, where)
-    if any(type(each) is list for each in documents):
-        if len(documents) != 1 or not documents[0]:
-            raise Fault("a patch is one list of operations that is not empty: split or fill it", where=where, number=0)
+    if not text and target:
+        return  # k8s: a file of no bytes changes nothing; anything that is there but says nothing is an error
+    documents = _strategic(text, where)
+    if documents is None:
+        operations = read_operations(text, where)
         if not target:
             raise RenderError("a list of operations needs a target: add kind and name of what it is for")
-        apply_operations(targets_of(resources, target), documents[0], where)
+        apply_operations(targets_of(resources, target), operations, where)
         return
     options = patch.get("options") or {}
     for number, each in enumerate(documents):
@@ -93,11 +93,13 @@ def merge_into(
     schema = schemas(resource.gvk)
     without_blanks(resource.manifest, schema, resource.nulls)
     copy = orjson.loads(orjson.dumps(given))
+    shared = resource.shared()
     try:
         resource.manifest = merge(resource.manifest, copy, schema)
     except Misfit as error:
         inside = (*(path_of(copy, error.holder) or ()), error.key)
         raise Fault(f"patch of {before}: {error.message}", where=where, number=number, inside=inside) from None
+    resource.spread(shared)
     if resource.manifest:
         _restore(resource, before, rename)
 
@@ -124,19 +126,32 @@ def apply_operations(targets: list[Resource], operations: Any, where: str) -> No
             raise Fault(f"patch of {resource.id}: {error.message}", where=where, number=0, inside=inside) from error
         # Copied: operations must not be shared among the targets, nor the file's own data.
         resource.manifest = orjson.loads(orjson.dumps(changed))
+        _check_whole(resource, where)
         resource.aliases = {}
         resource.nulls = None
-        resource.written = {key: text_of(each) for key, each in resource.mapping("annotations").items()}
+        notes = resource.mapping("annotations").items()
+        resource.written = {key: "" if type(each) in (dict, list) else text_of(each) for key, each in notes}
 
 
-def _check_json(text: bytes, where: str) -> None:
-    """k8s: a patch whose first character is a bracket is read as JSON, not as YAML."""
+def _check_whole(resource: Resource, where: str) -> None:
+    manifest = resource.manifest
+    if not isinstance(manifest, dict) or not manifest.get("kind") or not resource.name:
+        was = resource.history[-1]
+        raise Fault(f"patch of {was}: it takes away kind or metadata.name: keep both", where=where, number=0)
+
+
+def _strategic(text: bytes, where: str) -> list[Any] | None:
+    """The strategic patches of a text; None where it holds a list, which must be one of operations."""
     if text[:1] == b"[":
-        try:
-            orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            message = f"a patch that begins with [ must be JSON ({error.msg}): begin each operation with a dash"
-            raise RenderError(message, where=where) from None
+        return None
+    try:
+        documents = _documents(text, where)
+    except RenderError:
+        # k8s: what kustomize's own reader cannot read may still be a list of operations, whose reader takes more.
+        if text.lstrip()[:1] == b"-":
+            return None
+        raise
+    return None if any(type(each) is list for each in documents) else documents
 
 
 def _failing(manifest: Any, operations: list[Any]) -> int:
@@ -148,10 +163,21 @@ def _failing(manifest: Any, operations: list[Any]) -> int:
     return 0
 
 
-def read_operations(text: bytes, where: str) -> Any:
-    _check_json(text, where)
-    documents = _documents(text, where)
-    return documents[0] if len(documents) == 1 else documents
+def read_operations(text: bytes, where: str) -> list[Any]:
+    """k8s: JSON if it begins with a bracket, else one document, which is read as the Kubernetes tools read YAML."""
+    try:
+        found: Any = load_json(text, where=where).value if text[:1] == b"[" else load_first(text, where)
+    except ManifestError as error:
+        what = " (a patch that begins with [ must be JSON)" if text[:1] == b"[" else ""
+        raise Fault(f"{error.message}{what}", where=error.where, said_at=error.line) from error
+    if not found:
+        message = "a list of operations must be there and not empty: write what it changes, or remove it"
+        raise Fault(message, where=where, number=0)
+    return found  # type: ignore[no-any-return]
+
+
+def load_first(text: bytes, where: str) -> Any:
+    return next(iter(load_all(text, where=where)), None)
 
 
 def read_patches(text: bytes, where: str) -> list[Any]:

@@ -192,7 +192,9 @@ def _find(node: Any, steps: list[str], create: Callable[[], Any] | None) -> Iter
 
 def _keys(node: Any, step: str, rest: list[str], create: Callable[[], Any] | None) -> list[Any]:
     if step == "*":
-        return list(range(len(node))) if isinstance(node, list) else list(node) if isinstance(node, dict) else []
+        if isinstance(node, dict):
+            raise RenderError("* stands for every entry of a list, but there is a map: name its fields")
+        return list(range(len(node))) if isinstance(node, list) else []
     if isinstance(node, list):
         return _elements(node, step, rest, create)
     if not isinstance(node, dict):

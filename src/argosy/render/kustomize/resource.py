@@ -133,7 +133,7 @@ class Resource:
         return {key: each if type(each) is str else self._text(key, each) for key, each in found.items()}
 
     def _text(self, key: str, value: Any) -> str:
-        return self.written.get(key) or ("" if value is None else text_of(value))
+        return self.written.get(key) or ("" if value is None or type(value) in (dict, list) else text_of(value))
 
     def set_entry(self, holder: Manifest, key: str, value: str, fresh: list[Manifest]) -> None:
         """Sets a label or an annotation; `fresh` collects where it is new."""
@@ -150,6 +150,21 @@ class Resource:
     def share(self, key: str, fresh: list[Manifest]) -> None:
         if len(fresh) > 1:
             self.aliases.setdefault(key, []).append(fresh)
+
+    def shared(self) -> list[tuple[str, list[Manifest], list[Any]]]:
+        """Entries that are one node in several places, with their values of now."""
+        return [
+            (key, group, [each.get(key) for each in group]) for key, groups in self.aliases.items() for group in groups
+        ]
+
+    @staticmethod
+    def spread(shared: list[tuple[str, list[Manifest], list[Any]]]) -> None:
+        """Gives what a patch changed in one place to the others that are the same node."""
+        for key, group, before in shared:
+            changed = [each[key] for each, old in zip(group, before) if key in each and each[key] != old]
+            for each in group if changed else ():
+                if key in each:
+                    each[key] = changed[-1]
 
     def adopt_notes(self) -> None:
         """Takes history that an earlier build left in annotations of the file, and removes it there."""

@@ -171,9 +171,11 @@ def _supersede(old: Resource, made: Resource, behavior: str) -> None:
         for part in ("data", "binaryData"):
             known = before.get(part)
             both = {**(known if isinstance(known, dict) else {}), **(after.get(part) or {})}
-            if both:
-                after[part] = both
+            after[part] = both
         after = made.manifest = {**orjson.loads(orjson.dumps(before)), **after}
+        for part in ("data", "binaryData"):
+            if not after[part]:
+                del after[part]
     else:
         old.notes.update(made.notes)
     metadata = dict(after.get("metadata") or {})

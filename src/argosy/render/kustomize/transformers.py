@@ -33,6 +33,8 @@ def set_namespace(
     resources: Resources, namespace: str, specs: SpecsOf, *, unset_only: bool = False, subjects: str = "defaultOnly"
 ) -> None:
     def put(holder: dict[str, Any], name: str) -> None:
+        if isinstance(holder.get(name), dict | list):
+            raise RenderError(f"the namespace cannot be set in {name}, which holds no text: correct the field specs")
         if not (unset_only and holder.get(name)):
             holder[name] = namespace
 
