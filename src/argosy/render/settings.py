@@ -51,7 +51,6 @@ class BuildSettings:
     kustomize_options: tuple[str, ...] = ()
     kustomize_binaries: Mapping[str, str] = field(default_factory=dict)  # version → path of the program
     plugins: Mapping[str, PluginCommand] = field(default_factory=dict)
-    helm_value_schemes: tuple[str, ...] = ("https", "http")
     limits: RenderLimits = field(default_factory=RenderLimits)
 
     @property
@@ -86,7 +85,6 @@ def read_build_settings(
             **_with_lead(argosy, "kustomize.binary."),
         },
         plugins={name: _plugin(name, text) for name, text in _with_lead(argosy, "render.plugin.").items()},
-        helm_value_schemes=_schemes(argocd.get("helm.valuesFileSchemes")),
         limits=RenderLimits(
             manifests=_count(argosy, "render.limit.manifests", RenderLimits().manifests),
             manifest_bytes=_count(argosy, "render.limit.bytes", RenderLimits().manifest_bytes),
@@ -115,12 +113,6 @@ def _options(text: str) -> tuple[str, ...]:
 
 def _with_lead(data: Mapping[str, str], lead: str) -> dict[str, str]:
     return {key.removeprefix(lead): value.strip() for key, value in data.items() if key.startswith(lead)}
-
-
-def _schemes(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return BuildSettings().helm_value_schemes
-    return tuple(each for part in text.split(",") if (each := part.strip()))
 
 
 def _count(data: Mapping[str, str], key: str, default: int) -> int:

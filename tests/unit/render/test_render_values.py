@@ -126,7 +126,6 @@ def test_settings_are_read_from_both_config_maps() -> None:
         "jsonnet.enable": "FALSE",
         "kustomize.buildOptions": "--enable-helm --load-restrictor LoadRestrictionsNone",
         "kustomize.path.v4.5.7": "/usr/local/bin/kustomize-4.5.7",
-        "helm.valuesFileSchemes": "https, s3",
     }
     argosy = {
         "kustomize.binary.v5.0.0": "/opt/kustomize",
@@ -141,7 +140,6 @@ def test_settings_are_read_from_both_config_maps() -> None:
         kustomize_options=("--enable-helm", "--load-restrictor=LoadRestrictionsNone"),
         kustomize_binaries={"v4.5.7": "/usr/local/bin/kustomize-4.5.7", "v5.0.0": "/opt/kustomize"},
         plugins={"cue": PluginCommand(("cue", "export"), ("cue", "vet"), ("*.cue",), 5.0)},
-        helm_value_schemes=("https", "s3"),
         limits=RenderLimits(manifests=10, manifest_bytes=1000),
     )
     assert found.enables_helm and found.reads_anywhere
