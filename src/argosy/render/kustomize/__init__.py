@@ -7,7 +7,7 @@ that are passed in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from argosy.model.errors import RenderError, UserError
 from argosy.model.manifest import Manifest
@@ -26,8 +26,10 @@ from argosy.render.kustomize.variables import resolve
 if TYPE_CHECKING:
     from argosy.model.application import KustomizeOptions
     from argosy.render.kustomize.loading import Kustomization
+    from argosy.render.kustomize.tracing import Tracer
+    from argosy.render.origins import Trace
 
-__all__ = ["build"]
+__all__ = ["build", "trace"]
 _LOCAL: Final = "config.kubernetes.io/local-config"
 
 
@@ -41,12 +43,13 @@ def build(
     settings: Permits = NOTHING,
     fetch: Fetch | None = None,
     inflate: Inflate | None = None,
+    tracer: Tracer | None = None,
 ) -> list[Manifest]:
     """The manifests of the kustomization in a folder.
 
     `order` holds where the kustomization does not say one itself. `options` are what an Application sets on top, with
     build variables of `environment`, of which only those are looked up that are used. Without `fetch`, remote bases
-    are refused; without `inflate`, helmCharts.
+    are refused; without `inflate`, helmCharts. A `tracer` follows every field.
     """
     grounds = Grounds(tree, fetch)
     spot = grounds.own.find("", path, path)
@@ -55,6 +58,7 @@ def build(
     if options is not None:
         settings = for_cluster(settings, options.kube_version, options.api_versions)
     run = Build(grounds, settings, inflate)
+    run.tracer = tracer
     level = run.open(spot, path or ".", ())
     if options is not None:
         level.kustomization = _overridden(level, options, environment or {})
@@ -63,6 +67,15 @@ def build(
     except UserError as error:
         level.locate(error)
         raise
+
+
+def trace(tree: Tree, path: str, **asked: Any) -> Trace:
+    """Who wrote each field of what a build gives that is asked for in the same words."""
+    from argosy.render.kustomize.tracing import Tracer  # late: a plain build needs none of it
+
+    tracer = Tracer()
+    build(tree, path, tracer=tracer, **asked)
+    return tracer.found
 
 
 def _built(level: Level, order: str) -> list[Manifest]:
@@ -79,7 +92,10 @@ def _built(level: Level, order: str) -> list[Manifest]:
         annotate(each, wanted, level.spot.path)
     level.at = ("sortOptions", "order")
     sorting = level.kustomization.fields.get("sortOptions", {"order": order})
-    return [_finished(each) for each in in_order(kept, sorting, level.file)]
+    manifests = [_finished(each) for each in in_order(kept, sorting, level.file)]
+    if level.build.tracer is not None:
+        level.build.tracer.finish(kept)
+    return manifests
 
 
 def _overridden(level: Level, options: KustomizeOptions, environment: Mapping[str, str]) -> Kustomization:

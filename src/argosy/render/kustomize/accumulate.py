@@ -9,14 +9,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from argosy.model.errors import LimitError, RenderError, UserError
 from argosy.render.kustomize import charts, plugins, stages
 from argosy.render.kustomize.config import EMPTY, Config, default_config, read_config
 from argosy.render.kustomize.crds import crd_config, read_openapi
 from argosy.render.kustomize.documents import read_resources
-from argosy.render.kustomize.faults import Fault, Path, locate
+from argosy.render.kustomize.faults import APPLICATION, Fault, Path, locate
 from argosy.render.kustomize.generators import generate
 from argosy.render.kustomize.grounds import Grounds, Spot
 from argosy.render.kustomize.loading import Kustomization, kustomization_file, read_kustomization
@@ -29,6 +29,9 @@ from argosy.render.kustomize.remotes import is_plain_path, looks_remote
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Resources
 from argosy.render.kustomize.variables import Var, bound, declare, merge_vars
+
+if TYPE_CHECKING:
+    from argosy.render.kustomize.tracing import Tracer
 
 _DEEPEST: Final = 50
 _SCHEMAS: Final = "v1.21.2"
@@ -62,6 +65,7 @@ class Build:
         self.folders = 0
         self.openapi: Definitions | None = None
         self.metadata: frozenset[str] = frozenset()
+        self.tracer: Tracer | None = None
 
     @property
     def schemas(self) -> SchemaOf:
@@ -92,6 +96,7 @@ class Level:
         self.kustomization = kustomization
         self.within = within
         self.file = kustomization.file
+        self.own = kustomization.fields  # as the file has them, whatever is set on top
         self.at: Path = ()  # the entry that is being worked on, for whoever asks what is wrong or who wrote it
 
     def accumulate(self, into: Accumulated) -> Accumulated:
@@ -102,7 +107,28 @@ class Level:
             raise
 
     def locate(self, error: UserError) -> None:
-        locate(error, self.file, self.at, self.build.grounds.read)
+        at = self.written_at()
+        if at is None and error.where in ("", self.file):
+            error.where = APPLICATION
+        locate(error, self.file, at or (), self.build.grounds.read)
+
+    def entry_at_hand(self) -> Any:
+        value: Any = self.kustomization.fields
+        for step in self.at:
+            value = value[step] if isinstance(step, int) else value.get(step)
+        return value
+
+    def written_at(self) -> Path | None:
+        """Where the file has the entry at hand; None where it was set on top."""
+        at = self.at
+        if not at or self.kustomization.fields is self.own:
+            return at
+        now: Any
+        now, own = self.kustomization.fields.get(str(at[0])), self.own.get(str(at[0]))
+        if len(at) == 1 or not isinstance(at[1], int):
+            return at if now == own or isinstance(own, dict) else None
+        place = next((place for place, each in enumerate(own or ()) if each == now[at[1]]), None)
+        return None if place is None else (at[0], place, *at[2:])
 
     def entries(self, field: str) -> Iterator[Any]:
         """The entries of a list, each of them the one at hand while it is."""
@@ -129,6 +155,7 @@ class Level:
         for each in self.plugins("transformers"):
             plugins.transform(self, into, each)
             self.mark(into, each.manifest["kind"], each.name, each.file)
+            self.trace(into, each)
             into.resources.drop_empty()
         for _ in self.entries("validators"):
             raise RenderError("validators run programs, which is refused: remove them", where=self.file)
@@ -143,6 +170,14 @@ class Level:
         if CHANGES in self.build.metadata:
             for each in into.resources.listed:
                 each.notes.setdefault("changes", []).append(Step(file or self.file, kind, name))
+        if not file:
+            self.trace(into)
+
+    def trace(self, into: Accumulated, plugin: Resource | None = None) -> None:
+        """Lets whoever follows fields see what the entry at hand, or a transformer, has done."""
+        if self.build.tracer is not None:
+            self.at = plugin.notes.get("entry", self.at) if plugin else self.at
+            self.build.tracer.step(self, into.resources.listed, plugin)
 
     def _add_resources(self, into: Accumulated) -> None:
         for path in self.entries("resources"):
@@ -207,7 +242,10 @@ class Level:
 
     def resources_of(self, spot: Spot) -> list[Resource]:
         entry = self.permitted(spot).ground.tree.entry(spot.path)
-        return read_resources(spot.read(), spot.name, entry.id if entry else "")
+        found = read_resources(spot.read(), spot.name, entry.id if entry else "")
+        if self.build.tracer is not None:
+            self.build.tracer.read(spot.read(), spot.name, found)
+        return found
 
     def permitted(self, spot: Spot, path: str = "") -> Spot:
         # k8s: what a remote base holds never leaves its folders, whatever is permitted here.
@@ -230,33 +268,40 @@ class Level:
                 made = generate(kind, given, shared, self.read, self.file)
                 made.notes["made"] = Step(self.file, f"{kind}Generator")
                 stages.place(into.resources, made, self.file)
+                self.trace(into)
         for number, chart in enumerate(charts.wanted(self.kustomization)):
             self.at = ("helmCharts", number)
             for resource in charts.inflated(self, chart, self.file):
                 resource.notes["made"] = Step(self.file, charts.PLUGIN)
                 stages.place(into.resources, resource, self.file)
+            self.trace(into)
         for each in self.plugins("generators"):
             for resource in plugins.generated(self, each):
                 resource.notes["made"] = Step(each.file, each.manifest["kind"], each.name)
                 stages.place(into.resources, resource, self.file)
+            self.trace(into, each)
 
     def plugins(self, field: str) -> list[Resource]:
         found: list[Resource] = []
         for text in self.entries(field):
+            known = len(found)
             if "\n" in text.strip():
                 try:
                     found += read_resources(text.encode(), self.file)
                 except RenderError as error:
                     raise Fault(error.message, where=self.file, said_at=error.line) from error
-                continue
-            spot = self.find(text)
-            if spot.kind == "file":
-                found += self.resources_of(spot)
-            elif spot.kind == "folder":
-                found += self.enter(spot, text).accumulate(Accumulated()).resources.listed
             else:
-                raise RenderError(_missing(text), where=self.file)
+                found += self._plugins_of(self.find(text), text)
+            for each in found[known:]:
+                each.notes["entry"] = self.at
         return found
+
+    def _plugins_of(self, spot: Spot, text: str) -> list[Resource]:
+        if spot.kind == "file":
+            return self.resources_of(spot)
+        if spot.kind == "folder":
+            return self.enter(spot, text).accumulate(Accumulated()).resources.listed
+        raise RenderError(_missing(text), where=self.file)
 
 
 def _missing(path: str) -> str:

@@ -13,6 +13,8 @@ from argosy.model.manifest.lines import Lines, Marked
 
 Path = tuple[str | int, ...]
 Read = Callable[[str], bytes]
+APPLICATION: Final = "source.kustomize"
+"""The place of what an Application sets on top of the file."""
 _YESTERDAY: Final = {"resources": "bases", "images": "imageTags", "helmCharts": "helmChartInflationGenerator"}
 
 
@@ -63,9 +65,9 @@ def placed(error: UserError, text: bytes) -> UserError:
 
 def locate(error: UserError, file: str, at: Path, read: Read) -> None:
     """Gives an error without a line that of what it is about: the entry of the kustomization, if nothing is nearer."""
-    if error.line or not isinstance(error, UserError):
-        return
     error.where = error.where or file
+    if error.line or error.where == APPLICATION:
+        return
     try:
         text = read(error.where)
     except UserError:

@@ -67,6 +67,7 @@ def transform(level: Level, into: Accumulated) -> None:
         mark(into, "ImageTagTransformer")
     for replacement in level.entries("replacements"):
         replaced(level, resources, replacement)
+        level.trace(into)
     if fields.get("replacements"):
         mark(into, "ReplacementTransformer")
 

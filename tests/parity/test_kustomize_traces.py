@@ -1,0 +1,74 @@
+"""In the kustomizations of public repositories every field has an origin: a file that exists, and a line in it."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from text_tree import TextTree
+
+from argosy.model.names import ResourceKey, split_api_version
+from argosy.model.tree import Tree
+from argosy.render.kustomize import build, trace
+from argosy.render.origins import Traced
+from argosy.source.trees import FolderTree
+
+CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Kustomize's cases are not here")
+
+
+def listed(file: str) -> list[dict[str, Any]]:
+    return json.loads((CASES / file).read_text()) if CASES.is_dir() else []
+
+
+def leaves(value: Any, traced: Traced, path: str = "") -> Iterator[tuple[str, Traced]]:
+    """Every single value with its origin; what has none is a fault of its own."""
+    if isinstance(value, dict) and value:
+        assert isinstance(traced.below, dict), path
+        for name, each in value.items():
+            assert name in traced.below, f"{path}/{name}"
+            yield from leaves(each, traced.below[name], f"{path}/{name}")
+    elif isinstance(value, list) and value:
+        assert isinstance(traced.below, list), path
+        assert len(value) == len(traced.below), path
+        for place, each in enumerate(value):
+            yield from leaves(each, traced.below[place], f"{path}/{place}")
+    else:
+        yield path, traced
+
+
+def check(tree: Tree, path: str, order: str) -> None:
+    manifests, traces = build(tree, path, order=order), trace(tree, path, order=order)
+    lengths: dict[str, int] = {}
+    for manifest in manifests:
+        metadata = manifest["metadata"]
+        group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
+        key = ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata["name"])
+        for at, found in leaves(manifest, traces[key]):
+            origin = found.origin
+            if origin.file not in lengths:
+                lengths[origin.file] = tree.read(origin.file).count(b"\n") + 1
+            assert 1 <= origin.line <= lengths[origin.file], f"{key}: {at}: {origin}"
+
+
+@pytest.mark.parametrize("case", listed("cases.json"), ids=lambda case: case["input"])
+def test_a_real_kustomization_says_where_each_field_is_written(case: dict[str, Any]) -> None:
+    repository, _, path = case["input"].partition("/")
+    check(FolderTree(CASES / "inputs" / repository), path, "legacy")
+
+
+def tidy(path: str) -> str:
+    return "" if path in (".", "/") else posixpath.normpath(path).lstrip("/")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in listed("krusty/cases.json") if case["kubectl_agrees"]],
+    ids=lambda case: f"{case['test']}-{case['n']}",
+)
+def test_a_unit_case_says_where_each_field_is_written(case: dict[str, Any]) -> None:
+    check(TextTree({tidy(path): text for path, text in case["files"].items()}), tidy(case["root"]), "fifo")

@@ -1,0 +1,223 @@
+"""Every field of a built kustomization knows the line that it is written on, and what that overruled."""
+
+from __future__ import annotations
+
+import pytest
+from text_tree import TextTree
+
+from argosy.model.application import KustomizeOptions
+from argosy.model.flow import Origin
+from argosy.model.names import ResourceKey
+from argosy.render.kustomize import build, trace
+from argosy.render.origins import Traced
+
+BASE = """apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 1
+  selector:
+    matchLabels: {app: web}
+  template:
+    spec:
+      containers:
+      - name: one
+        image: img:1
+        env:
+        - name: A
+          value: a
+        - name: B
+          value: b
+      - name: two
+        image: other:1
+      volumes:
+      - name: v
+        configMap:
+          name: settings
+"""
+FILES = {
+    "base/kustomization.yaml": "resources:\n- d.yaml\n",
+    "base/d.yaml": f"# first\n---\n{BASE}",
+    "top/kustomization.yaml": """resources:
+- ../base
+namePrefix: p-
+namespace: space
+commonLabels:
+  team: ml
+  tier: web
+commonAnnotations:
+  note: text
+labels:
+- includeSelectors: false
+  pairs:
+    extra: label
+images:
+- name: other
+  newName: another
+  newTag: "2"
+replicas:
+- name: web
+  count: 5
+patches:
+- path: patch.yaml
+- target:
+    kind: Deployment
+  patch: |-
+    - op: add
+      path: /spec/template/spec/containers/1/args
+      value:
+      - x
+    - op: add
+      path: /spec/template/spec/containers/1/env/-
+      value: {name: D, value: d}
+    - op: replace
+      path: /spec/minReadySeconds
+      value: 4
+configMapGenerator:
+- name: settings
+  literals:
+  - key=value
+  - other=thing
+  files:
+  - text.txt
+  envs:
+  - e.env
+  options:
+    labels:
+      made: here
+components:
+- ../part
+replacements:
+- source:
+    kind: ConfigMap
+    fieldPath: data.key
+  targets:
+  - select: {kind: Deployment}
+    fieldPaths:
+    - spec.template.spec.hostname
+    options: {create: true}
+transformers:
+- t.yaml
+""",
+    "top/patch.yaml": """apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  template:
+    spec:
+      containers:
+      - name: two
+        image: other:9
+      - name: one
+        env:
+        - name: B
+          value: bb
+        - name: C
+          value: c
+        resources:
+          limits:
+            cpu: 1
+""",
+    "top/text.txt": "one\n",
+    "top/e.env": "# c\n\nENV=1\n",
+    "top/t.yaml": "\napiVersion: builtin\nkind: AnnotationsTransformer\nmetadata: {name: t}\nannotations:\n  late: x\n"
+    "fieldSpecs:\n- path: metadata/annotations\n  create: true\n",
+    "part/kustomization.yaml": "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\npatches:\n"
+    "- target: {kind: Deployment}\n  patch: |\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata:\n"
+    "      name: any\n    spec:\n      paused: true\n",
+}
+
+
+@pytest.fixture(scope="module")
+def built() -> dict[str, Traced]:
+    return {key.kind: tree for key, tree in trace(TextTree(FILES), "top").items()}
+
+
+POD = "/spec/template/spec"
+LINES = [
+    ("/kind", "base/d.yaml", 4),
+    ("/metadata/name", "top/kustomization.yaml", 3),
+    ("/metadata/namespace", "top/kustomization.yaml", 4),
+    ("/metadata/labels/team", "top/kustomization.yaml", 6),
+    ("/metadata/labels/tier", "top/kustomization.yaml", 7),
+    ("/metadata/labels/extra", "top/kustomization.yaml", 13),
+    ("/spec/selector/matchLabels/tier", "top/kustomization.yaml", 7),
+    ("/spec/selector/matchLabels/app", "base/d.yaml", 10),
+    ("/metadata/annotations/note", "top/kustomization.yaml", 9),
+    ("/spec/replicas", "top/kustomization.yaml", 20),
+    (f"{POD}/containers/0/name", "base/d.yaml", 21),
+    (f"{POD}/containers/0/image", "top/kustomization.yaml", 17),
+    (f"{POD}/containers/1/image", "base/d.yaml", 15),
+    (f"{POD}/containers/1/env/0/value", "top/patch.yaml", 14),
+    (f"{POD}/containers/1/env/0/name", "base/d.yaml", 19),
+    (f"{POD}/containers/1/env/1/value", "top/patch.yaml", 16),
+    (f"{POD}/containers/1/env/2/value", "base/d.yaml", 18),
+    (f"{POD}/containers/1/resources/limits/cpu", "top/patch.yaml", 19),
+    (f"{POD}/containers/1/args/0", "top/kustomization.yaml", 29),
+    (f"{POD}/containers/1/env/3/value", "top/kustomization.yaml", 32),
+    ("/spec/minReadySeconds", "top/kustomization.yaml", 33),
+    ("/spec/paused", "part/kustomization.yaml", 11),
+    (f"{POD}/hostname", "top/kustomization.yaml", 51),
+    ("/metadata/annotations/late", "top/t.yaml", 2),
+    (f"{POD}/volumes/0/configMap/name", "base/d.yaml", 26),
+]
+
+
+@pytest.mark.parametrize(("pointer", "file", "line"), LINES, ids=[each[0] for each in LINES])
+def test_a_field_is_found_where_it_is_written(built: dict[str, Traced], pointer: str, file: str, line: int) -> None:
+    found = built["Deployment"].at(pointer)
+    assert (found.file, found.line) == (file, line)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "file", "line"),
+    [
+        ("/data/key", "top/kustomization.yaml", 39),
+        ("/data/other", "top/kustomization.yaml", 40),
+        ("/data/text.txt", "top/text.txt", 1),
+        ("/data/ENV", "top/e.env", 3),
+        ("/metadata/labels/made", "top/kustomization.yaml", 47),
+        ("/metadata/name", "top/kustomization.yaml", 3),
+    ],
+)
+def test_a_generated_field_is_found_where_its_value_is(
+    built: dict[str, Traced], pointer: str, file: str, line: int
+) -> None:
+    found = built["ConfigMap"].at(pointer)
+    assert (found.file, found.line) == (file, line)
+
+
+def test_what_was_overruled_is_kept_in_order(built: dict[str, Traced]) -> None:
+    base = Origin("base/d.yaml", 22)
+    patch = Origin("top/patch.yaml", 10, overrules=base)
+    image = Origin("top/kustomization.yaml", 17, overrules=patch)
+    assert built["Deployment"].at(f"{POD}/containers/0/image") == image
+    assert built["Deployment"].at("/spec/replicas").overrules == Origin("base/d.yaml", 8)
+    assert built["ConfigMap"].at("/metadata/name").overrules == Origin("top/kustomization.yaml", 37)
+
+
+def test_a_trace_has_every_manifest_of_the_build_and_no_other() -> None:
+    made = {
+        (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
+        for each in build(TextTree(FILES), "top")
+    }
+    assert {(key.kind, key.namespace, key.name) for key in trace(TextTree(FILES), "top")} == made
+
+
+def test_what_the_application_sets_has_no_line_in_a_file() -> None:
+    options = KustomizeOptions(name_prefix="x-", images=("img:7",))
+    found = trace(TextTree(FILES), "base", options=options)[ResourceKey("apps", "Deployment", "", "x-web")]
+    assert found.at("/metadata/name") == Origin("source.kustomize", overrules=Origin("base/d.yaml", 6))
+    assert found.at(f"{POD}/containers/0/image").file == "source.kustomize"
+
+
+def test_a_field_of_a_remote_base_names_its_repository() -> None:
+    remote = TextTree({"k/kustomization.yaml": "resources: [d.yaml]\nnameSuffix: -s\n", "k/d.yaml": BASE})
+    tree = TextTree({"kustomization.yaml": "resources:\n- https://example.com/o/r//k?ref=v1\n"})
+    found = trace(tree, "", fetch=lambda url, ref: remote)[ResourceKey("apps", "Deployment", "", "web-s")]
+    origin = found.at("/spec/replicas")
+    assert (origin.file, origin.line) == ("k/d.yaml", 6)
+    assert origin.repository.startswith("https://example.com/o/r")
+    assert found.at("/metadata/name").file == "k/kustomization.yaml"
