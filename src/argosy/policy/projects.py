@@ -1,0 +1,106 @@
+"""What a project allows its applications.
+
+In: a project, an application, a key. Out: sentences that name the rule; none where it may. Never: raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from argosy.language.globs import matches
+from argosy.model.application import Application, Destination
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.project import KindPattern, Project
+
+
+def violations(project: Project | None, app: Application, *, control_namespace: str) -> list[str]:
+    """What in an Application's own fields its project forbids."""
+    if project is None:
+        return [f"application references project {app.project} which does not exist"]  # argo: its words
+    found = []
+    if app.namespace != control_namespace and not any(matches(each, app.namespace) for each in project.source_namespaces):
+        found.append(
+            f"application '{app.name}' in namespace '{app.namespace}' is not permitted to use project "
+            f"'{project.name}': sourceNamespaces does not list it"
+        )
+    for source in app.sources:
+        if not permits_source(project, source.repo_url):
+            found.append(f"application repo {source.repo_url} is not permitted in project '{project.name}'")
+    if not permits_destination(project, app.destination):
+        place = app.destination.server or app.destination.name
+        found.append(
+            f"application destination server '{place}' and namespace '{app.destination.namespace}' do not match any of "
+            f"the allowed destinations in project '{project.name}'"
+        )
+    return found
+
+
+def permits_source(project: Project, url: str) -> bool:
+    return _allows(project.source_repos, (_normal(url),), by_segment=True)
+
+
+def permits_destination(project: Project, destination: Destination) -> bool:
+    """argo: the cluster by name or by address, and the namespace; an entry with `!` before a part denies."""
+    allowed = False
+    for entry in project.destinations:
+        fits, denies = _fits_destination(entry, destination)
+        if fits and denies:
+            return False
+        allowed = allowed or fits
+    return allowed
+
+
+def _fits_destination(entry: Destination, destination: Destination) -> tuple[bool, bool]:
+    denies_place = entry.server.startswith("!") or entry.name.startswith("!")
+    denies_namespace = entry.namespace.startswith("!")
+    places = [
+        matches(pattern.removeprefix("!"), text)
+        for pattern, text in ((entry.server, destination.server), (entry.name, destination.name))
+        if pattern and text
+    ]
+    in_place = any(places)
+    in_namespace = matches(entry.namespace.removeprefix("!"), destination.namespace)
+    if denies_place:
+        return in_place, True
+    return in_place and in_namespace, denies_namespace
+
+
+def permits(project: Project, key: ResourceKey, *, is_namespaced: bool, destination: Destination) -> str:
+    """Why a manifest may not be touched; empty where it may."""
+    if not permits_kind(project, key.group_kind, is_namespaced=is_namespaced, name=key.name):
+        return f"resource {key.group}:{key.kind} is not permitted in project {project.name}"
+    if is_namespaced and key.namespace:
+        if not permits_destination(project, destination._replace(namespace=key.namespace)):
+            return f"namespace {key.namespace} is not permitted in project '{project.name}'"
+    return ""
+
+
+def permits_kind(project: Project, kind: GroupKind, *, is_namespaced: bool, name: str = "") -> bool:
+    """argo: kinds in namespaces are allowed unless a list says otherwise, the others only where a list allows them."""
+    if is_namespaced:
+        allowed = project.namespaced_allowed is None or _lists(project.namespaced_allowed, kind)
+        return allowed and not _lists(project.namespaced_denied, kind)
+    return _lists(project.cluster_allowed, kind, name) and not _lists(project.cluster_denied, kind, name)
+
+
+def _lists(patterns: Iterable[KindPattern], kind: GroupKind, name: str = "") -> bool:
+    return any(
+        matches(each.group, kind.group) and matches(each.kind, kind.kind) and (not each.name or matches(each.name, name))
+        for each in patterns
+    )
+
+
+def _allows(patterns: Sequence[str], texts: Sequence[str], *, by_segment: bool) -> bool:
+    """argo: one that fits is enough, and one with `!` before it that fits is too much."""
+    found = False
+    for pattern in patterns:
+        fits = any(matches(_normal(pattern.removeprefix("!")), text, by_segment=by_segment) for text in texts)
+        if fits and pattern.startswith("!"):
+            return False
+        found = found or fits
+    return found
+
+
+def _normal(url: str) -> str:
+    """argo: the case of an address, a slash and `.git` at its end do not matter."""
+    return url.strip().lower().removesuffix("/").removesuffix(".git") if url != "*" else url
