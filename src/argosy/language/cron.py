@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-_MONTHS: Final = dict(zip(["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], range(1, 13)))
-_DAYS: Final = dict(zip(["sun", "mon", "tue", "wed", "thu", "fri", "sat"], range(7)))
+_MONTHS: Final = {
+    name: number
+    for number, name in enumerate(
+        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), start=1
+    )
+}
+_DAYS: Final = {name: number for number, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
 _WORDS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -22,7 +27,7 @@ _WORDS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_FIELDS: Final = (
+_FIELDS: Final[tuple[tuple[str, int, int, dict[str, int]], ...]] = (
     ("minute", 0, 59, {}),
     ("hour", 0, 23, {}),
     ("day of month", 1, 31, {}),
@@ -83,8 +88,9 @@ def parse(text: str) -> Schedule:
     words = _WORDS.get(text.strip().lower(), text).split()
     if len(words) != len(_FIELDS):
         raise CronError(f"{text!r} is no schedule; write minute, hour, day of month, month and day of week")
-    sets = [_field(word, *about) for word, about in zip(words, _FIELDS)]
-    return Schedule(*sets, any_day=words[2][0] in "*?", any_weekday=words[4][0] in "*?")
+    minutes, hours, days, months, weekdays = (_field(word, *about) for word, about in zip(words, _FIELDS))
+    any_day, any_weekday = (words[place][0] in "*?" for place in (2, 4))
+    return Schedule(minutes, hours, days, months, weekdays, any_day, any_weekday)
 
 
 def _field(text: str, name: str, low: int, high: int, names: dict[str, int]) -> frozenset[int]:

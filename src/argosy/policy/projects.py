@@ -18,14 +18,17 @@ def violations(project: Project | None, app: Application, *, control_namespace: 
     if project is None:
         return [f"application references project {app.project} which does not exist"]  # argo: its words
     found = []
-    if app.namespace != control_namespace and not any(matches(each, app.namespace) for each in project.source_namespaces):
+    is_elsewhere = app.namespace != control_namespace
+    if is_elsewhere and not any(matches(each, app.namespace) for each in project.source_namespaces):
         found.append(
             f"application '{app.name}' in namespace '{app.namespace}' is not permitted to use project "
             f"'{project.name}': sourceNamespaces does not list it"
         )
-    for source in app.sources:
-        if not permits_source(project, source.repo_url):
-            found.append(f"application repo {source.repo_url} is not permitted in project '{project.name}'")
+    found += [
+        f"application repo {source.repo_url} is not permitted in project '{project.name}'"
+        for source in app.sources
+        if not permits_source(project, source.repo_url)
+    ]
     if not permits_destination(project, app.destination):
         place = app.destination.server or app.destination.name
         found.append(
@@ -69,9 +72,9 @@ def permits(project: Project, key: ResourceKey, *, is_namespaced: bool, destinat
     """Why a manifest may not be touched; empty where it may."""
     if not permits_kind(project, key.group_kind, is_namespaced=is_namespaced, name=key.name):
         return f"resource {key.group}:{key.kind} is not permitted in project {project.name}"
-    if is_namespaced and key.namespace:
-        if not permits_destination(project, destination._replace(namespace=key.namespace)):
-            return f"namespace {key.namespace} is not permitted in project '{project.name}'"
+    place = destination._replace(namespace=key.namespace)
+    if is_namespaced and key.namespace and not permits_destination(project, place):
+        return f"namespace {key.namespace} is not permitted in project '{project.name}'"
     return ""
 
 
@@ -85,7 +88,9 @@ def permits_kind(project: Project, kind: GroupKind, *, is_namespaced: bool, name
 
 def _lists(patterns: Iterable[KindPattern], kind: GroupKind, name: str = "") -> bool:
     return any(
-        matches(each.group, kind.group) and matches(each.kind, kind.kind) and (not each.name or matches(each.name, name))
+        matches(each.group, kind.group)
+        and matches(each.kind, kind.kind)
+        and (not each.name or matches(each.name, name))
         for each in patterns
     )
 
@@ -94,7 +99,8 @@ def _allows(patterns: Sequence[str], texts: Sequence[str], *, by_segment: bool) 
     """argo: one that fits is enough, and one with `!` before it that fits is too much."""
     found = False
     for pattern in patterns:
-        fits = any(matches(_normal(pattern.removeprefix("!")), text, by_segment=by_segment) for text in texts)
+        plain = _normal(pattern.removeprefix("!"))
+        fits = plain == "*" or any(matches(plain, text, by_segment=by_segment) for text in texts)
         if fits and pattern.startswith("!"):
             return False
         found = found or fits
@@ -103,4 +109,4 @@ def _allows(patterns: Sequence[str], texts: Sequence[str], *, by_segment: bool) 
 
 def _normal(url: str) -> str:
     """argo: the case of an address, a slash and `.git` at its end do not matter."""
-    return url.strip().lower().removesuffix("/").removesuffix(".git") if url != "*" else url
+    return url.strip().lower().removesuffix("/").removesuffix(".git")

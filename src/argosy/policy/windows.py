@@ -65,10 +65,9 @@ def _against(
     """argo: all that are in the way must let a manual sync, or one that began before, through."""
     if is_manual and all(window.manual_sync for window in deciding):
         return Verdict(True)
-    if started and all(window.sync_overrun for window in deciding):
-        # It goes on if it was allowed to begin; what began in the overrun of another must not count again.
-        if verdict(windows, app, started, is_manual=is_manual).is_allowed:
-            return Verdict(True)
+    may_overrun = started is not None and all(window.sync_overrun for window in deciding)
+    if may_overrun and started and verdict(windows, app, started, is_manual=is_manual).is_allowed:
+        return Verdict(True)
     first = deciding[0]
     word = "a deny window is open" if first.kind == "deny" else "no allow window is open"
     ends = _end(first, now) if first.kind == "deny" else None

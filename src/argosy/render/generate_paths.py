@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from argosy.language.globs import path_pattern
 from argosy.model.flow import Input
 from argosy.model.tree import Tree
-from argosy.render.globs import path_pattern
 
 ANNOTATION: Final = "argocd.argoproj.io/manifest-generate-paths"
 PATHS: Final = "paths"

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from argosy.language.cron import CronError, parse
 
-UTC = UTC
-
 
 def at(text: str, zone: str = "UTC") -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))

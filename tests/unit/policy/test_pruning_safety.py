@@ -59,7 +59,8 @@ def test_only_a_candidate_that_nothing_speaks_against_may_go(candidate: Candidat
 
 
 @pytest.mark.parametrize(
-    ("deletions", "managed", "expected"), [(10, 11, False), (11, 21, True), (11, 22, False), (500, 600, True), (0, 0, False)]
+    ("deletions", "managed", "expected"),
+    [(10, 11, False), (11, 21, True), (11, 22, False), (500, 600, True), (0, 0, False)],
 )
 def test_more_than_half_and_more_than_ten_are_many(deletions: int, managed: int, expected: bool) -> None:
     assert is_mass(deletions, managed) is expected

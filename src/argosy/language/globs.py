@@ -1,25 +1,29 @@
-"""Patterns for paths. In: a glob, as Argo CD's users write them. Out: a regular expression. Never: a slow one.
+"""Globs. In: a pattern, as Argo CD's users write them. Out: a regular expression, or yes or no. Never: a slow one.
 
-Two dialects: in `include` and `exclude` a star crosses slashes and braces hold alternatives; in
-manifest-generate-paths a glob is for one name.
+Three dialects: in `include`, `exclude` and most of a project a star crosses slashes and braces hold alternatives; in
+addresses of repositories it does not cross them and `**` does; in manifest-generate-paths a glob is for one name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
-from argosy.model.errors import RenderError
+from argosy.model.errors import UserError
 
 LONGEST: Final = 1_000
 _MOST_ALTERNATIVES: Final = 200
 _STAR: Final = "*"
+_STARS: Final = "**"
+_ANYTHING: Final = {_STAR: ".", _STARS: "."}
+_WITHIN_A_SEGMENT: Final = {_STAR: "[^/]", _STARS: "."}
 _BRACES: Final = ("{", "}", ",")
 
 
 def glob_pattern(glob: str, where: str) -> re.Pattern[str]:
-    """The dialect of `include` and `exclude`; raises RenderError for what is no glob."""
+    """The dialect of `include` and `exclude`; raises UserError for what is no glob."""
     return _Glob(glob, where, "!").pattern(braces=True)
 
 
@@ -27,8 +31,24 @@ def path_pattern(glob: str) -> re.Pattern[str]:
     """The dialect of file names, for one name; what is no glob matches nothing."""
     try:
         return _Glob(glob, "", "^").pattern(braces=False)
-    except RenderError:
+    except UserError:
         return re.compile(r"(?!)")
+
+
+def matches(glob: str, text: str, *, by_segment: bool = False) -> bool:
+    """Whether the whole text fits; what is no glob fits only itself."""
+    if glob == text:
+        return True
+    pattern = _known(glob, by_segment)
+    return pattern is not None and pattern.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def _known(glob: str, by_segment: bool) -> re.Pattern[str] | None:
+    try:
+        return _Glob(glob, "", "!").pattern(braces=True, stars=_WITHIN_A_SEGMENT if by_segment else _ANYTHING)
+    except UserError:
+        return None
 
 
 class _Glob:
@@ -41,12 +61,12 @@ class _Glob:
         if len(glob) > LONGEST:
             raise self._wrong(f"it has more than {LONGEST} characters")
 
-    def pattern(self, *, braces: bool) -> re.Pattern[str]:
+    def pattern(self, *, braces: bool, stars: Mapping[str, str] = _ANYTHING) -> re.Pattern[str]:
         signs = list(self._signs())
         rows = (
             self._alternatives(signs) if braces else [[re.escape(sign) if sign in _BRACES else sign for sign in signs]]
         )
-        return re.compile("|".join(_expression(row) for row in rows), re.DOTALL)
+        return re.compile("|".join(_expression(row, stars) for row in rows), re.DOTALL)
 
     def _signs(self) -> Iterator[str]:
         """Stars, braces and commas as they are; everything else as an expression for one character."""
@@ -55,7 +75,9 @@ class _Glob:
             sign = self.glob[at]
             at += 1
             if sign == "*":
-                yield _STAR
+                run = len(self.glob[at:]) - len(self.glob[at:].lstrip("*"))
+                at += run
+                yield _STARS if run else _STAR
             elif sign == "?":
                 yield "."
             elif sign == "[":
@@ -121,20 +143,22 @@ class _Glob:
             parts[-1].append(sign)
         raise self._wrong("a brace is not closed")
 
-    def _wrong(self, message: str) -> RenderError:
-        return RenderError(f"{self.glob[:80]!r} is no glob, {message}: correct it", where=self.where)
+    def _wrong(self, message: str) -> UserError:
+        return UserError(f"{self.glob[:80]!r} is no glob, {message}: correct it", where=self.where)
 
 
-def _expression(row: list[str]) -> str:
+def _expression(row: list[str], stars: Mapping[str, str]) -> str:
     """Between two stars the first place that fits is as good as any other, so that nothing is ever tried twice."""
-    pieces: list[str] = [""]
+    first = ""
+    pieces: list[tuple[str, str]] = []  # what a star stands for, and what follows it
     for sign in row:
-        if sign == _STAR:
-            pieces.append("")
+        if sign in stars:
+            pieces.append((stars[sign], ""))
+        elif pieces:
+            pieces[-1] = (pieces[-1][0], pieces[-1][1] + sign)
         else:
-            pieces[-1] += sign
-    first, *middle = pieces
-    if not middle:
+            first += sign
+    if not pieces:
         return f"(?:{first})"
-    last = middle.pop()
-    return f"(?:{first}{''.join(f'(?>.*?{piece})' for piece in middle if piece)}.*{last})"
+    *middle, (any_sign, last) = pieces
+    return f"(?:{first}{''.join(f'(?>{sign}*?{piece})' for sign, piece in middle)}{any_sign}*{last})"

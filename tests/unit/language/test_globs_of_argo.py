@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.model.errors import RenderError
-from argosy.render.globs import glob_pattern, path_pattern
+from argosy.language.globs import glob_pattern, matches, path_pattern
+from argosy.model.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_glob_for_names_knows_no_braces_and_negates_by_a_caret(glob: str, text
 
 @pytest.mark.parametrize("glob", ["{a", "[a", "a\\", "[", "[!", "[z-a]", "x" * 2000, "{a,b}" * 10])
 def test_what_is_no_glob_is_an_error_with_its_field(glob: str) -> None:
-    with pytest.raises(RenderError, match=r"directory\.include: .* is no glob"):
+    with pytest.raises(UserError, match=r"directory\.include: .* is no glob"):
         glob_pattern(glob, "directory.include")
     if "{" not in glob:
         assert not path_pattern(glob).fullmatch(glob)
@@ -64,3 +64,25 @@ def test_what_is_no_glob_is_an_error_with_its_field(glob: str) -> None:
 
 def test_many_stars_take_no_time() -> None:
     assert not glob_pattern("*a" * 300 + "b", "").fullmatch("a" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("glob", "text", "expected"),
+    [
+        ("https://git.example/team/*", "https://git.example/team/models", True),
+        ("https://git.example/*", "https://git.example/team/models", False),
+        ("https://git.example/**", "https://git.example/team/models", True),
+        ("https://*/team/*", "https://git.example/team/models", True),
+        ("https://git.example/{a,b}/*", "https://git.example/b/models", True),
+        ("*", "a/b", False),
+        ("**", "a/b", True),
+        ("[", "[", True),
+        ("[", "x", False),
+    ],
+)
+def test_in_addresses_only_two_stars_cross_a_slash(glob: str, text: str, expected: bool) -> None:
+    assert matches(glob, text, by_segment=True) is expected
+
+
+def test_elsewhere_one_star_crosses_it_too() -> None:
+    assert matches("team-*", "team-a/b") and not matches("team-*", "team")

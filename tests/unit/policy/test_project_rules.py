@@ -1,0 +1,114 @@
+"""What a project allows, and in which words it says no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.model.application import Destination, read_application
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.project import Project, read_project
+from argosy.policy.projects import permits, permits_destination, permits_kind, permits_source, violations
+
+
+def project(**spec: Any) -> Project:
+    return read_project({"metadata": {"name": "ml"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("patterns", "url", "expected"),
+    [
+        (["*"], "https://git.example/a/b", True),
+        ([], "https://git.example/a/b", False),
+        (["https://git.example/a/b"], "https://git.example/a/b.git", True),
+        (["https://git.example/a/b.git"], "https://GIT.example/a/b/", True),
+        (["https://git.example/a/*"], "https://git.example/a/b", True),
+        (["https://git.example/*"], "https://git.example/a/b", False),
+        (["https://git.example/**"], "https://git.example/a/b", True),
+        (["https://git.example/a"], "https://git.example/a-evil", False),
+        (["*", "!https://git.example/a/*"], "https://git.example/a/b", False),
+        (["!https://git.example/a/*"], "https://git.example/c/d", False),
+    ],
+)
+def test_sources_fit_by_segment_and_a_denial_wins(patterns: list[str], url: str, expected: bool) -> None:
+    assert permits_source(project(sourceRepos=patterns), url) is expected
+
+
+HERE = "https://kubernetes.default.svc"
+
+
+@pytest.mark.parametrize(
+    ("entries", "namespace", "expected"),
+    [
+        ([{"server": "*", "namespace": "*"}], "prod", True),
+        ([], "prod", False),
+        ([{"server": HERE, "namespace": "prod"}], "prod", True),
+        ([{"server": HERE, "namespace": "team-*"}], "team-a", True),
+        ([{"server": HERE, "namespace": "team-*"}], "prod", False),
+        ([{"server": HERE, "namespace": "*"}, {"server": HERE, "namespace": "!kube-system"}], "kube-system", False),
+        ([{"server": HERE, "namespace": "*"}, {"server": HERE, "namespace": "!kube-system"}], "prod", True),
+        ([{"server": "*", "namespace": "*"}, {"server": "!" + HERE, "namespace": "*"}], "prod", False),
+        ([{"server": "https://other", "namespace": "*"}], "prod", False),
+        ([{"name": "in-cluster", "namespace": "*"}], "prod", True),
+    ],
+)
+def test_destinations_fit_by_place_and_namespace(entries: list[dict[str, str]], namespace: str, expected: bool) -> None:
+    place = Destination(HERE, "in-cluster", namespace)
+    assert permits_destination(project(destinations=entries), place) is expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_namespaced", "expected"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"namespaceResourceWhitelist": []}, True, False),
+        ({"namespaceResourceWhitelist": [{"group": "apps", "kind": "*"}]}, True, True),
+        ({"namespaceResourceBlacklist": [{"group": "apps", "kind": "Deploy*"}]}, True, False),
+        ({"clusterResourceWhitelist": [{"group": "*", "kind": "*"}]}, False, True),
+        (
+            {
+                "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+                "clusterResourceBlacklist": [{"group": "apps", "kind": "Deployment"}],
+            },
+            False,
+            False,
+        ),
+        ({"clusterResourceWhitelist": [{"group": "apps", "kind": "Deployment", "name": "other"}]}, False, False),
+        ({"clusterResourceWhitelist": [{"group": "apps", "kind": "Deployment", "name": "w*"}]}, False, True),
+    ],
+)
+def test_kinds_in_namespaces_are_free_and_others_must_be_listed(
+    spec: dict[str, Any], is_namespaced: bool, expected: bool
+) -> None:
+    kind = GroupKind("apps", "Deployment")
+    assert permits_kind(project(**spec), kind, is_namespaced=is_namespaced, name="web") is expected
+
+
+def test_a_manifest_in_a_namespace_that_is_not_allowed_is_refused_by_name() -> None:
+    rules = project(destinations=[{"server": HERE, "namespace": "prod"}])
+    key = ResourceKey("apps", "Deployment", "kube-system", "web")
+    said = permits(rules, key, is_namespaced=True, destination=Destination(HERE, "", "prod"))
+    assert said == "namespace kube-system is not permitted in project 'ml'"
+
+
+def test_every_rule_that_an_application_breaks_is_named() -> None:
+    app = read_application(
+        {
+            "metadata": {"name": "models", "namespace": "elsewhere"},
+            "spec": {
+                "project": "ml",
+                "source": {"repoURL": "https://git.example/x"},
+                "destination": {"server": HERE, "namespace": "prod"},
+            },
+        }
+    )
+    said = violations(project(), app, control_namespace="argocd")
+    assert len(said) == 3
+    assert "namespace 'elsewhere' is not permitted to use project 'ml'" in said[0]
+    assert said[1] == "application repo https://git.example/x is not permitted in project 'ml'"
+    assert "do not match any of the allowed destinations in project 'ml'" in said[2]
+    assert violations(None, app, control_namespace="argocd") == [
+        "application references project ml which does not exist"
+    ]
