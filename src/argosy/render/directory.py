@@ -161,6 +161,8 @@ def _json_object(path: str, text: bytes) -> list[Manifest]:
         if _holds_several(text):
             message = "there are several objects, and a JSON file holds one: put them in a List, or in a file each"
         raise RenderError(message, where=path, line=error.line) from error
+    if isinstance(value, dict) and _is_foreign(value):
+        return []  # argo: an object without a kind is somebody else's, such as a dashboard
     if fault := fault_of(value):
         raise _error(path, text, 0, fault)
     return [value]

@@ -35,6 +35,8 @@ def fault_of(value: Any) -> str:
     metadata = value.get("metadata")
     name = isinstance(metadata, dict) and (metadata.get("name") or metadata.get("generateName"))
     if not isinstance(name, str) or not name:
+        if value["apiVersion"].startswith("kustomize.config.k8s.io/"):
+            return "is a kustomization and no manifest: name its folder in the source's path"
         return f"is a {value['kind']} without metadata.name: add it"
     return ""
 

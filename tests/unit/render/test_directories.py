@@ -100,6 +100,10 @@ def test_a_file_that_does_not_look_like_manifests_is_somebody_elses(text: str) -
         (config_map("a") + "---\nreplicas: 3\n", r"^app/a\.yaml:6: document 2 has no kind"),
         ("replicas: 3\n---\n" + config_map("a"), r"^app/a\.yaml:1: document 1 has no kind"),
         ("# a\n---\nkind: ConfigMap\nmetadata: {name: a}\n", r"^app/a\.yaml:3: document 1 has no apiVersion"),
+        (
+            "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
+            "document 1 is a kustomization and no manifest",
+        ),
         ("apiVersion: v1\nkind: ConfigMap\n", r"document 1 is a ConfigMap without metadata\.name"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 3}\n", r"metadata\.name"),
         ("kind: 3\napiVersion: v1\nmetadata: {name: a}\n", "has no kind"),
@@ -115,9 +119,10 @@ def test_a_json_file_holds_one_object() -> None:
     one = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}'
     assert names(TextTree({"app/a.json": one})) == ["a"]
     assert names(TextTree({"app/a.json": b"\xef\xbb\xbf" + one.encode()})) == ["a"]
+    assert names(TextTree({"app/a.json": one, "app/dashboard.json": '{"title": "somebody else\'s"}'})) == ["a"]
     for text, said in (
         (one + one, "several objects"),
-        ('{"name": "package"}', "has no kind"),
+        ('{"kind": "Pod"}', "has no apiVersion"),
         ("[]", "no Kubernetes object"),
         ("{", "a.json"),
     ):
