@@ -56,13 +56,14 @@ class Crew:
     ) -> T:
         """Raises what the function does; LimitError, or TransientError where the worker died. `where` is for these."""
         call = pickle.dumps((function, args), protocol=pickle.HIGHEST_PROTOCOL)
+        if len(call) > self._memory // 2:  # a worker could not even read it
+            raise self._too_much(where)
         async with self._place():
             answer, was_fresh = await self._ask(call, seconds or self._seconds, where)
             if answer.kind == NO_MEMORY and not was_fresh:  # what it remembered of earlier calls may be to blame
                 answer, _ = await self._ask(call, seconds or self._seconds, where)
         if answer.kind == NO_MEMORY:
-            size = self._memory >> 20
-            raise LimitError(f"it takes more than {size} MiB of memory; make it smaller, or split it", where=where)
+            raise self._too_much(where)
         value = pickle.loads(answer.body)  # noqa: S301  from a process of ours, which runs nothing but our code
         if answer.kind == RAISED:
             raise value
@@ -96,6 +97,10 @@ class Crew:
             else:
                 self._idle.append(worker)
         return answer, was_fresh
+
+    def _too_much(self, where: str) -> LimitError:
+        size = self._memory >> 20
+        return LimitError(f"it takes more than {size} MiB of memory; make it smaller, or split it", where=where)
 
     def _death(self, worker: _Worker, where: str) -> TransientError:
         which = f"{where}: " if where else ""

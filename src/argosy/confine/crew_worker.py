@@ -13,6 +13,7 @@ import struct
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from io import BufferedReader
 
 from argosy.confine.jail import address_space, die_with
@@ -49,7 +50,8 @@ def _limit(most: int) -> None:
     """The soft limits alone: a program that it starts may raise them to what it needs."""
     for number, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(number)[1]
-        resource.setrlimit(number, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+        with suppress(OSError, ValueError):  # not every system has this limit; the deadline holds everywhere
+            resource.setrlimit(number, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
 def _frame(calls: BufferedReader) -> bytes:

@@ -6,6 +6,7 @@ the roots.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,12 @@ from argosy.source.urls import RepositoryUrl, parse_url
 LOCAL_ROOTS = "source.local.roots"
 MIRRORS = "source.mirrors"
 PROTOCOLS = "source.protocols"
+LIMITS = {
+    "source.limit.list.seconds": "list_seconds",
+    "source.limit.fetch.seconds": "fetch_seconds",
+    "source.limit.fetch.bytes": "pack_bytes",
+    "source.limit.file.bytes": "file_bytes",
+}
 SAFE, POSSIBLE = frozenset({"https", "ssh"}), frozenset({"https", "ssh", "http"})
 
 
@@ -58,7 +65,15 @@ def read_settings(data: Mapping[str, str]) -> SourceSettings:
     """Roots: one path a line. Mirrors: a line each: a prefix of addresses, a space, and what stands in its place."""
     roots = tuple(_root(line) for line in _lines(data.get(LOCAL_ROOTS, "")))
     mirrors = tuple(_mirror(line) for line in _lines(data.get(MIRRORS, "")))
-    return SourceSettings(roots, mirrors, _protocols(data[PROTOCOLS]) if PROTOCOLS in data else SAFE)
+    protocols = _protocols(data[PROTOCOLS]) if PROTOCOLS in data else SAFE
+    limits = {field: _number(data[name], name) for name, field in LIMITS.items() if name in data}
+    return SourceSettings(roots, mirrors, protocols, SourceLimits(**limits))
+
+
+def _number(text: str, name: str) -> int:
+    if not re.fullmatch(r"0*[1-9][0-9]{0,17}", text.strip(), re.ASCII):
+        raise SourceRefused("is no whole number above zero; write digits alone", where=name)
+    return int(text)
 
 
 def _protocols(text: str) -> frozenset[str]:

@@ -126,6 +126,8 @@ def test_more_memory_than_allowed_is_a_limit_error_and_the_crew_goes_on():
         assert await crew.run(crew_work.hoard, 20 * MIB) == 20 * MIB
         with pytest.raises(LimitError, match="more than 64 MiB"):
             await crew.run(crew_work.hoard, 200 * MIB)
+        with pytest.raises(LimitError, match="more than 64 MiB"):
+            await crew.run(crew_work.add, b"x" * 40 * MIB, b"")
         assert await crew.run(crew_work.add, 1, 1) == 2
 
     play(scene, memory=64 * MIB)

@@ -380,19 +380,3 @@ async def test_a_mirror_may_be_another_host(repository, host: GitHost, opened: O
     mirrors = read_settings({"source.mirrors": f"https://github.example/org {host.url}"}).mirrors
     settings = SourceSettings(mirrors=mirrors, protocols=frozenset({"http"}))
     assert (await opened(settings).checkout("https://github.example/org/models.git", "main")).tree.read("a") == b"1"
-
-
-@pytest.mark.parametrize(
-    ("data", "where"),
-    [
-        ({"source.local.roots": "relative/path"}, "source.local.roots"),
-        ({"source.mirrors": "https://github.example"}, "source.mirrors"),
-        ({"source.mirrors": "ext::sh /srv"}, "source.mirrors"),
-        ({"source.protocols": "https ext"}, "source.protocols"),
-        ({"source.protocols": "file"}, "source.protocols"),
-    ],
-)
-def test_a_setting_that_cannot_be_read_is_named(data: dict[str, str], where: str) -> None:
-    with pytest.raises(SourceRefused) as caught:
-        read_settings(data)
-    assert caught.value.where == where

@@ -19,7 +19,10 @@ _NAMED_SECRET = re.compile(
 )
 _NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
 LONGEST = 300
-TOO_LARGE = "the repository is larger than the limit for one fetch; split it, or keep large files outside of Git"
+TOO_LARGE = (
+    "the repository is larger than the limit for one fetch; split it, keep large files outside of Git, or raise the "
+    "setting source.limit.fetch.bytes"
+)
 
 # In this order: the first words that are found decide.
 KINDS: tuple[tuple[str, type[SourceError], str], ...] = (

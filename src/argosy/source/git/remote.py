@@ -79,9 +79,10 @@ class Remote:
                 # Not `from failed`: its text may hold secrets, and whoever logs the error would log its causes too.
                 raise source_error(failed, self.shown, folder, given.secrets) from None
             except TimeoutError:
+                setting = f"source.limit.{'list' if folder is None else 'fetch'}.seconds"
                 raise SourceTimeout(
-                    f"no answer in {seconds:g} s; it is tried again; if it goes on, check the host, or make the "
-                    "repository smaller",
+                    f"no answer in {seconds:g} s; it is tried again; if it goes on, check the host, make the "
+                    f"repository smaller, or raise the setting {setting}",
                     where=self.shown,
                 ) from None
             except TooMuchOutput:
