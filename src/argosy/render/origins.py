@@ -106,10 +106,11 @@ def traced(marked: Marked, file: str, repository: str = "", depth: int = 0) -> T
 class Guide:
     """Who wrote a change: this one says it was all written in one place. None as a guide leaves origins as they are."""
 
-    __slots__ = ("origin",)
+    __slots__ = ("is_exact", "origin")
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: Origin, *, is_exact: bool = False) -> None:
         self.origin = origin
+        self.is_exact = is_exact  # it names every field that it sets, so that it also wrote what did not change by it
 
     def field(self, name: str, value: Any) -> Guide:
         """The guide of a field that now has this value."""
@@ -133,8 +134,8 @@ def written(value: Any, guide: Guide | None, above: Traced | None = None, over: 
 
 
 def changed(before: Any, tree: Traced, after: Any, guide: Guide | None) -> Traced:
-    """Origins of `after`: what is as before keeps its own, the rest was written by the guide."""
-    if type(before) is type(after) and before == after:
+    """Origins of `after`: what is as before keeps its own, what is not, or is set again, was written by the guide."""
+    if type(before) is type(after) and before == after and not (guide and guide.is_exact):
         return tree
     if type(before) is dict and type(after) is dict and isinstance(tree.below, dict):
         fields: dict[str, Traced] = {}
@@ -189,10 +190,10 @@ def _is_equal(place: int, old: Any, at: int, new: Any) -> bool:
 def _is_namesake(place: int, old: Any, at: int, new: Any) -> bool:
     if type(old) is not dict or type(new) is not dict:
         return False
-    for key in _KEYS:
+    for key in KEYS:
         if key in old and key in new:
             return bool(old[key] == new[key])
     return False
 
 
-_KEYS = ("name", "mountPath", "devicePath", "containerPort", "port", "key", "ip", "topologyKey", "uid", "type")
+KEYS = ("name", "mountPath", "devicePath", "containerPort", "port", "key", "ip", "topologyKey", "uid", "type")

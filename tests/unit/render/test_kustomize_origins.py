@@ -221,3 +221,43 @@ def test_a_field_of_a_remote_base_names_its_repository() -> None:
     assert (origin.file, origin.line) == ("k/d.yaml", 6)
     assert origin.repository.startswith("https://example.com/o/r")
     assert found.at("/metadata/name").file == "k/kustomization.yaml"
+
+
+def test_a_patch_that_sets_what_the_base_says_already_is_the_line_to_edit() -> None:
+    top = """resources: [../base, other.yaml]
+patches:
+- target: {name: web}
+  patch: |-
+    - op: replace
+      path: /spec/replicas
+      value: 1
+- patch: |-
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: web}
+    spec:
+      template:
+        spec:
+          containers:
+          - name: one
+            image: img:1
+"""
+    files = {**FILES, "top/kustomization.yaml": top, "top/other.yaml": BASE.replace("name: web", "name: other")}
+    found = {key.name: tree for key, tree in trace(TextTree(files), "top").items()}
+    assert found["web"].at("/spec/replicas") == Origin("top/kustomization.yaml", 5, overrules=Origin("base/d.yaml", 8))
+    assert found["web"].at(f"{POD}/containers/0/image").line == 17
+    assert found["web"].at(f"{POD}/containers/0/name") == Origin("base/d.yaml", 14)
+    assert found["web"].at("/metadata/name") == Origin("base/d.yaml", 6)
+    assert found["other"].at("/spec/replicas") == Origin("top/other.yaml", 6)
+
+
+def test_a_generator_that_merges_overrules_only_what_it_sets() -> None:
+    files = {
+        "base/kustomization.yaml": "configMapGenerator:\n- name: m\n  literals: [a=1, b=2]\n",
+        "top/kustomization.yaml": "resources: [../base]\nconfigMapGenerator:\n- name: m\n  behavior: merge\n"
+        "  literals:\n  - b=3\n",
+    }
+    (tree,) = trace(TextTree(files), "top").values()
+    assert tree.at("/data/a") == Origin("base/kustomization.yaml", 3)
+    assert tree.at("/data/b") == Origin("top/kustomization.yaml", 6, overrules=Origin("base/kustomization.yaml", 3))
+    assert tree.at("/metadata/name") == Origin("base/kustomization.yaml", 2)

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from argosy.model.flow import Origin
 from argosy.model.manifest.lines import Marked
-from argosy.render.origins import Guide
+from argosy.render.origins import KEYS, Guide
 
 Place = Callable[[int], Origin]
 """The origin for a line of the file at hand."""
 Tree = Mapping[str, Any]
 """Origins in maps of maps, by the fields that they are for."""
+IDENTITY: Final = ("apiVersion", "kind", "name", "namespace")
 _ENTRY: Final = ("newTag", "digest", "newName", "tagSuffix", "count")
 
 
@@ -55,12 +56,13 @@ class TreeGuide(Guide):
 
 
 class PatchGuide(Guide):
-    """A strategic patch, or a value that an operation sets."""
+    """A strategic patch, or a value that an operation sets. Names that only say what is meant are not set by it."""
 
-    __slots__ = ("_marked", "_patch", "_place")
+    __slots__ = ("_marked", "_names", "_patch", "_place")
 
-    def __init__(self, patch: Any, marked: Marked, place: Place, line: int = 0) -> None:
-        super().__init__(place(line or marked.line))
+    def __init__(self, patch: Any, marked: Marked, place: Place, line: int = 0, names: Sequence[str] = ()) -> None:
+        super().__init__(place(line or marked.line), is_exact=True)
+        self._names = names
         self._patch = patch
         self._marked = marked
         self._place = place
@@ -69,14 +71,16 @@ class PatchGuide(Guide):
         marked = self._marked.field(name)
         if type(self._patch) is not dict or name not in self._patch or marked is None:
             return Guide(self.origin)
-        return PatchGuide(self._patch[name], marked, self._place)
+        if name in self._names and type(value) is not dict:
+            return Guide(self._place(marked.line))
+        return PatchGuide(self._patch[name], marked, self._place, names=self._names if name == "metadata" else ())
 
     def element(self, place: int, value: Any) -> Guide:
         below = self._marked.below
         if type(self._patch) is list and isinstance(below, list):
             for patch, marked in zip(self._patch, below):
                 if _covers(value, patch):
-                    return PatchGuide(patch, marked, self._place)
+                    return PatchGuide(patch, marked, self._place, names=KEYS)
         return Guide(self.origin)
 
 
@@ -118,7 +122,7 @@ class OperationsGuide(Guide):
     __slots__ = ("_operations", "_place")
 
     def __init__(self, operations: Sequence[_Operation], place: Place, line: int) -> None:
-        super().__init__(place(operations[-1].line if operations else line))
+        super().__init__(place(operations[-1].line if operations else line), is_exact=True)
         self._operations = operations
         self._place = place
 

@@ -16,6 +16,7 @@ from argosy.model.names import ResourceKey
 from argosy.render.kustomize.faults import APPLICATION, Path, line_in, listed_items, marked_queue, spelled
 from argosy.render.kustomize.grounds import parted
 from argosy.render.kustomize.guides import (
+    IDENTITY,
     EntriesGuide,
     PatchGuide,
     Tree,
@@ -24,13 +25,15 @@ from argosy.render.kustomize.guides import (
     operations_guide,
 )
 from argosy.render.kustomize.resource import Resource
+from argosy.render.kustomize.resources import Resources
 from argosy.render.origins import Guide, Traced, changed, traced, written
 
 if TYPE_CHECKING:
     from argosy.render.kustomize.accumulate import Level
 
-GuideOf = Callable[[Resource], Guide]
+GuideOf = Callable[[Resource], Guide | None]
 _PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
+_PATCHED: Final = tuple((each,) for each in _PATCHES)
 
 
 class _Seen(NamedTuple):
@@ -54,15 +57,18 @@ class Tracer:
         for resource, mark in zip(resources, marked):
             self._note(resource, traced(mark, path, url))
 
-    def step(self, level: Level, listed: Iterable[Resource], plugin: Resource | None = None) -> None:
+    def step(self, level: Level, listed: Sequence[Resource], plugin: Resource | None = None) -> None:
         """What is not as it was has been written by the entry at hand, or by a transformer."""
         guide_of: GuideOf | None = None
         for resource in listed:
             seen = self._seen.get(id(resource))
-            if seen is not None and seen.manifest == resource.manifest:
+            is_same = seen is not None and seen.manifest == resource.manifest
+            if is_same and level.at[:1] not in _PATCHED:
                 continue
-            guide_of = guide_of or (self._plugin(level, plugin) if plugin else self._entry(level))
+            guide_of = guide_of or (self._plugin(level, plugin) if plugin else self._entry(level, listed))
             guide = guide_of(resource)
+            if is_same and not (guide and guide.is_exact):
+                continue
             if seen is None:
                 self._note(resource, written(resource.manifest, guide))
             else:
@@ -89,13 +95,13 @@ class Tracer:
                 return _always(Guide(_at(plugin.file, each.line)))
         return _always(Guide(_at(plugin.file, 1)))
 
-    def _entry(self, level: Level) -> GuideOf:
+    def _entry(self, level: Level, listed: Sequence[Resource]) -> GuideOf:
         at = level.written_at()
         lines = self._of(level, level.file)
         if at is None or not lines.documents:
             return _always(Guide(Origin(APPLICATION) if at is None else _at(level.file, 1)))
         if at[0] in _PATCHES:
-            return self._patch(level, at, lines)
+            return self._patch(level, at, lines, listed)
         top = lines.documents[0]
         entry, steps = top.at(spelled(top, at))
         if at[0] in ("configMapGenerator", "secretGenerator") and steps == len(at):
@@ -105,7 +111,7 @@ class Tracer:
             return _always(EntriesGuide(_at(level.file, entry.line), _origins(pairs, level.file)))
         return _always(Guide(_at(level.file, line_of_entry(entry))))
 
-    def _patch(self, level: Level, at: Path, lines: Lines) -> GuideOf:
+    def _patch(self, level: Level, at: Path, lines: Lines, listed: Sequence[Resource]) -> GuideOf:
         entry = level.entry_at_hand()
         path, text = (entry.get("path"), entry.get("patch")) if isinstance(entry, dict) else (entry, None)
         if isinstance(entry, str) and "\n" in entry:
@@ -119,8 +125,10 @@ class Tracer:
         values = [each for each in load_all(text or "", profile=Profile.KUSTOMIZE) if each is not None]
         fallback = Guide(_at(level.file, line_in(lines, at)))
         guides = [(value, _patch_guide(value, marked, file)) for value, marked in zip(values, documents)]
-        if len(guides) == 1:
-            return _always(guides[0][1])
+        target = entry.get("target") if isinstance(entry, dict) else None
+        if target:
+            chosen = {id(each) for each in _selected(listed, target)}
+            return lambda resource: guides[0][1] if guides and id(resource) in chosen else fallback
         return lambda resource: next((guide for value, guide in guides if _is_for(value, resource)), fallback)
 
     def _generator(self, level: Level, entry: Marked, top: Marked) -> Guide:
@@ -185,7 +193,13 @@ def _listed(entry: Marked, *names: str) -> Iterator[Marked]:
 def _patch_guide(value: Any, marked: Marked, file: str) -> Guide:
     if isinstance(value, list):
         return operations_guide(value, marked, lambda line: _at(file, line))
-    return PatchGuide(value, marked, lambda line: _at(file, line))
+    return PatchGuide(value, marked, lambda line: _at(file, line), names=IDENTITY)
+
+
+def _selected(listed: Iterable[Resource], target: dict[str, Any]) -> list[Resource]:
+    resources = Resources()
+    resources.listed = list(listed)
+    return resources.select(target, "")
 
 
 def _is_for(patch: Any, resource: Resource) -> bool:
