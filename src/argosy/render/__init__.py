@@ -13,7 +13,7 @@ from argosy.model.flow import Checkout, Input, Rendered
 from argosy.render.detect import detect, source_folder
 from argosy.render.environment import build_environment
 from argosy.render.generate_paths import ANNOTATION, generate_path_inputs
-from argosy.render.inputs import RecordingEnvironment, RecordingTree, are_current, whole_folders
+from argosy.render.inputs import RecordingEnvironment, RecordingFetch, RecordingTree, are_current, whole_folders
 from argosy.render.overrides import overridden
 from argosy.render.settings import BuildSettings, Fetch, RenderLimits, read_build_settings
 from argosy.render.tools import Job, run
@@ -57,7 +57,7 @@ def render(
         settings=settings,
         environment=RecordingEnvironment(build_environment(app, source, checkout.revision, settings), inputs),
         refs={alias: RecordingTree(each.tree, f"${alias}", inputs) for alias, each in (refs or {}).items()},
-        fetch=_recorded(fetch, inputs) if fetch else None,
+        fetch=RecordingFetch(fetch, inputs) if fetch else None,
     )
     manifests, origins = run(job)
     if paths := app.annotations.get(ANNOTATION):
@@ -87,10 +87,6 @@ def render_application(
 def _is_only_named(source: Source) -> bool:
     # argo: a source with a ref and neither path nor chart only serves files to the others.
     return bool(source.alias) and not source.path and not source.chart
-
-
-def _recorded(fetch: Fetch, inputs: dict[Input, str]) -> Fetch:
-    return lambda url, ref: RecordingTree(fetch(url, ref), f"{url}@{ref}", inputs)
 
 
 def _chart_error(source: Source) -> RenderError:

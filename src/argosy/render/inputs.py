@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
+from argosy.model.errors import SourceError
 from argosy.model.flow import Input
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.generate_paths import PATHS, paths_are_current
+from argosy.render.settings import Fetch
 
 ENVIRONMENT: Final = "env"
 _FOLDER: Final = "folder"
@@ -31,11 +33,8 @@ class RecordingTree:
         self.place = place
         self.record = record
 
-    def __getstate__(self) -> tuple[Tree, str]:
-        return self.tree, self.place
-
-    def __setstate__(self, state: tuple[Tree, str]) -> None:
-        self.__init__(*state, {})  # type: ignore[misc]  # whoever asks in another process is not the render
+    def __reduce__(self) -> tuple[Callable[[Tree], Tree], tuple[Tree]]:
+        return _itself, (self.tree,)  # whoever asks in another process is not the render
 
     def entry(self, path: str) -> TreeEntry | None:
         found = self.tree.entry(path)
@@ -60,6 +59,9 @@ class RecordingEnvironment(Mapping[str, str]):
         self.variables = variables
         self.record = record
 
+    def __reduce__(self) -> tuple[type[dict[str, str]], tuple[dict[str, str]]]:
+        return dict, (dict(self.variables),)
+
     def __getitem__(self, name: str) -> str:
         self.record[Input(ENVIRONMENT, name)] = self.variables.get(name, "")
         return self.variables[name]
@@ -72,6 +74,31 @@ class RecordingEnvironment(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self.variables)
+
+
+class RecordingFetch:
+    """Fetches each remote base once. What was fetched travels along to other processes; there, the rest is refused."""
+
+    def __init__(self, fetch: Fetch, record: dict[Input, str]) -> None:
+        self._fetch: Fetch | None = fetch
+        self._record = record
+        self._trees: dict[tuple[str, str], Tree] = {}
+
+    def __call__(self, url: str, ref: str) -> Tree:
+        known = self._trees.get((url, ref))
+        if known is None:
+            if self._fetch is None:
+                raise SourceError("was not fetched when this was rendered; render it again", where=f"{url}@{ref}")
+            known = RecordingTree(self._fetch(url, ref), f"{url}@{ref}", self._record)
+            self._trees[url, ref] = known
+        return known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_fetch": None, "_record": {}, "_trees": self._trees}
+
+
+def _itself(tree: Tree) -> Tree:
+    return tree
 
 
 def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environment: Mapping[str, str]) -> bool:

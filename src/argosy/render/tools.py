@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -61,18 +61,18 @@ def run(job: Job) -> Made:
 
 def _kustomize(job: Job) -> Made:
     from argosy.render import kustomize
+    from argosy.render.origins import LazyOrigins
 
     job.settings.check_kustomize_options()
-    manifests = kustomize.build(
-        job.tree,
-        job.folder,
-        options=job.source.kustomize,
-        environment=job.environment,
-        settings=job.settings,
-        fetch=job.fetch,
-        inflate=_inflate() if job.settings.enables_helm else None,
-    )
-    return manifests, Unknown()
+    asked: dict[str, Any] = {
+        "options": job.source.kustomize,
+        "environment": job.environment,
+        "settings": job.settings,
+        "fetch": job.fetch,
+        "inflate": _inflate() if job.settings.enables_helm else None,
+    }
+    manifests = kustomize.build(job.tree, job.folder, **asked)
+    return manifests, LazyOrigins(partial(kustomize.trace, job.tree, job.folder, **asked))
 
 
 def _helm(job: Job) -> Made:

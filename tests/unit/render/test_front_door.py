@@ -98,6 +98,10 @@ def test_remote_bases_come_from_whoever_fetches_them_and_are_inputs_of_their_own
     assert are_current(found.inputs, {"": tree, place: remote}, {})
     changed = TextTree({**remote.files, "base/a.yaml": MAP + "# new\n"})
     assert not are_current(found.inputs, {"": tree, place: changed}, {})
+    for each in (found, pickle.loads(pickle.dumps(found))):
+        origin = each.origins.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name")
+        assert origin is not None and origin.repository.startswith("https://git.example/o/r")
+    assert len(asked) == 1
     with pytest.raises(RenderError, match="is remote"):
         render(Checkout(tree, ""), Application("shop"), Source(path="k"))
 
@@ -158,3 +162,10 @@ def test_a_kustomization_inflates_a_chart_where_settings_allow_it() -> None:
     assert (made["metadata"]["name"], made["data"]) == ("x-a", {"soup": "none", "app": "r"})
     with pytest.raises(RenderError, match="helmCharts need --enable-helm"):
         render(checkout, Application("shop"), Source(path="k"))
+
+
+def test_a_field_of_a_kustomization_has_the_line_that_wrote_it() -> None:
+    found = render(CHECKOUT, Application("shop"), Source(path="over"))
+    for each in (found, pickle.loads(pickle.dumps(found))):
+        origin = each.origins.find(ResourceKey("", "ConfigMap", "", "x-a"), "/metadata/name")
+        assert origin == Origin("over/kustomization.yaml", 2, overrules=Origin("over/a.yaml", 3))
