@@ -98,7 +98,7 @@ def _merge(into: dict[str, Any], given: dict[str, Any]) -> None:
 
 
 def _set(values: dict[str, Any], kind: str, name: str, value: str) -> None:
-    if not name:
+    if not name or name.startswith("["):
         return  # Helm passes over it
     if kind == "set-file":
         parsed = json.loads(helm.call_string("helm_strvals_parse_string", f"{name}=-"))
@@ -145,8 +145,10 @@ def _entered(into: Any, step: str | int, empty: Any) -> Any:
     if isinstance(step, int):
         into.extend([None] * (step + 1 - len(into)))
     held = into[step] if isinstance(step, int) else into.get(step)
-    if not isinstance(held, type(empty)):
+    if held is None:
         into[step] = held = empty
+    elif not isinstance(held, type(empty)):
+        raise TypeError(f"{step} is already set, and not a {'list' if empty == [] else 'map'}")
     return held
 
 
