@@ -156,3 +156,48 @@ def test_labels_count_as_two_steps() -> None:
     entry = "resources: [a.yaml]\nlabels: [{pairs: {a: b}}]\nbuildMetadata: [transformerAnnotations]\n"
     notes = built(entry)["ConfigMap"]["metadata"]["annotations"]["alpha.config.kubernetes.io/transformations"]
     assert notes.count("LabelTransformer") == 2
+
+
+def test_only_a_role_binding_sees_a_service_account_of_another_namespace() -> None:
+    account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: sa}\n"
+    away = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: away}\nspec: {serviceAccountName: sa}\n"
+    found = built("resources: [s.yaml, p.yaml]\nnameSuffix: -x\n", s_yaml=account, p_yaml=away)
+    assert found["ServiceAccount"]["metadata"]["name"] == "sa-x"
+    assert found["Pod"]["spec"]["serviceAccountName"] == "sa"
+
+
+def test_annotations_of_a_resource_do_not_follow_those_of_its_template() -> None:
+    base = "resources: [d.yaml]\ncommonAnnotations: {k: v1}\n"
+    patch = HEAD + "spec: {template: {metadata: {annotations: {k: v2}}}}\n"
+    found = built("resources: [b]\npatches: [{path: p.yaml}]\n", b__kustomization_yaml=base, b__d_yaml=DEPLOYMENT,
+                  p_yaml=patch)["Deployment"]  # fmt: skip
+    assert found["metadata"]["annotations"] == {"k": "v1"}
+
+
+def test_a_patch_that_replaces_the_whole_resource_leaves_it_as_it_is() -> None:
+    assert patched(f"$patch: replace\n{HEAD}spec: {{x: 1}}\n")["spec"]["replicas"] == 2
+
+
+def test_a_directive_within_an_element_of_a_new_list_counts() -> None:
+    found = pod("initContainers: [{name: i, volumeMounts: [{mountPath: /a}, {$patch: delete}]}]")
+    assert found["initContainers"] == [{"name": "i"}]
+
+
+@pytest.mark.parametrize(("field", "value"), [("spec.replicas", "x"), ("spec.replicas", "1.5"), ("spec.paused", "2")])
+def test_a_replacement_keeps_the_type_of_its_target(field: str, value: str) -> None:
+    targets = f"[{{select: {{kind: Deployment}}, fieldPaths: [{field}]}}]"
+    entry = f"resources: [d.yaml, v.yaml]\nreplacements: [{{source: {{kind: V, fieldPath: v}}, targets: {targets}}}]\n"
+    text = f"apiVersion: x/v1\nkind: V\nmetadata: {{name: v}}\nv: '{value}'\n"
+    said = refusal(entry, v_yaml=text, d_yaml=DEPLOYMENT.replace("spec:\n", "spec:\n  paused: true\n", 1))
+    assert "cannot replace" in said
+
+
+def test_a_prefix_transformer_needs_field_specs() -> None:
+    text = "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: t}\nprefix: p-\n"
+    assert "fieldSpecs are missing" in refusal("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
+
+
+def test_a_namespace_transformer_takes_the_namespace_of_its_metadata_only() -> None:
+    text = "apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: t}\nnamespace: n\nfieldSpecs: []\n"
+    found = built("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
+    assert "namespace" not in found["ConfigMap"]["metadata"]

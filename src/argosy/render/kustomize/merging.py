@@ -38,6 +38,8 @@ _DIRECTIVE: Final = "$patch"
 
 def merge(manifest: dict[str, Any], patch: dict[str, Any], schema: Node | None) -> dict[str, Any]:
     """The merged manifest; empty where the patch deletes it."""
+    if patch.get(_DIRECTIVE) == "replace":
+        return manifest  # k8s: as with elements of lists, what is to be replaced as a whole stays
     found = _map(manifest, patch, schema, "")
     return {} if found is _REMOVED else found
 
@@ -137,7 +139,7 @@ def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: s
         return target or []
     if schema.is_set:
         return [*patch, *(each for each in target or () if each not in patch)]
-    return _keyed(target or [], patch, schema, at)
+    return _keyed(target, patch, schema, at)
 
 
 def _plain(value: Any) -> Any:
@@ -149,7 +151,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
+def _keyed(given: list[Any] | None, patch: list[Any], schema: Node, at: str) -> Any:
+    target = given or []
     everyone = [*target, *patch]
     if not all(type(each) is dict for each in everyone):
         return _plain(patch)
@@ -165,12 +168,17 @@ def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
     found = []
     for element in patch:
         place = next((place for place, each in enumerate(left) if _is_same(each, element, keys)), None)
-        old: dict[str, Any] = {} if place is None else left.pop(place)
+        old: dict[str, Any] = left.pop(place) if place is not None else {} if given is not None else _itself(element)
         # k8s: an element that says it replaces another leaves that one as it is.
         merged = old if old and element.get(_DIRECTIVE) == "replace" else _map(old, element, schema, at)
         if merged is not _REMOVED:
             found.append(merged)
     return [*found, *left]
+
+
+def _itself(element: dict[str, Any]) -> dict[str, Any]:
+    """k8s: the elements of a list that was not there are merged with themselves, so directives in them count."""
+    return {key: _plain(each) for key, each in element.items() if key != _DIRECTIVE}
 
 
 def _keyed_by_many(target: list[Any], patch: list[Any], keys: list[str], schema: Node, at: str) -> Any:

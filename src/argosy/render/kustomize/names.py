@@ -119,12 +119,8 @@ class _Referrer:
         if self.sees_all:
             return True
         id = other.id
-        return (
-            id.gvk.is_cluster_scoped
-            or id.gvk.kind == "ServiceAccount"
-            or id.place == self.place
-            or id.place in self.places
-        )
+        named = id.gvk.kind == "ServiceAccount" and id.place in self.places
+        return named or id.gvk.is_cluster_scoped or id.place == self.place
 
 
 def _places_of_subjects(resource: Resource) -> set[str]:

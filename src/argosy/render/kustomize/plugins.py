@@ -105,11 +105,15 @@ def _specs(given: Given) -> SpecsOf:
 
 
 def _affixes(level: Level, into: Accumulated, given: Given, where: str) -> None:
+    if given.get("fieldSpecs") is None:
+        raise RenderError("fieldSpecs are missing: list the fields to change, or give an empty list", where=where)
     add_affixes(into.resources, given.get("prefix") or "", given.get("suffix") or "", _specs(given))
 
 
 def _namespace(level: Level, into: Accumulated, given: Given, where: str) -> None:
-    namespace = given["metadata"].get("namespace") or given.get("namespace") or ""
+    namespace = given["metadata"].get("namespace") or ""
+    if not namespace:
+        return  # k8s: only the namespace of the transformer itself counts
     subjects = given.get("setRoleBindingSubjects") or "defaultOnly"
     unset_only = bool(given.get("unsetOnly"))
     set_namespace(into.resources, namespace, _specs(given), unset_only=unset_only, subjects=subjects)

@@ -160,7 +160,17 @@ def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where
     if isinstance(current, dict | list):
         return value
     # k8s: a target keeps its type and takes the text; a new one has the type that the text looks like.
-    return _text(value) if isinstance(current, str) else resolve(_text(value), Profile.KUSTOMIZE)
+    if isinstance(current, str):
+        return _text(value)
+    found = resolve(_text(value), Profile.KUSTOMIZE)
+    if current is not _NEW and not _fits(found, current):
+        was = _text(current) or "null"
+        raise RenderError(f"replacements: {path} holds {was}, which {_text(value)[:40]!r} cannot replace", where=where)
+    return found
+
+
+def _fits(value: Any, current: Any) -> bool:
+    return type(value) is type(current) or (type(current) is float and type(value) is int)
 
 
 def _steps(path: str) -> list[str]:

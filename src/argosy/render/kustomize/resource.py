@@ -157,14 +157,17 @@ class Resource:
             (key, group, [each.get(key) for each in group]) for key, groups in self.aliases.items() for group in groups
         ]
 
-    @staticmethod
-    def spread(shared: list[tuple[str, list[Manifest], list[Any]]]) -> None:
-        """Gives what a patch changed in one place to the others that are the same node."""
+    def spread(self, shared: list[tuple[str, list[Manifest], list[Any]]]) -> None:
+        """Gives what a patch changed in one place to the others that are the same node.
+
+        k8s: annotations of the resource itself are written anew all the time, so they share nothing for long.
+        """
+        own = self.mapping("annotations")
         for key, group, before in shared:
-            changed = [each[key] for each, old in zip(group, before) if key in each and each[key] != old]
-            for each in group if changed else ():
-                if key in each:
-                    each[key] = changed[-1]
+            same = [(each, old) for each, old in zip(group, before) if each is not own and key in each]
+            changed = [each[key] for each, old in same if each[key] != old]
+            for each, _ in same if changed else ():
+                each[key] = changed[-1]
 
     def adopt_notes(self) -> None:
         """Takes history that an earlier build left in annotations of the file, and removes it there."""
