@@ -32,19 +32,39 @@ def exported(
     paths: str | Sequence[str] = "",
     *,
     extra: Mapping[str, bytes] | None = None,
+    writable: bool = False,
     limits: ExportLimits = ExportLimits(),  # noqa: B008
 ) -> Iterator[Path]:
     """A folder that holds what is at these paths, each at its own place below it, and is removed after.
 
-    `extra` files are added, or take the place of the tree's. Nothing in there can be changed by a program.
+    `extra` files are added, or take the place of the tree's. A program can change nothing there, unless it is
+    `writable`: then the folder that holds it is a program's scratch.
     """
     with tempfile.TemporaryDirectory(prefix="argosy-tree-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+        folder = Path(name) / "tree"
+        folder.mkdir()
         export = _Export(tree, folder, limits, extra or {})
         for path in (paths,) if isinstance(paths, str) else paths:
             export.add(path)
-        export.close()
+        export.add_extra()
+        _hand_over(folder, writable)
         yield folder
+
+
+def _hand_over(folder: Path, writable: bool) -> None:
+    """Let the user that programs run as have it, and no other user see its names."""
+    is_root = os.geteuid() == 0
+    for at, _, files in os.walk(folder, topdown=False):
+        os.chmod(at, 0o755 if writable else 0o555)
+        if writable:
+            for path in (at, *(os.path.join(at, name) for name in files)):
+                if is_root:
+                    os.chown(path, _NOBODY, _NOBODY, follow_symlinks=False)
+                if not os.path.islink(path):
+                    os.chmod(path, os.stat(path).st_mode | 0o200)
+    if is_root:
+        os.chown(folder.parent, 0, _NOBODY)
+        os.chmod(folder.parent, 0o750)  # noqa: S103
 
 
 class _Export:
@@ -63,18 +83,11 @@ class _Export:
         (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
         self._add(path, entry)
 
-    def close(self) -> None:
+    def add_extra(self) -> None:
         for path, data in self._extra.items():
             self._check(path, path.rpartition("/")[2])
             (self._folder / path).parent.mkdir(parents=True, exist_ok=True)
             self._write(path, data)
-        for at, _, _ in os.walk(self._folder, topdown=False):
-            os.chmod(at, 0o555)  # noqa: S103
-        if os.geteuid() == 0:  # its names are no other user's business
-            os.chown(self._folder, 0, _NOBODY)
-            os.chmod(self._folder, 0o750)  # noqa: S103
-        else:
-            os.chmod(self._folder, 0o500)
 
     def _add(self, path: str, entry: TreeEntry) -> None:
         if path in self._done or path in self._extra:

@@ -64,6 +64,8 @@ def _kustomize(job: Job) -> Made:
     from argosy.render.origins import LazyOrigins
 
     job.settings.check_kustomize_options()
+    if binary := _kustomize_binary(job):
+        return _built_with(binary, job), Unknown()
     asked: dict[str, Any] = {
         "options": job.source.kustomize,
         "environment": job.environment,
@@ -73,6 +75,28 @@ def _kustomize(job: Job) -> Made:
     }
     manifests = kustomize.build(job.tree, job.folder, **asked)
     return manifests, LazyOrigins(partial(kustomize.trace, job.tree, job.folder, **asked))
+
+
+def _kustomize_binary(job: Job) -> str:
+    version = job.source.kustomize.version if job.source.kustomize else ""
+    if not version and not job.settings.kustomize_binaries:
+        return ""
+    from argosy.render.kustomize.binary import chosen
+
+    return chosen(version, job.settings.kustomize_binaries)
+
+
+def _built_with(binary: str, job: Job) -> list[Manifest]:
+    from argosy.render.kustomize.binary import build_with
+
+    return build_with(
+        binary,
+        job.tree,
+        job.folder,
+        options=job.source.kustomize,
+        environment=job.environment,
+        arguments=job.settings.kustomize_options,
+    )
 
 
 def _helm(job: Job) -> Made:
@@ -120,15 +144,18 @@ def _jsonnet(job: Job, options: DirectoryOptions, files: Sequence[str]) -> Mappi
     return jsonnet.evaluate(job.tree, job.folder, files, options.jsonnet, job.environment)
 
 
-def _missing(job: Job) -> Made:
-    raise RenderError(f"{job.tool} cannot be rendered yet: render it to files first", where=job.source.path or ".")
+def _plugin(job: Job) -> Made:
+    from argosy.render import plugin
+
+    made = plugin.generate(job.tree, job.folder, job.source.plugin, job.settings.plugins, job.environment)
+    return made, Unknown()
 
 
 _TOOLS: Mapping[str, Callable[[Job], Made]] = {
     KUSTOMIZE: _kustomize,
     DIRECTORY: _directory,
     HELM: _helm,
-    PLUGIN: _missing,
+    PLUGIN: _plugin,
 }
 
 

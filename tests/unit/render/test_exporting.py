@@ -38,7 +38,7 @@ def test_nothing_can_be_written_and_only_scripts_can_be_run():
         assert {stat.S_IMODE(each.stat().st_mode) & 0o222 for each in folder.rglob("*")} == {0}
         assert os.stat(folder / "run.sh").st_mode & 0o111
         assert not os.stat(folder / "a/b.yaml").st_mode & 0o111
-        assert not folder.stat().st_mode & 0o007
+        assert not folder.parent.stat().st_mode & 0o007
 
 
 def test_an_extra_file_takes_the_place_of_the_trees():
@@ -78,3 +78,10 @@ def test_what_is_not_there_is_named():
 def test_a_tree_over_a_limit_is_refused(limits, said):
     with pytest.raises(LimitError, match=said), exported(TREE, limits=limits):
         pass
+
+
+def test_a_copy_to_work_in_can_be_changed_in_every_place():
+    with exported(TREE, writable=True) as folder:
+        for each in folder.rglob("*"):
+            assert each.is_symlink() or each.stat().st_mode & 0o200
+            assert os.geteuid() or each.lstat().st_uid == 65534
