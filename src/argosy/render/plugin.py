@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.confine.limits import ProgramLimits
+from argosy.language.globs import glob_pattern
 from argosy.model.application import PluginOptions
 from argosy.model.errors import RenderError
 from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree
 from argosy.render.environment import substitute
 from argosy.render.exporting import exported
-from argosy.render.globs import glob_pattern
 from argosy.render.running import Command, manifests_in, output_of
 from argosy.render.settings import PluginCommand
 
