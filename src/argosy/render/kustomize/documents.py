@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
-import yaml
 
 from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import Profile, load_all
 from argosy.render.kustomize.faults import marked_queue
+from argosy.render.kustomize.marks import Marks, is_odd, may_be_lost
 from argosy.render.kustomize.resource import Nulls, Resource
 
-_LITERAL_NULL = re.compile(rb"[:\-\[,][ \t]+(?:null|Null|NULL|~)[ \t]*(?:#.*)?$", re.MULTILINE)
 _KEPT_BYTES: Final = 64 * 1024 * 1024
 _LARGEST: Final = 4 * 1024 * 1024
 
@@ -60,9 +58,10 @@ def read_resources(text: bytes, file: str, id: str = "") -> list[Resource]:
         values = _manifests(queue, file)
     except _NoManifest as fault:
         raise RenderError(str(fault), where=file, line=_line(text, queue, fault.number)) from None
-    if _LITERAL_NULL.search(text) or any(map(_is_odd, values)):
-        marks = _Marks(queue, text)
-        return [_resource(each, file, marks.written(each), marks.nulls) for each in values]
+    if may_be_lost(text) or any(map(_is_odd, values)):
+        marks = Marks(queue, text)
+        if marks.nulls or any(map(_is_odd, values)):
+            return [_resource(each, file, _written(each, marks), marks.nulls) for each in values]
     nothing: list[dict[str, str]] = [{} for _ in values]
     if id:
         _KEPT.put(id, _Read(orjson.dumps(values), nothing))
@@ -71,7 +70,10 @@ def read_resources(text: bytes, file: str, id: str = "") -> list[Resource]:
 
 def resources_of_manifests(manifests: Sequence[dict[str, Any]], file: str) -> list[Resource]:
     """Resources of what another tool made."""
-    return [_resource(each, file, {}, {}) for each in _manifests(list(manifests), file)]
+    try:
+        return [_resource(each, file, {}, {}) for each in _manifests(list(manifests), file)]
+    except _NoManifest as fault:
+        raise RenderError(str(fault), where=file) from None
 
 
 def read_values(text: bytes, file: str) -> tuple[dict[str, Any], Nulls]:
@@ -80,7 +82,7 @@ def read_values(text: bytes, file: str) -> tuple[dict[str, Any], Nulls]:
     value = documents[0] if documents else None
     if not isinstance(value, dict):
         raise RenderError("is no map of values: write NAME: VALUE in it", where=file)
-    return value, _Marks(documents[:1], text).nulls
+    return value, Marks(documents[:1], text).nulls
 
 
 def _documents(text: bytes, file: str) -> list[Any]:
@@ -125,8 +127,16 @@ def _manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:
 
 
 def _is_odd(value: dict[str, Any]) -> bool:
+    return is_odd(value["metadata"].get("annotations"))
+
+
+def _written(value: dict[str, Any], marks: Marks) -> dict[str, str]:
     annotations = value["metadata"].get("annotations")
-    return isinstance(annotations, dict) and any(type(each) is not str for each in annotations.values())
+    texts = marks.texts(annotations)
+    for key, text in texts.items():
+        if type(annotations[key]) is str:  # a date, which is a text in another form
+            annotations[key] = text
+    return {key: "" if text == "~" else text for key, text in texts.items()}
 
 
 def _resource(value: dict[str, Any], file: str, written: dict[str, str], nulls: Nulls) -> Resource:
@@ -135,39 +145,3 @@ def _resource(value: dict[str, Any], file: str, written: dict[str, str], nulls: 
     resource.nulls = nulls
     resource.adopt_notes()
     return resource
-
-
-class _Marks:
-    """What is lost in values: which nulls are written out, and the text of annotations that are no text."""
-
-    def __init__(self, documents: list[Any], text: bytes) -> None:
-        self.nulls: Nulls = {}
-        self._texts: dict[int, dict[str, str]] = {}
-        nodes = yaml.compose_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        try:
-            for value, node in zip(documents, nodes):
-                self._walk(value, node)
-        except yaml.YAMLError:  # JSON with escapes that YAML does not have
-            pass
-
-    def written(self, value: dict[str, Any]) -> dict[str, str]:
-        return self._texts.get(id(value["metadata"].get("annotations")), {})
-
-    def _walk(self, value: Any, node: Any) -> None:
-        if type(value) is list and isinstance(node, yaml.SequenceNode):
-            for each, below in zip(value, node.value):
-                self._walk(each, below)
-        if type(value) is not dict or not isinstance(node, yaml.MappingNode):
-            return
-        fields = {key.value: below for key, below in node.value if isinstance(key, yaml.ScalarNode)}
-        nulls = []
-        for key, each in value.items():
-            below = fields.get(key)
-            if type(each) is dict or type(each) is list:
-                self._walk(each, below)
-            elif type(each) is not str and isinstance(below, yaml.ScalarNode):
-                if each is None and below.value:
-                    nulls.append(key)
-                self._texts.setdefault(id(value), {})[key] = "" if below.value == "~" else below.value
-        if nulls:
-            self.nulls[id(value)] = value, frozenset(nulls)

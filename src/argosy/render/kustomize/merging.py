@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.model.errors import RenderError
+from argosy.render.kustomize.marks import BLANK
 from argosy.render.kustomize.merge_keys import Node
 from argosy.render.kustomize.resource import Nulls
 
@@ -54,6 +55,8 @@ def without_blanks(node: Any, schema: Node | None, literal: Nulls | None) -> Non
     if type(node) is dict:
         kept = literal[id(node)][1] if id(node) in literal else ()
         for key in [key for key, value in node.items() if value is None and key not in kept]:
+            del node[key]
+        for key in [key[1:] for key in kept if key[0] == BLANK and node.get(key[1:]) == ""]:
             del node[key]
         for key, value in node.items():
             if type(value) is dict or type(value) is list:

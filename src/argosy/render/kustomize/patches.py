@@ -12,6 +12,7 @@ from argosy.model.manifest import Profile, load_all, load_json
 from argosy.patch import json_patch
 from argosy.render.kustomize.faults import Fault, within
 from argosy.render.kustomize.gvk import Gvk, gvk_of
+from argosy.render.kustomize.marks import settle
 from argosy.render.kustomize.merge_keys import Node
 from argosy.render.kustomize.merging import Misfit, merge, path_of, without_blanks
 from argosy.render.kustomize.resource import Id, Resource, text_of
@@ -180,15 +181,17 @@ def load_first(text: bytes, where: str) -> Any:
     return next(iter(load_all(text, where=where)), None)
 
 
-def read_patches(text: bytes, where: str) -> list[Any]:
-    return _documents(text, where)
+def read_patches(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
+    return _documents(text, where, as_texts=as_texts)
 
 
-def _documents(text: bytes, where: str) -> list[Any]:
+def _documents(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
     try:
-        found = [each for each in load_all(text, profile=Profile.KUSTOMIZE, where=where) if each is not None]
+        documents = load_all(text, profile=Profile.KUSTOMIZE, where=where)
     except ManifestError as error:
         raise Fault(error.message, where=error.where, said_at=error.line) from error
+    settle(documents, text, as_texts=as_texts)
+    found = [each for each in documents if each is not None]
     if not found:
         raise Fault("the patch is empty: write what it changes, or remove it", where=where)
     return found

@@ -115,11 +115,12 @@ def _read(level: Level, path: str) -> bytes:
 
 
 def merge_patch(level: Level, resources: Resources, text: str) -> None:
-    if "\n" in text:
-        apply_merges(resources, read_patches(text.encode(), level.file), level.build.schemas, level.file)
+    if "\n" in text or text.lstrip()[:1] == "{":
+        patches = read_patches(text.encode(), level.file, as_texts=True)
+        apply_merges(resources, patches, level.build.schemas, level.file)
         return
     where = _file(level, text)
-    apply_merges(resources, read_patches(level.read(text), where), level.build.schemas, where)
+    apply_merges(resources, read_patches(level.read(text), where, as_texts=True), level.build.schemas, where)
 
 
 def json_patch(level: Level, resources: Resources, patch: dict[str, Any], text: str = "") -> None:
