@@ -1,0 +1,348 @@
+"""`argosy render` as it is typed: real repositories, the installed command, a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from serving import ARGOSY
+
+KUBECTL = Path(sys.executable).parents[1] / "kubectl-1.32" / "kubectl"
+ADDRESS = "https://git.example/acme/models.git"
+FILES = {
+    "base/kustomization.yaml": "resources: [deployment.yaml]\n",
+    "base/deployment.yaml": """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: model}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: model}}
+  template:
+    metadata: {labels: {app: model}}
+    spec: {containers: [{name: server, image: "model:v1"}]}
+""",
+    "overlays/dev/kustomization.yaml": """\
+resources: [../../base]
+namePrefix: dev-
+patches:
+  - patch: |
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: model}
+      spec: {template: {spec: {containers: [{name: server, env: [{name: A, value: "1"}]}]}}}
+""",
+    "overlays/prod/kustomization.yaml": "resources: [../../base]\nnamePrefix: prod-\n",
+    "overlays/broken/kustomization.yaml": "resources:\n  - ../../base\n  - missing.yaml\n",
+    "plain/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n",
+    "plain/deep/more.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n",
+}
+APPLICATION = f"""\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {{name: fraud-dev, namespace: argocd}}
+spec:
+  project: default
+  destination: {{server: https://kubernetes.default.svc, namespace: fraud}}
+  source:
+    repoURL: {ADDRESS}
+    path: overlays/dev
+    targetRevision: main
+    kustomize: {{images: ["model:v7"]}}
+"""
+
+
+class Desk:
+    """A folder to type commands in."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        self.environment = {**kept, "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+
+    def git(self, folder: Path, *words: str) -> str:
+        options = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main"]
+        done = subprocess.run(
+            ["git", *options, *words], cwd=folder, env=self.environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def repository(self, name: str, files: dict[str, str]) -> Path:
+        folder = self.home / name
+        for path, text in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+        self.git(folder, "init", "-q")
+        self.git(folder, "add", "-A")
+        self.git(folder, "commit", "-q", "-m", "begin")
+        return folder
+
+    def render(self, folder: Path, *words: object, given: str = "") -> subprocess.CompletedProcess[str]:
+        command = [str(ARGOSY), "render", *map(str, words)]
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env=self.environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+
+@pytest.fixture
+def desk(home: Path) -> Desk:
+    return Desk(home)
+
+
+@pytest.fixture
+def models(desk: Desk) -> Path:
+    folder = desk.repository("models", FILES)
+    desk.git(folder, "remote", "add", "origin", ADDRESS)
+    (folder / "application.yaml").write_text(APPLICATION)
+    return folder
+
+
+def names(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout)]
+
+
+def image(done: subprocess.CompletedProcess[str]) -> str:
+    (manifest,) = yaml.safe_load_all(done.stdout)
+    return str(manifest["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def test_a_folder_prints_as_kubectl_prints_it(desk: Desk, models: Path) -> None:
+    if not KUBECTL.exists():
+        pytest.skip(f"kubectl 1.32: there is none at {KUBECTL} (make install)")
+    done = desk.render(models, "overlays/dev")
+    theirs = subprocess.run(
+        [KUBECTL, "kustomize", "overlays/dev"], cwd=models, capture_output=True, text=True, check=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == theirs.stdout
+
+
+def test_a_folder_is_found_from_wherever_it_is_named(desk: Desk, models: Path) -> None:
+    assert names(desk.render(models / "overlays" / "dev", ".")) == ["dev-model"]
+    assert names(desk.render(desk.home, models / "overlays" / "dev")) == ["dev-model"]
+    link = desk.home / "link"
+    link.symlink_to(models / "overlays" / "dev")
+    assert names(desk.render(desk.home, "link")) == ["dev-model"]
+
+
+def test_without_a_repository_the_current_folder_is_the_tree(desk: Desk, models: Path) -> None:
+    shutil.rmtree(models / ".git")
+    assert names(desk.render(models, "overlays/dev")) == ["dev-model"]
+    outside = desk.render(desk.home / "models" / "overlays", "dev")
+    assert outside.returncode == 2
+    assert "leads out of the repository" in outside.stderr
+
+
+def test_several_folders_are_one_stream_in_their_order(desk: Desk, models: Path) -> None:
+    done = desk.render(models, "overlays/prod", "plain", "overlays/dev")
+    assert names(done) == ["prod-model", "settings", "dev-model"]
+    listed = json.loads(desk.render(models, "overlays/prod", "plain", "-o", "json").stdout)
+    assert listed["kind"] == "List"
+    assert [each["metadata"]["name"] for each in listed["items"]] == ["prod-model", "settings"]
+    assert desk.render(models, "overlays/prod", "-o", "name", "plain").stdout == (
+        "deployment.apps/prod-model\nconfigmap/settings\n"
+    )
+
+
+def test_one_that_fails_is_told_and_does_not_stop_the_others(desk: Desk, models: Path) -> None:
+    done = desk.render(models, "overlays/prod", "overlays/broken", "overlays/dev")
+    assert done.returncode == 2
+    assert names(done) == ["prod-model", "dev-model"]
+    assert "overlays/broken/kustomization.yaml" in done.stderr and "missing.yaml" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_line_of_json_for_each_folder(desk: Desk, models: Path) -> None:
+    done = desk.render(models, "overlays/prod", "overlays/broken", "nowhere", "overlays/dev", "-o", "jsonl")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 2
+    assert [set(line) for line in lines] == [{"path", "ok", "error", "ms", "manifests"}] * 4
+    assert [(line["path"], line["ok"], len(line["manifests"])) for line in lines] == [
+        ("overlays/prod", True, 1),
+        ("overlays/broken", False, 0),
+        ("nowhere", False, 0),
+        ("overlays/dev", True, 1),
+    ]
+    assert lines[0]["error"] is None
+    assert lines[1]["error"]["file"] == "overlays/broken/kustomization.yaml"
+    assert set(lines[1]["error"]) == {"file", "line", "message"}
+    assert lines[2]["error"]["message"].startswith("there is no such folder")
+
+
+def test_an_application_is_rendered_from_the_working_tree(desk: Desk, models: Path) -> None:
+    (models / "base" / "deployment.yaml").write_text(
+        FILES["base/deployment.yaml"].replace("replicas: 1", "replicas: 5")
+    )
+    done = desk.render(models, "-f", "application.yaml")
+    assert done.returncode == 0, done.stderr
+    assert image(done) == "model:v7"
+    assert "replicas: 5" in done.stdout
+    assert done.stderr == f"{ADDRESS} is read from the working tree in {models}\n"
+    piped = desk.render(models, "-f", "-", "-o", "name", given=APPLICATION)
+    assert piped.stdout == "deployment.apps/dev-model\n"
+
+
+def test_the_address_is_the_same_by_ssh(desk: Desk, models: Path) -> None:
+    desk.git(models, "remote", "set-url", "origin", "git@git.example:acme/models.git")
+    assert desk.render(models, "-f", "application.yaml").returncode == 0
+
+
+def test_a_path_and_flags_are_laid_over_the_application(desk: Desk, models: Path) -> None:
+    done = desk.render(
+        models, "overlays/prod", "-f", "application.yaml", "--namesuffix=-x", "--kustomize-image=model:v9"
+    )
+    assert names(done) == ["prod-model-x"]
+    assert image(done) == "model:v9"
+
+
+def test_a_revision_is_rendered_instead_of_the_working_tree(desk: Desk, models: Path) -> None:
+    desk.git(models, "tag", "v1.0.0")
+    path = models / "overlays" / "prod" / "kustomization.yaml"
+    path.write_text("resources: [../../base]\nnamePrefix: second-\n")
+    desk.git(models, "commit", "-q", "-a", "-m", "second")
+    path.write_text("resources: [../../base]\nnamePrefix: third-\n")
+    for revision, name in (
+        ("", "third-model"), ("HEAD", "second-model"), ("main", "second-model"), ("HEAD~1", "prod-model"),
+        ("v1.0.0", "prod-model"), ("v1.*", "prod-model"), (desk.git(models, "rev-parse", "v1.0.0"), "prod-model"),
+    ):  # fmt: skip
+        flags: Sequence[str] = ["--revision", revision] if revision else []
+        assert names(desk.render(models, "overlays/prod", *flags)) == [name], revision
+    unknown = desk.render(models, "overlays/prod", "--revision", "nowhere")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "nowhere" in unknown.stderr
+    assert (desk.home / ".cache" / "argosy" / "mirrors").is_dir()
+
+
+def test_a_further_working_tree_has_a_head_of_its_own(desk: Desk, models: Path) -> None:
+    desk.git(models, "worktree", "add", "-q", "-b", "other", "../other")
+    other = desk.home / "other"
+    (other / "overlays" / "prod" / "kustomization.yaml").write_text("resources: [../../base]\nnamePrefix: other-\n")
+    desk.git(other, "commit", "-q", "-a", "-m", "other")
+    assert names(desk.render(other, "overlays/prod", "--revision", "HEAD")) == ["other-model"]
+    assert names(desk.render(models, "overlays/prod", "--revision", "HEAD")) == ["prod-model"]
+
+
+def test_another_repository_is_rendered_by_its_path(desk: Desk, models: Path) -> None:
+    assert names(desk.render(desk.home, "overlays/prod", "--repo", models)) == ["prod-model"]
+    assert names(desk.render(desk.home, "overlays/prod", "--repo", f"file://{models}")) == ["prod-model"]
+
+
+def test_a_local_repository_that_an_application_names_needs_a_root(desk: Desk, models: Path) -> None:
+    file = desk.home / "elsewhere.yaml"
+    file.write_text(APPLICATION.replace(ADDRESS, f"file://{models}"))
+    refused = desk.render(desk.home, "-f", file)
+    assert (refused.returncode, refused.stdout) == (5, "")
+    allowed = desk.render(desk.home, "-f", file, "--root", desk.home)
+    assert names(allowed) == ["dev-model"], allowed.stderr
+
+
+def test_a_setting_puts_a_mirror_in_the_place_of_a_host(desk: Desk, models: Path) -> None:
+    desk.git(models, "remote", "remove", "origin")
+    settings = desk.home / "argosy-cm.yaml"
+    mirrors = {"source.mirrors": f"https://git.example/acme {desk.home}"}
+    settings.write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm"}, "data": mirrors})
+    )
+    done = desk.render(models, "-f", "application.yaml", "--settings", settings)
+    assert names(done) == ["dev-model"], done.stderr
+
+
+def test_several_sources_are_rendered_in_their_order(desk: Desk, models: Path) -> None:
+    other = desk.repository("other", {"here/config.yaml": FILES["plain/config.yaml"]})
+    application = yaml.safe_load(APPLICATION)
+    source = application["spec"].pop("source")
+    application["spec"]["sources"] = [
+        {"repoURL": str(other), "path": "here", "ref": "values"},
+        {"repoURL": ADDRESS, "ref": "names-only"},
+        source,
+    ]
+    (models / "application.yaml").write_text(yaml.safe_dump(application))
+    done = desk.render(models, "-f", "application.yaml", "--root", other)
+    assert names(done) == ["settings", "dev-model"], done.stderr
+
+
+def test_a_host_that_cannot_be_reached_is_exit_code_3(desk: Desk) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    done = desk.render(desk.home, "overlays/dev", "--repo", f"https://127.0.0.1:{port}/acme/models.git")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert str(port) in done.stderr and "next: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "nothing to render"),
+        (["application.yaml"], "-f application.yaml"),
+        (["base/kustomization.yaml"], "name its folder: base"),
+        (["overlays/dev", "--helm-set", "x"], "--helm-set"),
+        (["-f", "base/deployment.yaml"], "holds no Application"),
+        (["-f", "application.yaml", "--repo", ADDRESS], "leave --repo out"),
+        (["overlays/dev", "-o", "table"], "invalid choice"),
+    ],
+)
+def test_a_mistake_is_told_with_what_to_do(desk: Desk, models: Path, words: list[str], said: str) -> None:
+    done = desk.render(models, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr and "next: " in done.stderr
+
+
+def test_plain_files_are_read_as_flags_say(desk: Desk, models: Path) -> None:
+    assert names(desk.render(models, "plain")) == ["settings"]
+    assert names(desk.render(models, "plain", "--directory-recurse")) == ["settings", "more"]
+    assert names(desk.render(models, "plain", "--directory-recurse", "--directory-exclude", "config.yaml")) == ["more"]
+
+
+def test_who_stops_reading_ends_nothing_badly(desk: Desk, models: Path) -> None:
+    command = f"{ARGOSY} render {'overlays/prod ' * 300} -o jsonl | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command}"],
+        cwd=models,
+        env=desk.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["ok"]
+
+
+def test_a_chart_takes_its_values_from_flags(desk: Desk) -> None:
+    chart = {
+        "chart/Chart.yaml": "apiVersion: v2\nname: model\nversion: 1.0.0\n",
+        "chart/values.yaml": "replicas: 1\n",
+        "chart/templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}'}\n"
+        "data: {replicas: '{{ .Values.replicas }}'}\n",
+    }
+    folder = desk.repository("charts", chart)
+    done = desk.render(folder, "chart", "--helm-set", "replicas=3", "--release-name", "churn")
+    if done.returncode and "helm" in done.stderr.lower() and "install" in done.stderr:
+        pytest.skip("Helm: neither the program nor the package is here")
+    assert done.returncode == 0, done.stderr
+    (manifest,) = yaml.safe_load_all(done.stdout)
+    assert (manifest["metadata"]["name"], manifest["data"]) == ("churn", {"replicas": "3"})
+
+
+def test_jsonnet_takes_its_variables_from_flags(desk: Desk) -> None:
+    text = "{apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: std.extVar('name')}}"
+    folder = desk.repository("jsonnet", {"app/main.jsonnet": text})
+    done = desk.render(folder, "app", "--jsonnet-ext-var-str", "name=churn")
+    if done.returncode and "install" in done.stderr:
+        pytest.skip("Jsonnet: the package is not here")
+    assert done.returncode == 0, done.stderr
+    assert names(done) == ["churn"]
