@@ -24,7 +24,7 @@ from argosy.model.errors import LimitError, TransientError
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
-_BOOT = "import sys; sys.path.append(sys.argv.pop()); from argosy.confine.crew_worker import main; main(sys.argv[1:])"
+_BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from argosy.confine.crew_worker import main; main(sys.argv[1:])"
 _START_SECONDS = 30.0
 _END_SECONDS = 2.0
 _CHUNK = 1 << 18
@@ -79,7 +79,8 @@ class Crew:
             worker.kill()  # whoever waits for its answer sees the end of it
         for worker in idle:
             worker.hang_up()
-        await asyncio.gather(*self._ending, *(asyncio.to_thread(worker.wait) for worker in workers))
+        endings = [ending for ending in self._ending if ending.get_loop() is asyncio.get_running_loop()]
+        await asyncio.gather(*endings, *(asyncio.to_thread(worker.wait) for worker in workers))
 
     async def _ask(self, call: bytes, seconds: float, where: str) -> tuple[Answer, bool]:
         worker = await self._worker()

@@ -233,6 +233,20 @@ def test_a_crew_follows_when_its_event_loop_was_closed_and_refuses_two_at_once()
     assert asyncio.run(again()) == first
 
 
+def test_a_crew_can_be_closed_by_another_event_loop_than_the_one_that_used_it():
+    before = set(children(os.getpid()))
+    crew = Crew(workers=2)
+
+    async def use():
+        await asyncio.gather(crew.run(crew_work.whoami), crew.run(crew_work.whoami))
+        with pytest.raises(LimitError):
+            await crew.run(crew_work.spin, seconds=0.05)
+
+    asyncio.run(use())
+    asyncio.run(crew.close())
+    assert set(children(os.getpid())) <= before
+
+
 PARENT = """
 import sys; sys.path[:0] = {path!r}
 import asyncio, crew_work
