@@ -24,7 +24,11 @@ from argosy.model.errors import LimitError, TransientError
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
-_BOOT = "import sys; sys.path.insert(0, sys.argv.pop()); from argosy.confine.crew_worker import main; main(sys.argv[1:])"
+# First on the path: a worker runs the very code that its parent does, whatever else is installed.
+_BOOT = """import sys
+sys.path.insert(0, sys.argv.pop())
+from argosy.confine.crew_worker import main
+main(sys.argv[1:])"""
 _START_SECONDS = 30.0
 _END_SECONDS = 2.0
 _CHUNK = 1 << 18

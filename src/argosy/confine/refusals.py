@@ -6,8 +6,7 @@ In: facts. Out: errors of model.errors' tree. Never: a traceback, or more than a
 from __future__ import annotations
 
 import signal
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from argosy.confine.limits import Limits, ProgramLimits
 from argosy.model.errors import ArgosyError, LimitError, UserError
@@ -21,10 +20,6 @@ class OverLimit(LimitError):
     def __init__(self, limit: LimitName, message: str, *, where: str = "") -> None:
         super().__init__(message, where=where)
         self.limit: LimitName = limit
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """It travels between processes too, and an exception is by default made anew from its text alone."""
-        return partial(OverLimit, where=self.where), (self.limit, self.message)
 
 
 class ConfinedError(UserError):
