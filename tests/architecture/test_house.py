@@ -38,7 +38,7 @@ MAY_USE_BESIDE = {"language": {"confine"}, "cluster": {"patch", "schema"}}
 ADDONS_MAY_USE = FLOORS[0] | FLOORS[1] | {"runtime", "source"}
 WIRING = {"app"}
 
-PURE = {"model", "patch", "schema", "generate", "policy", "live", "compare", "health", "report", "render", "sync.plan"}
+PURE = {"model", "patch", "schema", "generate", "policy", "live", "compare", "health", "report", "render", "sync.plan", "sync.order", "sync.automatic"}
 IMPURE = ("asyncio", "subprocess", "socket", "ssl", "http", "urllib.request", "aiohttp", "uvicorn", "argosy.cluster")
 FENCED: dict[str, set[str]] = {}  # module of a pure room → the one impure library it may use
 

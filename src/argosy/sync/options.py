@@ -1,0 +1,44 @@
+"""How a sync is done. In: options as an Application, a request and a manifest write them. Out: values. Never: raises.
+
+argo: a manifest's own option wins over the Application's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.model.hooks import sync_options
+from argosy.model.manifest import Manifest
+
+CONFIRM: Final = "confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    """`Name=value` pairs, the last of a name being the one that holds."""
+
+    given: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *groups: Iterable[str]) -> SyncOptions:
+        return cls(tuple(option.strip() for group in groups for option in group))
+
+    def value(self, name: str) -> str:
+        return next((option.partition("=")[2] for option in reversed(self.given) if _name(option) == name), "")
+
+    def is_on(self, name: str) -> bool:
+        return self.value(name) == "true"
+
+    def is_off(self, name: str) -> bool:
+        return self.value(name) == "false"
+
+    def with_own(self, *manifests: Manifest | None) -> SyncOptions:
+        """With the options that manifests ask for themselves."""
+        own = tuple(option for manifest in manifests if manifest for option in sync_options(manifest))
+        return SyncOptions(self.given + own) if own else self
+
+
+def _name(option: str) -> str:
+    return option.partition("=")[0]

@@ -1,0 +1,135 @@
+"""Which tasks a sync has, and in which order. Pure.
+
+In: a comparison, a request, and when it began. Out: tasks. Never: looks at what was done so far: the same comparison
+and request give the same tasks, so that a sync can be taken up again at any point.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from argosy.model import annotations as names
+from argosy.model.application import Application, Phase, SyncRequest
+from argosy.model.flow import Comparison, Task
+from argosy.model.hooks import has_option, phases, wave
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.sync.options import SyncOptions
+from argosy.sync.order import PHASES, in_order
+
+NAMESPACE: Final = ("", "Namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """One operation, as its tasks must know it: their names and marks come from it."""
+
+    app: Application
+    revision: str
+    started: str  # RFC 3339
+
+    @property
+    def mark(self) -> str:
+        """What tells the hooks of this operation from those of any other."""
+        words = f"{self.app.uid or self.app.key}@{self.started}"
+        return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+
+def plan(
+    comparison: Comparison,
+    request: SyncRequest,
+    occasion: Occasion,
+    options: SyncOptions,
+    live: Mapping[ResourceKey, Manifest],
+) -> list[Task]:
+    """`live` is for hooks and namespaces, which are in no pair."""
+    tasks = [
+        Task(pair.key, Phase.SYNC, wave(pair.desired or pair.live or {}), pair.desired, pair.live, differs=pair.differs)
+        for pair in comparison.pairs
+    ]
+    if request.resources:
+        tasks = [task for task in tasks if is_chosen(task.key, request.resources)]
+    elif request.runs_hooks:
+        tasks += hook_tasks(comparison.hooks, occasion, live)
+    tasks = _prunes_last(_mirrored(tasks), options)
+    tasks += _namespace_task(tasks, occasion.app, options, live)
+    return in_order(tasks)
+
+
+def is_chosen(key: ResourceKey, chosen: Sequence[ResourceKey]) -> bool:
+    """argo: by the letter; an empty namespace stands for any."""
+    return any(
+        each.group_kind == key.group_kind and each.name == key.name and each.namespace in ("", key.namespace)
+        for each in chosen
+    )
+
+
+def hook_tasks(hooks: Iterable[Manifest], occasion: Occasion, live: Mapping[ResourceKey, Manifest]) -> list[Task]:
+    """A task for each phase that a hook names."""
+    found = []
+    for hook in hooks:
+        for phase in phases(hook):
+            if phase in PHASES:
+                made = prepared(hook, phase, occasion)
+                key = key_of(made)
+                found.append(Task(key, phase, wave(hook), made, live.get(key), is_hook=True))
+    return found
+
+
+def prepared(hook: Manifest, phase: Phase, occasion: Occasion) -> Manifest:
+    """A hook as it is created: named, marked, and kept from vanishing before its end was seen."""
+    made = copy.deepcopy(hook)
+    metadata = made["metadata"]
+    if not metadata.get("name"):
+        metadata["name"] = _generated(str(metadata.get("generateName") or ""), phase, occasion)
+        metadata.pop("generateName", None)
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), names.OPERATION: occasion.mark}
+    metadata["finalizers"] = list(dict.fromkeys([*(metadata.get("finalizers") or ()), names.HOOK_FINALIZER]))
+    return made
+
+
+def _generated(lead: str, phase: Phase, occasion: Occasion) -> str:
+    """argo: from the revision's first seven digits, the phase and the second in which the operation began."""
+    revision = occasion.revision[:7] if len(occasion.revision) >= 8 else occasion.revision
+    second = int(datetime.fromisoformat(occasion.started).timestamp()) if occasion.started else 0
+    return f"{lead}{revision}-{phase}-{second}".lower()
+
+
+def _mirrored(tasks: list[Task]) -> list[Task]:
+    """argo: what was made last is pruned first, in the same waves: the first changes places with the last."""
+    waves = sorted({task.wave for task in tasks if task.is_prune})
+    other = dict(zip(waves, reversed(waves)))
+    return [replace(task, wave=other[task.wave]) if task.is_prune else task for task in tasks]
+
+
+def _prunes_last(tasks: list[Task], options: SyncOptions) -> list[Task]:
+    def is_late(task: Task) -> bool:
+        return task.is_prune and (options.is_on("PruneLast") or has_option(task.live, "PruneLast=true"))
+
+    last = max([0, *(task.wave for task in tasks if task.phase is Phase.SYNC)]) + 1
+    return [replace(task, wave=last) if is_late(task) else task for task in tasks]
+
+
+def _namespace_task(
+    tasks: Sequence[Task], app: Application, options: SyncOptions, live: Mapping[ResourceKey, Manifest]
+) -> list[Task]:
+    """argo: before everything else, where it is not there yet or where its metadata is managed."""
+    name = app.destination.namespace
+    key = ResourceKey(*NAMESPACE, "", name)
+    if not name or not options.is_on("CreateNamespace") or any(task.key == key for task in tasks):
+        return []
+    metadata = app.policy.namespace_metadata
+    found = live.get(key)
+    if found is not None and metadata is None:
+        return []
+    desired: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    if metadata is not None:
+        asked = {"labels": dict(metadata.labels), "annotations": dict(metadata.annotations)}
+        asked["annotations"][names.SYNC_OPTIONS] = "ServerSideApply=true"
+        desired["metadata"] |= {part: texts for part, texts in asked.items() if texts}
+    return [Task(key, Phase.PRE_SYNC, 0, desired, found)]
