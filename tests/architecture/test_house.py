@@ -38,7 +38,9 @@ MAY_USE_BESIDE = {"language": {"confine"}, "cluster": {"patch", "schema"}}
 ADDONS_MAY_USE = FLOORS[0] | FLOORS[1] | {"runtime", "source"}
 WIRING = {"app"}
 
-PURE = {"model", "patch", "schema", "generate", "policy", "live", "compare", "health", "report", "render", "sync.plan", "sync.order", "sync.automatic"}
+PURE_PARTS_OF_SYNC = {"sync.plan", "sync.order", "sync.options", "sync.automatic"}
+PURE = {"model", "patch", "schema", "language", "generate", "policy", "live", "compare", "health", "report", "render"}
+PURE |= PURE_PARTS_OF_SYNC
 IMPURE = ("asyncio", "subprocess", "socket", "ssl", "http", "urllib.request", "aiohttp", "uvicorn", "argosy.cluster")
 FENCED: dict[str, set[str]] = {}  # module of a pure room → the one impure library it may use
 
