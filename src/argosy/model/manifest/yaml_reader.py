@@ -79,7 +79,7 @@ def documents(
             raise size_error(len(data), limits, where)
         yield from _Reader(_parser(data), profile, where, strict, limits).documents()
     except yaml.MarkedYAMLError as error:
-        raise _syntax(error, where) from None
+        raise _syntax(error, where, data) from None
     except yaml.reader.ReaderError as error:
         message = f"{error.reason}: remove the character, or write it as an escape in double quotes"
         raise ManifestError(message, where=where, line=_line_of(error, data)) from None
@@ -87,9 +87,9 @@ def documents(
         raise ManifestError(f"not valid Unicode text ({error}): save the file as UTF-8", where=where) from None
 
 
-def _syntax(error: yaml.MarkedYAMLError, where: str) -> ManifestError:
+def _syntax(error: yaml.MarkedYAMLError, where: str, data: bytes) -> ManifestError:
     mark = error.problem_mark or error.context_mark
-    line = mark.line + 1 if mark else 0
+    line = min(mark.line, data.count(b"\n")) + 1 if mark else 0  # the end of a text is on its last line
     context = f" {error.context}" if error.context else ""
     if error.context_mark and mark and error.context_mark.line != mark.line:
         context += f" from line {error.context_mark.line + 1} on"

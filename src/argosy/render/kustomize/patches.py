@@ -181,6 +181,12 @@ def load_first(text: bytes, where: str) -> Any:
     return next(iter(load_all(text, where=where)), None)
 
 
+def read_either(text: bytes, where: str) -> list[Any]:
+    """The documents of a patch of either kind; operations are one document."""
+    documents = _strategic(text, where)
+    return [read_operations(text, where)] if documents is None else documents
+
+
 def read_patches(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
     return _documents(text, where, as_texts=as_texts)
 

@@ -9,8 +9,8 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from argosy.model.errors import UserError
 from argosy.model.flow import Origin
-from argosy.model.manifest import Profile, load_all
 from argosy.model.manifest.lines import Lines, Marked
 from argosy.model.names import ResourceKey
 from argosy.render.kustomize.faults import APPLICATION, Path, line_in, listed_items, marked_queue, spelled
@@ -24,6 +24,7 @@ from argosy.render.kustomize.guides import (
     line_of_entry,
     operations_guide,
 )
+from argosy.render.kustomize.patches import read_either
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.resources import Resources
 from argosy.render.origins import Guide, Traced, changed, traced, written
@@ -65,7 +66,7 @@ class Tracer:
             is_same = seen is not None and seen.manifest == resource.manifest
             if is_same and level.at[:1] not in _PATCHED:
                 continue
-            guide_of = guide_of or (self._plugin(level, plugin) if plugin else self._entry(level, listed))
+            guide_of = guide_of or self._guide(level, listed, plugin)
             guide = guide_of(resource)
             if is_same and not (guide and guide.is_exact):
                 continue
@@ -85,6 +86,12 @@ class Tracer:
 
     def _note(self, resource: Resource, tree: Traced) -> None:
         self._seen[id(resource)] = _Seen(resource, copy.deepcopy(resource.manifest), tree)
+
+    def _guide(self, level: Level, listed: Sequence[Resource], plugin: Resource | None) -> GuideOf:
+        try:
+            return self._plugin(level, plugin) if plugin else self._entry(level, listed)
+        except UserError:  # a text that says nothing, or a file that a build had no need of
+            return _always(Guide(_at(level.file, line_in(self._of(level, level.file), level.at))))
 
     def _plugin(self, level: Level, plugin: Resource) -> GuideOf:
         if plugin.file == level.file:
@@ -118,11 +125,12 @@ class Tracer:
             path, text = None, entry
         if path:
             file = level.name(path)
-            text = level.build.grounds.read(file).decode("utf-8", "replace")
+            text = level.build.grounds.read(file)
             documents = self._of(level, file).documents
         else:
+            text = (text or "").strip().encode()
             file, documents = level.file, lines.inside((*at, "patch") if isinstance(entry, dict) else at)
-        values = [each for each in load_all(text or "", profile=Profile.KUSTOMIZE) if each is not None]
+        values = read_either(text, file)
         fallback = Guide(_at(level.file, line_in(lines, at)))
         guides = [(value, _patch_guide(value, marked, file)) for value, marked in zip(values, documents)]
         target = entry.get("target") if isinstance(entry, dict) else None
@@ -148,7 +156,7 @@ class Tracer:
         return TreeGuide(_at(file, entry.line), fields)
 
     def _sources(self, level: Level, entry: Marked) -> Iterator[tuple[str, Origin]]:
-        for each in _listed(entry, "envs", "env"):
+        for each in filter(_is_said, _listed(entry, "envs", "env")):
             file = level.name(each.text)
             for number, line in enumerate(level.build.grounds.read(file).decode("utf-8", "replace").split("\n"), 1):
                 yield line.lstrip("\ufeff \t").partition("=")[0], _at(file, number)
@@ -183,6 +191,10 @@ def _origins(marked: Marked, file: str) -> dict[str, Origin]:
 def _options(marked: Marked | None, file: str) -> dict[str, dict[str, Origin]]:
     parts = {name: marked.field(name) for name in ("labels", "annotations")} if marked else {}
     return {name: _origins(each, file) for name, each in parts.items() if each}
+
+
+def _is_said(marked: Marked) -> bool:
+    return bool(marked.text)
 
 
 def _listed(entry: Marked, *names: str) -> Iterator[Marked]:
