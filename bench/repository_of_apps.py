@@ -1,7 +1,8 @@
 """A repository with 1,000 applications: how many a commit renders, and how long it takes to find out which.
 
 Each application is an overlay on a base of its own; ten of them share another base. Exits with 1 if a commit renders
-more than it must, or if asking for all takes longer than the limit.
+more than it must, or if asking for all takes longer than the limit. After a new start, when every folder is read from
+Git again, there is no limit.
 
 Run: python bench/repository_of_apps.py [how many applications]
 """
@@ -28,6 +29,7 @@ from argosy.source.settings import SourceSettings
 LIMIT = 0.5  # seconds, for all applications together
 SHARED = 10  # applications on one shared base
 SETTINGS = BuildSettings()
+NEW_START = "after a new start"
 
 DEPLOYMENT = """apiVersion: apps/v1
 kind: Deployment
@@ -152,7 +154,7 @@ async def measure(folder: Path, count: int) -> list[tuple[str, int, int, float, 
         checkout = await repositories.checkout(str(served.path), "main")
         started = time.perf_counter()
         stale = desk.stale(checkout)
-        rows.append(("after a new start", 0, len(stale), time.perf_counter() - started, 0.0))
+        rows.append((NEW_START, 0, len(stale), time.perf_counter() - started, 0.0))
     finally:
         repositories.close()
     return rows
@@ -166,7 +168,8 @@ def main() -> int:
     print(f"{'':34}{'must render':>12}{'render':>8}{'to find out, s':>16}{'to render, s':>14}")
     for what, expected, found, asking, rendering in rows:
         print(f"{what:34}{expected:12}{found:8}{asking:16.3f}{rendering:14.3f}")
-    return int(any(found != expected or asking > LIMIT for _, expected, found, asking, _ in rows))
+    limited = [asking for what, _, _, asking, _ in rows if what != NEW_START]
+    return int(any(found != expected for _, expected, found, _, _ in rows) or max(limited) > LIMIT)
 
 
 if __name__ == "__main__":
