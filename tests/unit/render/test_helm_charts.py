@@ -192,6 +192,32 @@ def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> 
 
 
 @both_engines
+def test_a_chart_of_the_same_repository_is_taken_as_it_is(engine: str) -> None:
+    chart = CHART + "dependencies:\n- {name: lib, version: 1.x.x, repository: 'file://../../libs/lib'}\n"
+    tree = a_chart(
+        {
+            "Chart.yaml": chart,
+            "templates/a.yaml": config('{{ include "lib.name" . }}'),
+            "/libs/lib/Chart.yaml": "apiVersion: v2\nname: lib\nversion: 1.2.0\n",
+            "/libs/lib/templates/_n.tpl": '{{ define "lib.name" }}from-lib{{ end }}',
+            "/libs/lib/templates/b.yaml": config("{{ .Chart.Name }}"),
+        },
+        {"/libs/lib/templates/c.yaml": "../../../c.yaml", "/c.yaml": "libs/c.yaml", "/libs/c.yaml": "d.yaml"},
+    )
+    tree.files["libs/d.yaml"] = config("linked").encode()
+    assert names(render(engine, tree)) == ["lib", "linked", "from-lib"]
+    made = helm.template(tree, "charts/shop", app=APP, engine=the_engine(engine))
+    origin = made.origins.find(key_of(made.manifests[0]), "/metadata/name")
+    assert origin and origin.file == "libs/lib/templates/b.yaml"
+    tree.files["libs/lib/templates/b.yaml"] = b"x: {{ .Values.a.b }}"
+    with pytest.raises(RenderError, match=r"^libs/lib/templates/b.yaml:1: at"):
+        render(engine, tree)
+    tree.files["charts/shop/Chart.yaml"] = chart.replace("libs/lib", "../../libs/lib").encode()
+    with pytest.raises(RenderError, match="leads out of the repository"):
+        render(engine, tree)
+
+
+@both_engines
 def test_a_chart_at_the_root_of_the_repository_is_rendered(engine: str) -> None:
     tree = TextTree({"Chart.yaml": CHART, "templates/a.yaml": SHOWN, "values.yaml": "a: 1\n", "prod.yaml": "a: 2\n"})
     assert shown(render(engine, tree, HelmOptions(value_files=("prod.yaml",)), path="")) == {"a": 2}

@@ -228,7 +228,7 @@ BROKEN: dict[str, tuple[Files, HelmOptions, str, int, str]] = {
     "an archive that is none": ({"charts/redis-1.0.0.tgz": b"?"}, HelmOptions(), "charts/shop", 0, "redis-1.0.0.tgz"),
     "a parameter's name": (
         {},
-        HelmOptions(parameters=(Parameter("a[", "1"),)),
+        HelmOptions(parameters=(Parameter("a[x]", "1"),)),
         "source.helm.parameters",
         0,
         "cannot read one of them",

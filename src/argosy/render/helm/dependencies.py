@@ -1,20 +1,27 @@
 """What a chart says of itself, and whether the charts that it needs are there.
 
-In: a chart's folder in a tree. Out: its name, or a RenderError that names what is missing. Never: fetches a chart.
+In: a chart's folder in a tree. Out: its name and the charts of the same repository that it needs, or a RenderError that
+names what is missing. Never: fetches a chart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import load
 from argosy.model.tree import Tree
+from argosy.render.kustomize.places import is_within, joined
 
 
-def check_chart(tree: Tree, folder: str) -> str:
-    """The chart's name. Raises RenderError where Chart.yaml or a declared dependency is missing."""
+class Chart(NamedTuple):
+    name: str
+    mounts: Mapping[str, str]  # charts of the same repository, by the place in charts/ where they are to be seen
+
+
+def read_chart(tree: Tree, folder: str) -> Chart:
+    """Raises RenderError where Chart.yaml or a declared dependency is missing."""
     file = _within(folder, "Chart.yaml")
     fields = _fields(tree, file)
     if fields is None:
@@ -24,11 +31,27 @@ def check_chart(tree: Tree, folder: str) -> str:
     declared = [(file, each) for each in _dependencies(fields)]
     if (old := _fields(tree, requirements := _within(folder, "requirements.yaml"))) is not None:
         declared += [(requirements, each) for each in _dependencies(old)]
+    mounts = {}
     for where, each in declared:
-        if not _is_vendored(tree, folder, each["name"]):
-            message = f"the chart {each['name']} is declared, but it is not in charts/; run `helm dependency build`"
+        name = each["name"]
+        if _is_vendored(tree, folder, name):
+            continue
+        if not (found := _beside(tree, folder, each, where)):
+            message = f"the chart {name} is declared, but it is not in charts/; run `helm dependency build`"
             raise RenderError(f"{message} and commit what it makes", where=where)
-    return str(fields.get("name") or "")
+        mounts[_within(folder, f"charts/{name}")] = found
+    return Chart(str(fields.get("name") or ""), mounts)
+
+
+def _beside(tree: Tree, folder: str, dependency: Mapping[str, Any], where: str) -> str:
+    """argo: a chart of the same repository, at `file://../x`, is taken as it is; empty where there is none."""
+    repository = str(dependency.get("repository") or "")
+    if not repository.startswith("file://") or repository.startswith("file:///"):
+        return ""
+    found = joined(folder, repository.removeprefix("file://"), where)
+    if is_within(folder, found):
+        raise RenderError(f"the chart {dependency['name']} holds this chart, and so has no end", where=where)
+    return found if _name_of(tree, found) == dependency["name"] else ""
 
 
 def _fields(tree: Tree, file: str) -> Mapping[str, Any] | None:

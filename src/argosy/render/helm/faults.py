@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.model.errors import RenderError
-from argosy.model.tree import Tree
+from argosy.render.helm.followed import FollowedTree
 from argosy.render.helm.release import Release
 
 NO_MANIFEST: Final = "renders to something that is no manifest; every document needs apiVersion and kind"
@@ -37,7 +37,7 @@ _SET: Final = re.compile(r"failed parsing (--set\S*) data: (.*)", re.DOTALL)
 class Place:
     """Where a chart is: in the tree, by its own name, and in the copies that Helm was given."""
 
-    tree: Tree
+    tree: FollowedTree
     folder: str
     chart: str
     copies: Sequence[str] = ()
@@ -45,7 +45,7 @@ class Place:
     def file(self, source: str) -> str:
         """The path in the tree of what Helm calls `chart/templates/x.yaml`; Helm's own word where there is none."""
         path = self.within(source.partition("/")[2])
-        return path if self.has(source) else source
+        return self.tree.real(path) if self.has(source) else source
 
     def has(self, source: str) -> bool:
         _, slash, inside = source.partition("/")

@@ -14,7 +14,7 @@ from argosy.model.errors import LimitError, ManifestError, RenderError, SourceEr
 from argosy.model.manifest import Manifest
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render.exporting import exported
-from argosy.render.helm.dependencies import check_chart
+from argosy.render.helm.dependencies import read_chart
 from argosy.render.helm.engines import find_engine
 from argosy.render.helm.faults import NO_MANIFEST, Place, fault
 from argosy.render.helm.followed import FollowedTree
@@ -34,13 +34,16 @@ def rendered(tree: Tree, path: str, release: Release, engine: Engine | None = No
     folder, kind = located(tree, path, path or ".")
     if kind != "folder":
         raise RenderError("there is no such folder; correct the source's path", where=path or ".")
-    followed = FollowedTree(tree)
-    name = check_chart(followed, folder)
+    chart = read_chart(FollowedTree(tree), folder)
+    followed = FollowedTree(tree, chart.mounts)
     if not release.skip_schema_validation:
         check_schemas(followed, folder)
     engine = engine or find_engine(path or ".")
-    with exported(followed, folder) as copy, exported(_Nothing(), (), extra=files_for(release)) as work:
-        place = Place(followed, folder, name, (str(copy / folder) if folder else str(copy), str(work)))
+    with (
+        exported(followed, (folder, *chart.mounts)) as copy,
+        exported(_Nothing(), (), extra=files_for(release)) as work,
+    ):
+        place = Place(followed, folder, chart.name, (str(copy / folder) if folder else str(copy), str(work)))
         try:
             documents = engine.run(copy / folder, work, release)
         except HelmFailed as error:
