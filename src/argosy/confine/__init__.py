@@ -7,9 +7,10 @@ Never: runs user code in the main process.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # checkers of types know this name; to import typing would take longer than all of this package
 if TYPE_CHECKING:
+    from typing import Any
+
     from argosy.confine.crew import Crew
     from argosy.confine.limits import Confinement, Limits, ProgramLimits
     from argosy.confine.pool import Pool

@@ -5,7 +5,6 @@ In: a pid. Out: their pids, what they use; or their end. Never: a process that i
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import signal
@@ -36,8 +35,11 @@ def memory(pids: list[int]) -> int:
     """The bytes that these processes hold and that are no file's; what two of them share counts twice."""
     total = 0
     for pid in pids:
-        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/status", "rb") as facts:
-            total += sum(int(line.split()[1]) for line in facts if line.startswith((b"RssAnon:", b"RssShmem:")))
+        try:
+            with open(f"/proc/{pid}/status", "rb") as facts:
+                total += sum(int(line.split()[1]) for line in facts if line.startswith((b"RssAnon:", b"RssShmem:")))
+        except OSError:
+            continue  # it ended meanwhile
     return total << 10
 
 
@@ -46,8 +48,10 @@ def end_all() -> None:
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         for pid in of(os.getpid()):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            try:
                 os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -58,8 +62,10 @@ def end_all() -> None:
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    with contextlib.suppress(OSError):
+    try:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/children", "rb") as children:
                 found += map(int, children.read().split())
+    except OSError:
+        pass  # it ended meanwhile
     return found

@@ -11,10 +11,13 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 from argosy.confine import landlock
+
+TYPE_CHECKING = False  # as in __init__: programs wait for the imports here
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 NOBODY = 65534
 _OPEN_FILES, _OPEN_FILES_OF_A_PROGRAM = 64, 256

@@ -11,7 +11,10 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Iterable
+
+TYPE_CHECKING = False  # as in __init__
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every Linux architecture we run on
 _ASK_VERSION = 1

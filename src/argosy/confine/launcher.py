@@ -1,38 +1,40 @@
 """The process between us and a program: it starts the program confined, watches all of it, and ends all of it.
 
-In: one order, as JSON, on a socket. Out: what is in force, then how the program ended. Never: outlives who asked;
+In: one order on a socket. Out: what is in force, then how the program ended. Never: outlives who asked;
 leaves a process behind; runs anything of the program's itself.
 """
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import select
 import signal
-import socket
 import sys
 import time
-from typing import Any, NoReturn
 
 from argosy.confine import descendants, jail, landlock, room
+
+TYPE_CHECKING = False  # as in __init__
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 _LENGTH = 8
 _LOOK = 0.1  # seconds between two looks at what the program uses
 _MOST_FILES = 100_000
 
 
-def main(descriptor: int) -> NoReturn:
-    """The process's entry. The order ends all when the other side hangs up."""
-    control = socket.socket(fileno=descriptor)
-    order = json.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH), "big")))
+def main(control: int) -> NoReturn:
+    """The process's entry. All ends when the other side of the socket hangs up."""
+    # Marshalled, as both sides are the same Python and it is there already.
+    order = marshal.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH), "big")))  # noqa: S302
     ours, theirs = os.pipe()
     order["needs"]["tasks"] = jail.count_tasks()
     descendants.adopt_orphans()
     alone = os.geteuid() == 0 and sys.platform == "linux" and room.leave(room.NEW_PIDS)
     child = os.fork()
     if child == 0:
-        control.close()
+        os.close(control)
         os.close(ours)
         _be_first(order, theirs) if alone else _become_program(order, theirs)
     os.close(theirs)
@@ -41,9 +43,14 @@ def main(descriptor: int) -> NoReturn:
     limit = _watch(order, control, child)
     ended = {} if limit else _wait_for(child)
     descendants.end_all()
+    report = {"limit": limit, **ended}
     with os.fdopen(ours, "rb") as said:
-        report = dict(json.loads(line) for line in said)
-    control.sendall(json.dumps({"limit": limit, **ended, **report}).encode())
+        while True:
+            try:
+                report.update([marshal.load(said)])  # noqa: S302
+            except EOFError:
+                break
+    os.write(control, marshal.dumps(report))
     os._exit(0)
 
 
@@ -52,10 +59,10 @@ def _wait_for(child: int) -> dict[str, Any]:
     return {"code": os.waitstatus_to_exitcode(status), "cpu": usage.ru_utime + usage.ru_stime}
 
 
-def _receive(control: socket.socket, length: int) -> bytes:
+def _receive(control: int, length: int) -> bytes:
     data = b""
     while len(data) < length:
-        more = control.recv(length - len(data))
+        more = os.read(control, length - len(data))
         if not more:
             os._exit(1)  # nobody wants it any more
         data += more
@@ -120,10 +127,10 @@ def _rules(order: dict[str, Any], abi: int) -> int | None:
 
 
 def _say(report: int, name: str, value: Any) -> None:
-    os.write(report, json.dumps([name, value]).encode() + b"\n")
+    os.write(report, marshal.dumps((name, value)))
 
 
-def _watch(order: dict[str, Any], control: socket.socket, child: int) -> str:
+def _watch(order: dict[str, Any], control: int, child: int) -> str:
     """Until the program ends: which limit made us end it, "gone" if nobody waits, or nothing."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
@@ -134,7 +141,7 @@ def _watch(order: dict[str, Any], control: socket.socket, child: int) -> str:
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return ""
         for number, _ in poller.poll(wait * 1000):
-            if number == control.fileno():
+            if number == control:
                 return "gone"
         if time.monotonic() - looked >= wait:
             wait, looked = _LOOK, time.monotonic()

