@@ -149,7 +149,7 @@ def test_a_file_with_an_empty_list_holds_no_resources() -> None:
 def test_a_namespace_is_not_written_over_a_map() -> None:
     text = "apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: t, namespace: n}\n"
     text += "fieldSpecs: [{path: data}]\n"
-    assert "holds no text" in refusal("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
+    assert "not a single value" in refusal("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
 
 
 def test_labels_count_as_two_steps() -> None:
@@ -201,3 +201,16 @@ def test_a_namespace_transformer_takes_the_namespace_of_its_metadata_only() -> N
     text = "apiVersion: builtin\nkind: NamespaceTransformer\nmetadata: {name: t}\nnamespace: n\nfieldSpecs: []\n"
     found = built("resources: [a.yaml]\ntransformers: [t.yaml]\n", t_yaml=text)
     assert "namespace" not in found["ConfigMap"]["metadata"]
+
+
+@pytest.mark.parametrize("field", ["images: [{path: data}]", "replicas: [{path: data}]", "namePrefix: [{path: data}]"])
+def test_a_transformer_of_single_values_stops_at_a_map(field: str) -> None:
+    entry = "resources: [a.yaml]\nconfigurations: [c.yaml]\nimages: [{name: x}]\nreplicas: [{name: a}]\nnamePrefix: p-\n"
+    assert "not a single value" in refusal(entry, c_yaml=f"{field}\n")
+
+
+def test_a_dash_in_a_replacement_is_a_field_and_no_place_in_a_list() -> None:
+    targets = "[{select: {kind: ConfigMap}, fieldPaths: [q.-], options: {create: true}}]"
+    entry = f"resources: [a.yaml]\nreplacements: [{{source: {{kind: ConfigMap}}, targets: {targets}}}]\n"
+    assert built(entry)["ConfigMap"]["q"] == {"-": "a"}
+    assert "q" in refusal(entry, a_yaml=f"{CONFIG_MAP}q: [a]\n")

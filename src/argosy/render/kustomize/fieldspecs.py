@@ -55,6 +55,12 @@ def steps_of(path: str) -> tuple[tuple[str, bool], ...]:
     return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in parts)
 
 
+def check_single(holder: dict[str, Any], name: str) -> None:
+    """k8s: a transformer of names, numbers or images stops at a map or a list."""
+    if isinstance(holder.get(name), dict | list):
+        raise RenderError(f"{name} holds a map or a list, not a single value: correct the field specs")
+
+
 def visit(manifest: dict[str, Any], path: str, found: Visit, create: Callable[[], Any] | None = None) -> None:
     """Calls `found(holder, name)` for each field at the path; `create` makes the value of a missing one."""
     _visit(manifest, steps_of(path), 0, found, create)

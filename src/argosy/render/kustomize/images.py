@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from argosy.render.kustomize.fieldspecs import check_single
 from argosy.render.kustomize.patterns import pattern
 from argosy.render.kustomize.resources import Resources
 from argosy.render.kustomize.transformers import SpecsOf
@@ -20,11 +21,15 @@ def set_image(resources: Resources, image: dict[str, Any], specs: SpecsOf, where
         if isinstance(current, str) and known.fullmatch(current):
             holder[name] = renamed(current, image)
 
+    def put_single(holder: dict[str, Any], name: str) -> None:
+        check_single(holder, name)
+        put(holder, name)
+
     for resource in resources.listed:
         if resource.manifest.get("kind") != "CustomResourceDefinition":
             _visit_containers(resource.manifest, put)
         for spec in specs(resource.gvk):
-            resource.visit(spec.path, put)
+            resource.visit(spec.path, put_single)
 
 
 def _visit_containers(node: Any, put: Any) -> None:

@@ -98,7 +98,7 @@ def _map(target: dict[str, Any], patch: dict[str, Any], schema: Node | None, at:
 def _value(target: Any, patch: Any, schema: Node | None, at: str) -> Any:
     if type(patch) is dict:
         if target is None:
-            target = {}
+            target = _itself(patch)
         if type(target) is not dict:
             raise _mismatch(at, target, patch)
         return _map(target, patch, schema, at)
@@ -142,7 +142,7 @@ def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: s
         return target or []
     if schema.is_set:
         return [*patch, *(each for each in target or () if each not in patch)]
-    return _keyed(target, patch, schema, at)
+    return _keyed(target or [], patch, schema, at)
 
 
 def _plain(value: Any) -> Any:
@@ -154,8 +154,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _keyed(given: list[Any] | None, patch: list[Any], schema: Node, at: str) -> Any:
-    target = given or []
+def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
     everyone = [*target, *patch]
     if not all(type(each) is dict for each in everyone):
         return _plain(patch)
@@ -171,16 +170,16 @@ def _keyed(given: list[Any] | None, patch: list[Any], schema: Node, at: str) -> 
     found = []
     for element in patch:
         place = next((place for place, each in enumerate(left) if _is_same(each, element, keys)), None)
-        old: dict[str, Any] = left.pop(place) if place is not None else {} if given is not None else _itself(element)
+        old: dict[str, Any] = left.pop(place) if place is not None else _itself(element)
         # k8s: an element that says it replaces another leaves that one as it is.
-        merged = old if old and element.get(_DIRECTIVE) == "replace" else _map(old, element, schema, at)
+        merged = old if element.get(_DIRECTIVE) == "replace" else _map(old, element, schema, at)
         if merged is not _REMOVED:
             found.append(merged)
     return [*found, *left]
 
 
 def _itself(element: dict[str, Any]) -> dict[str, Any]:
-    """k8s: the elements of a list that was not there are merged with themselves, so directives in them count."""
+    """k8s: what was not there before is merged with itself, so that directives in it count."""
     return {key: _plain(each) for key, each in element.items() if key != _DIRECTIVE}
 
 
@@ -196,7 +195,7 @@ def _keyed_by_many(target: list[Any], patch: list[Any], keys: list[str], schema:
             merged = result[place] if replaces else _map(result[place], element, schema, at)
             result[place : place + 1] = [] if merged is _REMOVED else [merged]
         elif not any(_is_same(each, element, keys) for each in result):
-            merged = _map({}, element, schema, at)
+            merged = _map(_itself(element), element, schema, at)
             found += [] if merged is _REMOVED else [merged]
     return [*found, *result]
 

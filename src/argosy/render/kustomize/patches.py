@@ -136,7 +136,8 @@ def apply_operations(targets: list[Resource], operations: Any, where: str) -> No
 
 def _check_whole(resource: Resource, where: str) -> None:
     manifest = resource.manifest
-    if not isinstance(manifest, dict) or not manifest.get("kind") or not resource.name:
+    name = resource.metadata.get("name") if isinstance(manifest, dict) else None
+    if not name or isinstance(name, dict | list) or not manifest.get("kind"):
         was = resource.history[-1]
         raise Fault(f"patch of {was}: it takes away kind or metadata.name: keep both", where=where, number=0)
 

@@ -217,7 +217,7 @@ def _keys(node: Any, step: str, rest: list[str], create: Callable[[], Any] | Non
 
 
 def _is_list_step(step: str) -> bool:
-    return bool(_FILTER.fullmatch(step)) or step == "-" or step.isdigit()
+    return bool(_FILTER.fullmatch(step)) or step.isdigit()
 
 
 def _elements(node: list[Any], step: str, rest: list[str], create: Callable[[], Any] | None) -> list[int]:
@@ -229,8 +229,6 @@ def _elements(node: list[Any], step: str, rest: list[str], create: Callable[[], 
                 return [index]
             raise RenderError(f"index {index} is beyond the {len(node)} entries")
         return [index]
-    if step == "-":
-        return [len(node) - 1] if node else []
     match = _FILTER.fullmatch(step)
     if match is None:
         raise RenderError(f"{step} is no entry of a list: use an index, [key=value] or *")

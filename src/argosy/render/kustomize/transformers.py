@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from argosy.model.errors import RenderError
-from argosy.render.kustomize.fieldspecs import FieldSpec
+from argosy.render.kustomize.fieldspecs import FieldSpec, check_single
 from argosy.render.kustomize.gvk import Gvk
 from argosy.render.kustomize.resource import Id, Resource
 from argosy.render.kustomize.resources import Resources
@@ -33,8 +33,7 @@ def set_namespace(
     resources: Resources, namespace: str, specs: SpecsOf, *, unset_only: bool = False, subjects: str = "defaultOnly"
 ) -> None:
     def put(holder: dict[str, Any], name: str) -> None:
-        if isinstance(holder.get(name), dict | list):
-            raise RenderError(f"the namespace cannot be set in {name}, which holds no text: correct the field specs")
+        check_single(holder, name)
         if not (unset_only and holder.get(name)):
             holder[name] = namespace
 
@@ -74,6 +73,7 @@ def _check_unique(resources: Resources) -> None:
 
 def add_affixes(resources: Resources, prefix: str, suffix: str, specs: SpecsOf) -> None:
     def put(holder: dict[str, Any], name: str) -> None:
+        check_single(holder, name)
         holder[name] = f"{prefix}{holder[name] if holder[name] is not None else ''}{suffix}"
 
     for resource in resources.listed:
@@ -125,6 +125,7 @@ def set_replicas(resources: Resources, name: str, count: int, specs: Iterable[Fi
             found = True
 
             def put(holder: dict[str, Any], field: str) -> None:
+                check_single(holder, field)
                 holder[field] = count
 
             resource.visit(spec.path, put, int if spec.create else None)
