@@ -203,10 +203,13 @@ def test_a_namespace_transformer_takes_the_namespace_of_its_metadata_only() -> N
     assert "namespace" not in found["ConfigMap"]["metadata"]
 
 
-@pytest.mark.parametrize("field", ["images: [{path: data}]", "replicas: [{path: data}]", "namePrefix: [{path: data}]"])
-def test_a_transformer_of_single_values_stops_at_a_map(field: str) -> None:
-    entry = "resources: [a.yaml]\nconfigurations: [c.yaml]\nimages: [{name: x}]\nreplicas: [{name: a}]\nnamePrefix: p-\n"
-    assert "not a single value" in refusal(entry, c_yaml=f"{field}\n")
+@pytest.mark.parametrize(
+    ("asked", "spec"),
+    [("images: [{name: x}]", "images"), ("replicas: [{name: a}]", "replicas"), ("namePrefix: p-", "namePrefix")],
+)
+def test_a_transformer_of_single_values_stops_at_a_map(asked: str, spec: str) -> None:
+    entry = f"resources: [a.yaml]\nconfigurations: [c.yaml]\n{asked}\n"
+    assert "not a single value" in refusal(entry, c_yaml=f"{spec}: [{{path: data}}]\n")
 
 
 def test_a_dash_in_a_replacement_is_a_field_and_no_place_in_a_list() -> None:
