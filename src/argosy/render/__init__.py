@@ -63,7 +63,7 @@ def render(
     if paths := app.annotations.get(ANNOTATION):
         inputs.update(generate_path_inputs(checkout.tree, paths, source.path))
     # A copy: what origins read later is no input.
-    return Rendered(manifests, origins, {**inputs, **whole_folders(checkout.tree, "", inputs)}, job.tool)
+    return Rendered(manifests, origins, {**whole_folders(checkout.tree, "", inputs), **inputs}, job.tool)
 
 
 def render_application(

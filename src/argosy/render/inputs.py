@@ -109,7 +109,9 @@ def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environm
     skipped = paths_are_current(inputs, trees)
     same = _same_folders(inputs, trees)
     for (place, path), id in inputs.items():
-        if (place, path.rpartition("/")[0]) in same or path.endswith("//"):
+        if place in same and (path.rpartition("/")[0] in same[place] or path in same[place]):
+            continue
+        if path.endswith("//"):
             continue
         if place == PATHS or (skipped and _is_of_commit(place, path)):
             continue
@@ -122,7 +124,10 @@ def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environm
 
 
 def whole_folders(tree: Tree, place: str, record: Mapping[Input, str]) -> dict[Input, str]:
-    """Folders of which several things were asked; none where to find an id means to read all that is in it."""
+    """Folders of which several things were asked; none where to find an id means to read all that is in it.
+
+    They must be the first of all inputs, to be found without a look at the others.
+    """
     if not getattr(tree, "id", ""):  # what a commit holds knows its id; a folder on a disk does not
         return {}
     asked = Counter(path.rpartition("/")[0] for where, path in record if where == place)
@@ -130,15 +135,15 @@ def whole_folders(tree: Tree, place: str, record: Mapping[Input, str]) -> dict[I
     return {Input(place, f"{folder}//"): each.id for folder, each in found.items() if each and each.kind == "folder"}
 
 
-def _same_folders(inputs: Mapping[Input, str], trees: Mapping[str, Tree]) -> set[tuple[str, str]]:
-    return {
-        (place, path[:-2])
-        for (place, path), id in inputs.items()
-        if path.endswith("//")
-        and place in trees
-        and (entry := trees[place].entry(path[:-2])) is not None
-        and (entry.kind, entry.id) == ("folder", id)
-    }
+def _same_folders(inputs: Mapping[Input, str], trees: Mapping[str, Tree]) -> dict[str, set[str]]:
+    same: dict[str, set[str]] = {}
+    for (place, path), id in inputs.items():
+        if not path.endswith("//"):
+            break
+        entry = trees[place].entry(path[:-2]) if place in trees else None
+        if entry is not None and entry.kind == "folder" and entry.id == id:
+            same.setdefault(place, set()).add(path[:-2])
+    return same
 
 
 def _is_of_commit(place: str, path: str) -> bool:
