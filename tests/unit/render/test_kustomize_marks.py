@@ -99,3 +99,30 @@ def test_what_is_written_counts_where_kustomize_counts_it(
             (tmp_path / path).write_text(text)
         done = subprocess.run([KUBECTL, "kustomize", tmp_path], capture_output=True, check=True)
         assert found == load_all(done.stdout, profile=Profile.KUSTOMIZE)
+
+
+def pod(fields: str) -> str:
+    return f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: c, {fields}}}]}}\n"
+
+
+@pytest.mark.parametrize(
+    ("own", "patch", "expected"),
+    [
+        ("env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}]", "image: x", "A=2 B"),
+        ("env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}]", "env: [{name: A, value: '9'}]", "A=2 B"),
+        ("env: [{name: A}, {name: B, value: '1'}, {name: B, value: '2'}]", "env: [{name: B, value: '9'}]", "B=2 A"),
+        ("env: [{name: A, value: '1'}, {name: A, value: '2'}]", "env: [{name: A, $patch: delete}]", ""),
+        ("env: [{name: A, value: '0'}]", "env: [{name: A, value: '1'}, {name: A, value: '2'}]", "A=1"),
+        ("image: x", "env: [{name: A, value: '1'}, {name: A, value: '2'}]", "A=2"),
+    ],
+)
+def test_a_patch_leaves_one_element_of_a_key(own: str, patch: str, expected: str, tmp_path: Path) -> None:
+    files = {"a.yaml": pod(own), "p.yaml": pod(patch), "kustomization.yaml": f"{OWN}patches: [{{path: p.yaml}}]\n"}
+    [found] = build(TextTree(files), "")
+    env = found["spec"]["containers"][0]["env"]
+    assert " ".join(each["name"] + (f"={each['value']}" if "value" in each else "") for each in env) == expected
+    if KUBECTL.is_file():
+        for path, text in files.items():
+            (tmp_path / path).write_text(text)
+        done = subprocess.run([KUBECTL, "kustomize", tmp_path], capture_output=True, check=True)
+        assert [found] == load_all(done.stdout, profile=Profile.KUSTOMIZE)

@@ -10,6 +10,7 @@ import orjson
 from argosy.model.errors import ManifestError, PatchError, RenderError
 from argosy.model.manifest import Profile, load_all, load_json
 from argosy.patch import json_patch
+from argosy.render.kustomize.doubles import without_doubles
 from argosy.render.kustomize.faults import Fault, within
 from argosy.render.kustomize.gvk import Gvk, gvk_of
 from argosy.render.kustomize.marks import settle
@@ -94,6 +95,7 @@ def merge_into(
     schema = schemas(resource.gvk)
     without_blanks(resource.manifest, schema, resource.nulls)
     copy = orjson.loads(orjson.dumps(given))
+    without_doubles(resource.manifest, copy, schema)
     shared = resource.shared()
     try:
         resource.manifest = merge(resource.manifest, copy, schema)
