@@ -1,4 +1,4 @@
-"""The nouns that travel through the rooms, in the order in which they come to be.
+"""The nouns of a sync, in the order in which they come to be: what differs, whose turn it is, how it fares.
 
 In, out: nothing but values. Never: logic that a room could hold.
 """
@@ -6,56 +6,13 @@ In, out: nothing but values. Never: logic that a room could hold.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from argosy.model.application.operations import Phase
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
-from argosy.model.tree import Tree
-
-if TYPE_CHECKING:  # it has many values, and most that need these do not need those
-    from argosy.model.application.operations import Phase
-
-
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """A source at one revision: the commit's id, and its files."""
-
-    tree: Tree
-    revision: str
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a field is written, and what that overruled: an overlay's line stands before the base's."""
-
-    file: str
-    line: int = 0  # the first is 1; 0 where only the file is known
-    repository: str = ""  # that of a remote base; empty for the source's own
-    overrules: Origin | None = None
-
-
-class Origins(Protocol):
-    def find(self, key: ResourceKey, pointer: str) -> Origin | None:
-        """Where the field at a JSON pointer is written, or else what holds it; None where nobody knows."""
-
-
-class Input(NamedTuple):
-    """Something that a render read. Its place is empty for the source's own tree, else what names another one."""
-
-    place: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """What a source asks for. `inputs` are ids of all that was read, empty for what was looked for and is not there."""
-
-    manifests: Sequence[Manifest]
-    origins: Origins
-    inputs: Mapping[Input, str] = field(default_factory=dict)
-    tool: str = ""  # argo: Directory, Helm, Kustomize or Plugin
 
 
 class SyncStatus(enum.StrEnum):

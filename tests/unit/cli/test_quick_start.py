@@ -1,0 +1,59 @@
+"""A command imports what it needs and little else: people wait for it, and scripts call it a thousand times."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from argosy import cli
+
+PROGRAM = """
+import sys
+from argosy.cli import main
+code = main(sys.argv[1:])
+print("|".join(sorted(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+SLOW = {
+    "argosy.apiserver",
+    "argosy.cli.health",
+    "argosy.cli.sandbox",
+    "argosy.cli.setup",
+    "argosy.cluster",
+    "argosy.confine",
+    "argosy.model.application.operations",
+    "argosy.model.application.tool_options",
+    "argosy.model.flow.syncing",
+    "argosy.schema",
+    "argosy.source.git",
+    "asyncio",
+    "importlib.resources",
+    "multiprocessing",
+    "shutil",
+    "socket",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "threading",
+}
+
+
+def test_a_render_of_one_folder_imports_nothing_slow_that_it_does_not_need(tmp_path: Path) -> None:
+    (tmp_path / "kustomization.yaml").write_text("namePrefix: a-\nresources: [config.yaml]\n")
+    (tmp_path / "config.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "render", str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert "name: a-b" in done.stdout
+    assert SLOW & set(done.stderr.strip().split("|")) == set()
+
+
+@pytest.mark.parametrize("group", cli.GROUPS)
+def test_a_command_group_alone_is_the_same_as_among_all(group: str) -> None:
+    alone, among = cli.command_line(group), cli.command_line()
+    assert [action.choices.keys() for action in alone._actions if action.choices] == [{group}]
+    assert among.format_help() == cli.command_line(*cli.GROUPS).format_help()
+    assert group in cli.OVERVIEW
