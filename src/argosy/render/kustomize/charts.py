@@ -122,7 +122,7 @@ def _version(folder: Spot) -> str:
     try:
         given = load(spot.read(), where=spot.name) if spot.kind == "file" else None
     except ManifestError as error:
-        raise RenderError(error.message, where=error.where) from error
+        raise RenderError(error.message, where=error.where, line=error.line) from error
     return str(given.get("version") or "") if isinstance(given, dict) else ""
 
 
