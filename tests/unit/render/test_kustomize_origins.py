@@ -213,6 +213,16 @@ def test_what_the_application_sets_has_no_line_in_a_file() -> None:
     assert found.at(f"{POD}/containers/0/image").file == "source.kustomize"
 
 
+def test_what_the_application_adds_is_told_from_what_the_file_has() -> None:
+    top = "resources: [../base]\ncommonLabels:\n  a: file\nimages:\n- name: other\n  newTag: '2'\n"
+    options = KustomizeOptions(common_labels={"b": "set"}, images=("img:7",))
+    (found,) = trace(TextTree({**FILES, "top/kustomization.yaml": top}), "top", options=options).values()
+    assert found.at("/metadata/labels/a") == Origin("top/kustomization.yaml", 3)
+    assert found.at("/metadata/labels/b") == Origin("source.kustomize")
+    assert found.at(f"{POD}/containers/0/image").file == "source.kustomize"
+    assert found.at(f"{POD}/containers/1/image").line == 6
+
+
 def test_a_field_of_a_remote_base_names_its_repository() -> None:
     remote = TextTree({"k/kustomization.yaml": "resources: [d.yaml]\nnameSuffix: -s\n", "k/d.yaml": BASE})
     tree = TextTree({"kustomization.yaml": "resources:\n- https://example.com/o/r//k?ref=v1\n"})

@@ -65,7 +65,7 @@ def build(
     try:
         return _built(level, order)
     except UserError as error:
-        level.locate(error)
+        level.locate(error, grounds.read)
         raise
 
 

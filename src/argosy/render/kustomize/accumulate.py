@@ -7,16 +7,16 @@ being read, or the network; trees of remote bases come from whoever started the 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from argosy.model.errors import LimitError, RenderError, UserError
 from argosy.render.kustomize import charts, plugins, stages
 from argosy.render.kustomize.config import EMPTY, Config, default_config, read_config
 from argosy.render.kustomize.crds import crd_config, read_openapi
+from argosy.render.kustomize.cursor import Cursor
 from argosy.render.kustomize.documents import read_resources
-from argosy.render.kustomize.faults import APPLICATION, Fault, Path, locate
+from argosy.render.kustomize.faults import Fault
 from argosy.render.kustomize.generators import generate
 from argosy.render.kustomize.grounds import Grounds, Spot
 from argosy.render.kustomize.loading import Kustomization, kustomization_file, read_kustomization
@@ -87,54 +87,21 @@ class Build:
         return Level(self, spot, read_kustomization(ground.tree.read(file), ground.name(file)), (*within, spot))
 
 
-class Level:
+class Level(Cursor):
     """One kustomization's folder."""
 
     def __init__(self, build: Build, spot: Spot, kustomization: Kustomization, within: tuple[Spot, ...]) -> None:
         self.build = build
         self.spot = spot
-        self.kustomization = kustomization
+        super().__init__(kustomization)
         self.within = within
-        self.file = kustomization.file
-        self.own = kustomization.fields  # as the file has them, whatever is set on top
-        self.at: Path = ()  # the entry that is being worked on, for whoever asks what is wrong or who wrote it
 
     def accumulate(self, into: Accumulated) -> Accumulated:
         try:
             return self._accumulate(into)
         except UserError as error:
-            self.locate(error)
+            self.locate(error, self.build.grounds.read)
             raise
-
-    def locate(self, error: UserError) -> None:
-        at = self.written_at()
-        if at is None and error.where in ("", self.file):
-            error.where = APPLICATION
-        locate(error, self.file, at or (), self.build.grounds.read)
-
-    def entry_at_hand(self) -> Any:
-        value: Any = self.kustomization.fields
-        for step in self.at:
-            value = value[step] if isinstance(step, int) else value.get(step)
-        return value
-
-    def written_at(self) -> Path | None:
-        """Where the file has the entry at hand; None where it was set on top."""
-        at = self.at
-        if not at or self.kustomization.fields is self.own:
-            return at
-        now: Any
-        now, own = self.kustomization.fields.get(str(at[0])), self.own.get(str(at[0]))
-        if len(at) == 1 or not isinstance(at[1], int):
-            return at if now == own or isinstance(own, dict) else None
-        place = next((place for place, each in enumerate(own or ()) if each == now[at[1]]), None)
-        return None if place is None else (at[0], place, *at[2:])
-
-    def entries(self, field: str) -> Iterator[Any]:
-        """The entries of a list, each of them the one at hand while it is."""
-        for number, each in enumerate(self.kustomization.listed(field)):
-            self.at = (field, number)
-            yield each
 
     def _accumulate(self, into: Accumulated) -> Accumulated:
         kustomization = self.kustomization

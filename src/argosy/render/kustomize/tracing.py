@@ -115,7 +115,8 @@ class Tracer:
             return _always(self._generator(level, entry, top))
         if at[0] in ("labels", "commonLabels", "commonAnnotations"):
             pairs = entry.field("pairs") or entry if at[0] == "labels" else entry
-            return _always(EntriesGuide(_at(level.file, entry.line), _origins(pairs, level.file)))
+            on_top = {} if at[0] == "labels" else _on_top(level.entry_at_hand(), level.own.get(str(at[0])) or {})
+            return _always(EntriesGuide(_at(level.file, entry.line), {**_origins(pairs, level.file), **on_top}))
         return _always(Guide(_at(level.file, line_of_entry(entry))))
 
     def _patch(self, level: Level, at: Path, lines: Lines, listed: Sequence[Resource]) -> GuideOf:
@@ -186,6 +187,11 @@ def _at(file: str, line: int) -> Origin:
 def _origins(marked: Marked, file: str) -> dict[str, Origin]:
     below = marked.below if isinstance(marked.below, dict) else {}
     return {name: _at(file, each.line) for name, each in below.items()}
+
+
+def _on_top(now: dict[str, str], own: dict[str, str]) -> dict[str, Origin]:
+    """The entries that an Application sets."""
+    return {name: Origin(APPLICATION) for name, value in now.items() if own.get(name) != value}
 
 
 def _options(marked: Marked | None, file: str) -> dict[str, dict[str, Origin]]:
