@@ -258,6 +258,13 @@ def test_an_error_names_file_line_and_cause(engine: str, case: str) -> None:
     assert "/tmp" not in str(error) and "argosy-" not in str(error)
 
 
+@both_engines
+def test_what_a_chart_says_moves_no_cursor(engine: str) -> None:
+    with pytest.raises(RenderError, match="gone") as refused:
+        render(engine, a_chart({"templates/a.yaml": TOP + 'x: {{ fail "\\u001b[2Jgone\\u0007" }}\n'}))
+    assert str(refused.value).isprintable()
+
+
 def test_a_folder_without_a_chart_is_refused() -> None:
     with pytest.raises(RenderError, match=r"app/Chart.yaml: there is no such file"):
         render(None, TextTree({"app/values.yaml": ""}), path="app")

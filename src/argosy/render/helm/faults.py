@@ -13,6 +13,7 @@ from typing import Final
 from argosy.model.errors import RenderError
 from argosy.render.helm.followed import FollowedTree
 from argosy.render.helm.release import Release
+from argosy.render.said import cleaned
 
 NO_MANIFEST: Final = "renders to something that is no manifest; every document needs apiVersion and kind"
 _MOST: Final = 2_000  # characters of Helm's words that are passed on
@@ -58,7 +59,7 @@ class Place:
 def fault(said: str, place: Place, release: Release) -> RenderError:
     for copy in place.copies:
         said = said.replace(f"{copy}/", "").replace(copy, ".")
-    text = _NOISE.sub("", said).strip()
+    text = _NOISE.sub("", cleaned(said)).strip()
     for judge in (_in_values, _in_schema, _in_chart, _in_yaml, _in_parameters, _in_template):
         for error in judge(text, place, release):
             return error
