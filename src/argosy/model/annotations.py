@@ -19,8 +19,6 @@ HELM_HOOK: Final = "helm.sh/hook"
 HELM_HOOK_DELETE_POLICY: Final = "helm.sh/hook-delete-policy"
 HELM_HOOK_WEIGHT: Final = "helm.sh/hook-weight"
 HELM_RESOURCE_POLICY: Final = "helm.sh/resource-policy"
-GATE: Final = "argosy.dev/gate"  # block, report or ignore
-GATE_TIMEOUT: Final = "argosy.dev/gate-timeout"
 OPERATION: Final = "argosy.dev/operation"  # which operation made a hook, so that none makes it twice
 
 # Of a live manifest: whose it is
@@ -37,7 +35,6 @@ MANIFEST_GENERATE_PATHS: Final = "argocd.argoproj.io/manifest-generate-paths"
 SKIP_RECONCILE: Final = "argocd.argoproj.io/skip-reconcile"
 DELETION_APPROVED: Final = "argocd.argoproj.io/deletion-approved"
 MIGRATION_MANAGER: Final = "argocd.argoproj.io/client-side-apply-migration-manager"
-HOLD: Final = "argosy.dev/hold"  # JSON: reason, by, at, revision
 RESOURCES_FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
 PRE_DELETE_FINALIZER: Final = "pre-delete-finalizer.argocd.argoproj.io"
 POST_DELETE_FINALIZER: Final = "post-delete-finalizer.argocd.argoproj.io"
