@@ -31,7 +31,7 @@ def main(control: int) -> NoReturn:
     ours, theirs = os.pipe()
     order["needs"]["tasks"] = jail.count_tasks()
     descendants.adopt_orphans()
-    alone = os.geteuid() == 0 and sys.platform == "linux" and room.leave(room.NEW_PIDS)
+    alone = _leave_processes(order)
     child = os.fork()
     if child == 0:
         os.close(control)
@@ -52,6 +52,17 @@ def main(control: int) -> NoReturn:
                 break
     os.write(control, marshal.dumps(report))
     os._exit(0)
+
+
+def _leave_processes(order: dict[str, Any]) -> bool:
+    """Whether the next process is the first of a numbering of its own."""
+    order["offline"] = False
+    if sys.platform != "linux":
+        return False
+    if os.geteuid() == 0:
+        return room.leave(room.NEW_PIDS)
+    order["offline"] = room.leave_as_user()
+    return bool(order["offline"])
 
 
 def _wait_for(child: int) -> dict[str, Any]:
@@ -109,7 +120,7 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
 
 def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
     """Whether this process has an empty network now; only root can have one, and a root folder of its own."""
-    offline = jail.leave_network()
+    offline = order["offline"] or jail.leave_network()
     if os.geteuid() == 0 and sys.platform == "linux":
         try:
             if not room.leave(room.NEW_NAMES):

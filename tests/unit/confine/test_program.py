@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ordinary import run_as
+from ordinary import SOURCE, run_as
 from processes import is_running
 
 from argosy.confine import OverLimit, RefusedError, landlock
@@ -127,6 +127,48 @@ def test_root_gives_a_program_an_empty_network_and_another_user(folder):
     done = shell("self", folder, "id -u")
     assert done.stdout == b"65534\n"
     assert (done.confinement.network, done.confinement.uid, done.confinement.missing) == ("none", 65534, ())
+
+
+UDP = """
+import socket
+try:
+    channel = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    channel.connect(("127.0.0.1", 9))
+    print("reached")
+except OSError:
+    print("refused")
+"""
+AS_ANOTHER = """
+import pathlib, sys
+from argosy.confine.program import python_places, run
+done = run((sys.executable, "-I", "-c", sys.argv[1]), folder=pathlib.Path("/usr/share"), readable=python_places())
+print(done.stdout.decode().strip(), done.confinement.network, len(done.confinement.missing))
+"""
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def _another_user_can_run_it() -> bool:
+    """Needs root, and a Python that is new enough and open to all, as the sources must be."""
+    try:
+        code = "import sys, argosy.confine.program; sys.exit(sys.version_info < (3, 11))"
+        return _as_another("-c", code).returncode == 0
+    except OSError:
+        return False
+
+
+def _as_another(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SYSTEM_PYTHON, *arguments], user=12345, group=12345, extra_groups=[], cwd="/", text=True, capture_output=True,
+        env={"PYTHONPATH": str(SOURCE), "PATH": "/usr/bin:/bin"}, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_has_an_empty_network_where_the_system_lets_it_make_one():
+    if not _another_user_can_run_it():
+        pytest.skip(f"{SYSTEM_PYTHON} or the sources are not open to another user")
+    said = _as_another("-c", AS_ANOTHER, UDP).stdout.strip()
+    assert said == "refused none 0" or (said.startswith("reached no-tcp") and not said.endswith(" 0"))
 
 
 @everyone
