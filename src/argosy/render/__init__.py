@@ -13,7 +13,14 @@ from argosy.model.flow import Checkout, Input, Rendered
 from argosy.render.detect import detect, source_folder
 from argosy.render.environment import build_environment
 from argosy.render.generate_paths import ANNOTATION, generate_path_inputs
-from argosy.render.inputs import RecordingEnvironment, RecordingFetch, RecordingTree, are_current, whole_folders
+from argosy.render.inputs import (
+    RecordingEnvironment,
+    RecordingFetch,
+    RecordingTree,
+    are_current,
+    knows_ids,
+    whole_folders,
+)
 from argosy.render.overrides import overridden
 from argosy.render.settings import BuildSettings, Fetch, RenderLimits, read_build_settings
 from argosy.render.tools import Job, run
@@ -60,7 +67,8 @@ def render(
         fetch=RecordingFetch(fetch, inputs) if fetch else None,
     )
     manifests, origins = run(job)
-    if paths := app.annotations.get(ANNOTATION):
+    paths = app.annotations.get(ANNOTATION, "")
+    if paths and knows_ids(checkout.tree):
         inputs.update(generate_path_inputs(checkout.tree, paths, source.path))
     # A copy: what origins read later is no input.
     return Rendered(manifests, origins, {**whole_folders(checkout.tree, "", inputs), **inputs}, job.tool)

@@ -123,12 +123,17 @@ def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environm
     return True
 
 
+def knows_ids(tree: Tree) -> bool:
+    """A commit knows the ids of its folders; to find that of a folder on a disk means to read all that is in it."""
+    return bool(getattr(tree, "id", ""))
+
+
 def whole_folders(tree: Tree, place: str, record: Mapping[Input, str]) -> dict[Input, str]:
-    """Folders of which several things were asked; none where to find an id means to read all that is in it.
+    """Folders of which several things were asked.
 
     They must be the first of all inputs, to be found without a look at the others.
     """
-    if not getattr(tree, "id", ""):  # what a commit holds knows its id; a folder on a disk does not
+    if not knows_ids(tree):
         return {}
     asked = Counter(path.rpartition("/")[0] for where, path in record if where == place)
     found = {folder: tree.entry(folder) for folder, count in asked.items() if count >= _WORTH_IT}
