@@ -271,3 +271,11 @@ def test_a_generator_that_merges_overrules_only_what_it_sets() -> None:
     assert tree.at("/data/a") == Origin("base/kustomization.yaml", 3)
     assert tree.at("/data/b") == Origin("top/kustomization.yaml", 6, overrules=Origin("base/kustomization.yaml", 3))
     assert tree.at("/metadata/name") == Origin("base/kustomization.yaml", 2)
+
+
+def test_json_that_is_no_yaml_is_known_by_its_file() -> None:
+    text = '{"apiVersion": "v1",\n"kind": "ConfigMap",\n"metadata": {"name": "m"},\n"data": {"a": "x\\/y"}}'
+    files = {"kustomization.yaml": "resources: [m.json]\nnamePrefix: p-\n", "m.json": text}
+    (tree,) = trace(TextTree(files), "").values()
+    assert tree.at("/data/a").file == "m.json"
+    assert tree.at("/metadata/name").file == "kustomization.yaml"

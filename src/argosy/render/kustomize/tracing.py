@@ -55,8 +55,11 @@ class Tracer:
         """Resources as they stand in a file."""
         url, _, path = parted(file)
         marked = [each for each in marked_queue(text) if each.below and listed_items(each) is None]
-        for resource, mark in zip(resources, marked):
-            self._note(resource, traced(mark, path, url))
+        for place, resource in enumerate(resources):
+            if len(marked) == len(resources):
+                self._note(resource, traced(marked[place], path, url))
+            else:  # JSON with escapes that YAML does not have
+                self._note(resource, written(resource.manifest, Guide(Origin(path, 1, url))))
 
     def step(self, level: Level, listed: Sequence[Resource], plugin: Resource | None = None) -> None:
         """What is not as it was has been written by the entry at hand, or by a transformer."""
