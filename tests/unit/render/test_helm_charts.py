@@ -188,7 +188,11 @@ def test_a_vendored_chart_is_rendered_where_its_condition_holds(engine: str) -> 
     on = render(engine, tree, HelmOptions(values="cart: {enabled: true, size: 5}"))
     assert names(on) == ["carts.shop.example.com", "cart", "own"]
     assert on[1]["data"] == {"size": "5", "all": "g"}
-    assert names(render(engine, tree, HelmOptions(values="tags: {more: true}")))[-2:] == ["basket", "own"]
+    more = HelmOptions(values="tags: {more: true}")
+    made = helm.template(tree, "charts/shop", app=APP, options=more, engine=the_engine(engine))
+    assert names(made.manifests)[-2:] == ["basket", "own"]
+    origin = made.origins.find(key_of(made.manifests[-2]), "/data")
+    assert origin and origin.file == "charts/shop/charts/cart/templates/a.yaml"
 
 
 @both_engines

@@ -6,7 +6,7 @@ names what is missing. Never: fetches a chart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from argosy.model.errors import ManifestError, RenderError
@@ -18,6 +18,7 @@ from argosy.render.kustomize.places import is_within, joined
 class Chart(NamedTuple):
     name: str
     mounts: Mapping[str, str]  # charts of the same repository, by the place in charts/ where they are to be seen
+    folders: Mapping[str, str]  # names in charts/ of charts that Helm calls otherwise, by what it calls them
 
 
 def read_chart(tree: Tree, folder: str) -> Chart:
@@ -40,7 +41,16 @@ def read_chart(tree: Tree, folder: str) -> Chart:
             message = f"the chart {name} is declared, but it is not in charts/; run `helm dependency build`"
             raise RenderError(f"{message} and commit what it makes", where=where)
         mounts[_within(folder, f"charts/{name}")] = found
-    return Chart(str(fields.get("name") or ""), mounts)
+    return Chart(str(fields.get("name") or ""), mounts, _folders(tree, folder, [each for _, each in declared]))
+
+
+def _folders(tree: Tree, folder: str, declared: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    charts = _within(folder, "charts")
+    named = {
+        _name_of(tree, f"{charts}/{entry.name}"): entry.name for entry in tree.listing(charts) if entry.kind == "folder"
+    }
+    aliases = {str(each["alias"]): each["name"] for each in declared if each.get("alias")}
+    return {**named, **{alias: named.get(name, name) for alias, name in aliases.items()}}
 
 
 def _beside(tree: Tree, folder: str, dependency: Mapping[str, Any], where: str) -> str:

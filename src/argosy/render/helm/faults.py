@@ -6,8 +6,8 @@ In: Helm's words, and where the chart is. Out: a RenderError. Never: a path of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from argosy.model.errors import RenderError
@@ -42,15 +42,22 @@ class Place:
     folder: str
     chart: str
     copies: Sequence[str] = ()
+    folders: Mapping[str, str] = field(default_factory=dict)  # in charts/, by what Helm calls the charts in them
 
     def file(self, source: str) -> str:
         """The path in the tree of what Helm calls `chart/templates/x.yaml`; Helm's own word where there is none."""
-        path = self.within(source.partition("/")[2])
-        return self.tree.real(path) if self.has(source) else source
+        return self._found(source) or source
 
     def has(self, source: str) -> bool:
-        _, slash, inside = source.partition("/")
-        return bool(slash) and self.tree.entry(self.within(inside)) is not None
+        return bool(self._found(source))
+
+    def _found(self, source: str) -> str:
+        _, _, inside = source.partition("/")
+        steps = inside.split("/")
+        if steps[0] == "charts" and len(steps) > 1:
+            steps[1] = self.folders.get(steps[1], steps[1])
+        path = self.within("/".join(steps))
+        return self.tree.real(path) if inside and self.tree.entry(path) is not None else ""
 
     def within(self, inside: str) -> str:
         return f"{self.folder}/{inside}" if self.folder else inside
@@ -124,8 +131,8 @@ def _in_schema(text: str, place: Place, release: Release) -> Iterator[RenderErro
 
 def _in_parameters(text: str, place: Place, release: Release) -> Iterator[RenderError]:
     if found := _SET.search(text):
-        field = "fileParameters" if found[1] == "--set-file" else "parameters"
-        yield RenderError(f"Helm cannot read one of them: {_short(found[2])}", where=f"source.helm.{field}")
+        name = "fileParameters" if found[1] == "--set-file" else "parameters"
+        yield RenderError(f"Helm cannot read one of them: {_short(found[2])}", where=f"source.helm.{name}")
 
 
 def _in_chart(text: str, place: Place, release: Release) -> Iterator[RenderError]:

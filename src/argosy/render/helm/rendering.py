@@ -43,7 +43,7 @@ def rendered(tree: Tree, path: str, release: Release, engine: Engine | None = No
         exported(followed, (folder, *chart.mounts)) as copy,
         exported(_Nothing(), (), extra=files_for(release)) as work,
     ):
-        place = Place(followed, folder, chart.name, (str(copy / folder) if folder else str(copy), str(work)))
+        place = Place(followed, folder, chart.name, (str(copy / folder), str(work)), chart.folders)
         try:
             documents = engine.run(copy / folder, work, release)
         except HelmFailed as error:
