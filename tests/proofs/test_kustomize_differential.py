@@ -1,0 +1,89 @@
+"""Kustomizations that nobody wrote, built by us and by kubectl 1.32: the same manifests in one order, or both refuse.
+
+ARGOSY_PROOF_SEED repeats a run. Where kubectl itself crashes, or prints what cannot be read again, we may do anything.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kustomize_overlays import Overlays
+from kustomize_trees import Files, written
+from text_tree import TextTree
+
+from argosy.model.errors import UserError
+from argosy.model.manifest import Profile, load_all
+from argosy.patch.json_patch import equal
+from argosy.render.kustomize import build
+
+KUBECTL = Path(__file__).parents[2] / ".venv" / "kubectl-1.32" / "kubectl"
+pytestmark = [
+    pytest.mark.prove,
+    pytest.mark.skipif(not KUBECTL.exists(), reason="kubectl 1.32 is not here: make install"),
+]
+FULL = 600
+MOST_DIFFERENT = 0.06
+"""What may differ at most, of trees made to find differences: docs/reference/kustomize.md names the known ones."""
+
+
+def ours(texts: dict[str, str]) -> Any:
+    try:
+        return build(TextTree(texts), "top")
+    except UserError as error:
+        return str(error)
+
+
+def theirs(texts: dict[str, str], folder: Path) -> Any:
+    for path, text in texts.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    command = [str(KUBECTL), "kustomize", str(folder / "top")]
+    done = subprocess.run(command, capture_output=True, timeout=60, env={"HOME": str(folder)}, check=False)
+    if done.returncode:
+        return None if b"panic:" in done.stderr else done.stderr.decode()[-300:]
+    try:
+        return [each for each in load_all(done.stdout, profile=Profile.KUSTOMIZE) if each is not None]
+    except UserError:
+        return None
+
+
+def agree(mine: Any, kubectls: Any) -> bool:
+    if kubectls is None or (isinstance(mine, str) and isinstance(kubectls, str)):
+        return True
+    return not isinstance(mine, str) and not isinstance(kubectls, str) and equal(mine, kubectls)
+
+
+def differences(rng: random.Random, count: int, folder: Path) -> Iterator[str]:
+    for number in range(count):
+        seed = rng.randrange(2**32)
+
+        def texts(files: Files, seed: int = seed) -> dict[str, str]:
+            style = random.Random(seed)
+            return {path: written(documents, style) for path, documents in files.items()}
+
+        made = texts(Overlays(random.Random(seed)).tree(lambda files: not isinstance(ours(texts(files)), str)))
+        mine, kubectls = ours(made), theirs(made, folder / str(number))
+        if not agree(mine, kubectls):
+            said = [each[-200:] for each in (mine, kubectls) if isinstance(each, str)]
+            yield f"the tree of seed {seed} differs: {said or 'other manifests'}"
+
+
+def test_what_nobody_wrote_gives_what_kubectl_gives(
+    rng: random.Random, size: Callable[[int], int], memory_path: Path
+) -> None:
+    count = size(FULL)
+    found = list(differences(rng, count, memory_path))
+    assert len(found) <= max(6, count * MOST_DIFFERENT), "\n".join(found)
+
+
+def test_the_proof_notices_references_that_do_not_follow(
+    rng: random.Random, monkeypatch: pytest.MonkeyPatch, memory_path: Path
+) -> None:
+    monkeypatch.setattr("argosy.render.kustomize.fix_references", lambda *_: None)
+    assert next(differences(rng, 60, memory_path), None)
