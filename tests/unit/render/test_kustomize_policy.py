@@ -98,3 +98,22 @@ def test_validators_are_refused_by_name() -> None:
     said = refusal({"app/kustomization.yaml": "resources: []\nvalidators: [v.yaml]\n"})
     assert said.startswith("app/kustomization.yaml")
     assert "validators run programs, which is refused: remove them" in said
+
+
+def renamed(target: str) -> list[str]:
+    patch = '[{"op": "add", "path": "/data", "value": {"k": "v"}}]'
+    kustomization = f"resources: [a.yaml]\npatches: [{{target: {{name: '{target}'}}, patch: '{patch}'}}]\n"
+    a, b = CONFIG_MAP.replace("name: a", "name: web-1"), CONFIG_MAP.replace("name: a", "name: db")
+    found = build(TextTree({"kustomization.yaml": kustomization, "a.yaml": f"{a}---\n{b}"}), "")
+    return [each["metadata"]["name"] for each in found if each["data"] == {"k": "v"}]
+
+
+@pytest.mark.parametrize("target", ["web-[[:digit:]]", "[^[:space:]]+-1", "(?i)WEB-1", "(?P<a>web)-1", "x|web.1"])
+def test_patterns_are_those_of_go(target: str) -> None:
+    assert renamed(target) == ["web-1"]
+
+
+@pytest.mark.parametrize("target", ["web(?=-1).*", "(?<!x)web-1", r"(w)eb\1-1", "web.*+", "(?(1)a|b)", "*web", "(web"])
+def test_patterns_that_go_refuses_are_refused(target: str) -> None:
+    with pytest.raises(RenderError):
+        renamed(target)
