@@ -43,20 +43,20 @@ def memory(pids: list[int]) -> int:
     return total << 10
 
 
-def end_all() -> None:
-    """Kill every child of this process until none is left; those of a child become ours as it ends."""
+def end_all(first: int) -> None:
+    """Kill every child of this process, the first too, until none is left; those of a child become ours as it ends."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
-        for pid in of(os.getpid()):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
             return
+        for pid in of(os.getpid()) or [first]:  # without a /proc there is only the first to be known
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
         time.sleep(0.001)
 
 

@@ -42,7 +42,7 @@ def main(control: int) -> NoReturn:
         os.close(number)  # or the program's end would not be the end of its output
     limit = _watch(order, control, child)
     ended = {} if limit else _wait_for(child)
-    descendants.end_all()
+    descendants.end_all(child)
     report = {"limit": limit, **ended}
     with os.fdopen(ours, "rb") as said:
         while True:
@@ -119,9 +119,9 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
 
 
 def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
-    """Whether this process has an empty network now; only root can have one, and a root folder of its own."""
+    """Whether this process has an empty network now. Who can have one can have a root folder of its own too."""
     offline = order["offline"] or jail.leave_network()
-    if os.geteuid() == 0 and sys.platform == "linux":
+    if offline or os.geteuid() == 0:
         try:
             if not room.leave(room.NEW_NAMES):
                 raise PermissionError("not allowed")
