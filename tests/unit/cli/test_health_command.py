@@ -234,7 +234,7 @@ def test_the_report_of_objects_has_the_form_of_the_report_of_tests_and_names_the
     ("name", "text", "told"),
     [
         ("empty.yaml", "", "there is no object in it"),
-        ("broken.yaml", "a: [", "broken.yaml:2: "),
+        ("broken.yaml", "a: [\n", "broken.yaml:2: "),
         ("check.lua", "return {}", "use --script for it"),
         ("latin.yaml", "\udcff", "is not UTF-8"),
     ],
