@@ -240,6 +240,11 @@ def test_a_further_working_tree_has_a_head_of_its_own(desk: Desk, models: Path) 
 def test_another_repository_is_rendered_by_its_path(desk: Desk, models: Path) -> None:
     assert names(desk.render(desk.home, "overlays/prod", "--repo", models)) == ["prod-model"]
     assert names(desk.render(desk.home, "overlays/prod", "--repo", f"file://{models}")) == ["prod-model"]
+    desk.git(desk.home, "clone", "-q", "--bare", "models", "bare.git")
+    assert names(desk.render(desk.home, "overlays/prod", "--repo", "bare.git", "--revision", "main")) == ["prod-model"]
+    for words in (["x", "--repo", "."], ["x", "--repo", "https://a:b@host/c"], [".", "--revision", "main"]):
+        done = desk.render(desk.home, *words)
+        assert (done.returncode, done.stdout) == (2, ""), words
 
 
 def test_a_local_repository_that_an_application_names_needs_a_root(desk: Desk, models: Path) -> None:
@@ -247,6 +252,7 @@ def test_a_local_repository_that_an_application_names_needs_a_root(desk: Desk, m
     file.write_text(APPLICATION.replace(ADDRESS, f"file://{models}"))
     refused = desk.render(desk.home, "-f", file)
     assert (refused.returncode, refused.stdout) == (5, "")
+    assert "--root" in refused.stderr
     allowed = desk.render(desk.home, "-f", file, "--root", desk.home)
     assert names(allowed) == ["dev-model"], allowed.stderr
 

@@ -16,7 +16,7 @@ from argosy.app.rendering.checkouts import Checkouts, Talk
 from argosy.app.rendering.options import with_options
 from argosy.app.rendering.places import enclosing, locate, remotes
 from argosy.model.application import Application, Destination, Source, read_source
-from argosy.model.errors import UserError
+from argosy.model.errors import SourceRefused, UserError
 from argosy.model.flow import Checkout
 
 STDIN: Final = "-"
@@ -114,14 +114,33 @@ class _Opener:
         """A source whose path was typed."""
         asked = self.request
         if asked.repo:
-            checkout = self.checkouts.at(asked.repo, asked.revision or source.ref, also=_local(asked.repo))
+            checkout = self._repository(asked.repo, asked.revision or source.ref)
             return checkout, self._read(source, {"repoURL": asked.repo, "path": path, "targetRevision": asked.revision})
         root, inner = locate(path)
         fields = {"path": inner or ".", "targetRevision": asked.revision}
         if not source.repo_url:
             fields["repoURL"] = remotes(root).get("origin", "")
+        if asked.revision and enclosing(root) is None:
+            raise UserError("is in no Git repository; leave --revision out, or name one with --repo", where=path)
         checkout = self.checkouts.within(root, asked.revision) if asked.revision else self.checkouts.working(root)
         return checkout, self._read(source, fields)
+
+    def _repository(self, typed: str, ref: str) -> Checkout:
+        """Who types the path of a repository may read it."""
+        from argosy.source.urls import parse_url
+
+        folder = os.path.realpath(typed.removeprefix("file://"))
+        if "://" not in typed.removeprefix("file://") and os.path.isdir(folder):
+            if os.path.exists(os.path.join(folder, ".git")):
+                return self.checkouts.within(folder, ref or "HEAD")
+            if not os.path.exists(os.path.join(folder, "HEAD")):
+                raise UserError("is no Git repository; name one, or leave --repo out", where=typed)
+            return self.checkouts.at(folder, ref, also=(Path(folder),))
+        try:
+            parse_url(typed)
+        except SourceRefused as error:
+            raise UserError(error.message, where="--repo") from None
+        return self.checkouts.at(typed, ref)
 
     def _checkout(self, source: Source, app: Application) -> Checkout:
         """A source as its Application says."""
@@ -133,7 +152,13 @@ class _Opener:
         if root:
             self._tell(f"{source.repo_url} is read from the repository in {root}, at {revision}")
             return self.checkouts.within(root, revision)
-        return self.checkouts.at(source.repo_url, revision or source.ref, tag_prefix=source.tag_prefix)
+        try:
+            return self.checkouts.at(source.repo_url, revision or source.ref, tag_prefix=source.tag_prefix)
+        except SourceRefused as error:
+            if source.repo_url.startswith(("/", "file:")):
+                message = "is no repository that may be read; name it, or a folder above it, with --root"
+                raise SourceRefused(message, where=source.repo_url) from error
+            raise
 
     def _read(self, source: Source, fields: Mapping[str, str]) -> Source:
         given = {name: value for name, value in fields.items() if value}
@@ -145,17 +170,8 @@ class _Opener:
             self._talk(sentence)
 
 
-def _local(url: str) -> tuple[Path, ...]:
-    """Who types the path of a repository may read it."""
-    from argosy.source.urls import parse_url
-
-    place = parse_url(url)
-    return (Path(place.path),) if place.scheme == "file" else ()
-
-
 def _is_of(url: str, root: str) -> bool:
     """Is this the address of the repository, by any of its names and with any protocol?"""
-    from argosy.model.errors import SourceRefused
     from argosy.source.urls import parse_url
 
     def identity(text: str) -> tuple[str, tuple[str, ...]] | None:
