@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from argosy.model.errors import RenderError
-from argosy.render.kustomize.faults import Fault
+from argosy.render.kustomize.faults import Fault, within
 from argosy.render.kustomize.places import folder_of, joined
 from argosy.render.kustomize.resource import Resource
 
@@ -83,8 +83,8 @@ def _pairs(given: dict[str, Any], read: Read, what: str, where: str) -> dict[str
 
 
 def _sources(given: dict[str, Any], read: Read, what: str, where: str) -> Iterator[tuple[str, bytes]]:
-    for path in given.get("envs") or ():
-        yield from _lines(read(path), joined(folder_of(where), path, where))
+    for number, path in enumerate(given.get("envs") or ()):
+        yield from _lines(_content(read, path, "envs", number), joined(folder_of(where), path, where))
     for number, literal in enumerate(given.get("literals") or ()):
         key, equals, value = literal.partition("=")
         if not equals or not key:
@@ -100,7 +100,14 @@ def _sources(given: dict[str, Any], read: Read, what: str, where: str) -> Iterat
         if not key or not path or "=" in path:
             message = f"{what}: the file {source!r} is neither `path` nor `key=path`"
             raise Fault(message, where=where, inside=("files", number))
-        yield key, read(path)
+        yield key, _content(read, path, "files", number)
+
+
+def _content(read: Read, path: str, field: str, number: int) -> bytes:
+    try:
+        return read(path)
+    except RenderError as error:
+        raise within(error, field, number) from None
 
 
 def _lines(data: bytes, file: str) -> Iterator[tuple[str, bytes]]:
