@@ -288,6 +288,9 @@ def test_a_host_that_cannot_be_reached_is_exit_code_3(desk: Desk) -> None:
     done = desk.render(desk.home, "overlays/dev", "--repo", f"https://127.0.0.1:{port}/acme/models.git")
     assert (done.returncode, done.stdout) == (3, "")
     assert str(port) in done.stderr and "next: " in done.stderr
+    address = f"https://127.0.0.1:{port}/acme/models.git"
+    lines = desk.render(desk.home, "a", "b", "--repo", address, "-o", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["ok"] for line in lines] == [False, False]
 
 
 @pytest.mark.parametrize(

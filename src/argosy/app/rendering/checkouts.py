@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.app.rendering.places import own_folder, shared_folder
+from argosy.model.errors import Unreachable
 from argosy.model.flow import Checkout
 from argosy.model.tree import Tree
 
@@ -42,6 +43,7 @@ class Checkouts:
         self.settings = settings
         self._talk = talk
         self._known: dict[tuple[str, str, str], Checkout] = {}
+        self._failed: dict[str, Unreachable] = {}
         self._stores: dict[tuple[Path, ...], Repositories] = {}
         self._runner: asyncio.Runner | None = None
 
@@ -56,12 +58,18 @@ class Checkouts:
     def at(self, url: str, ref: str, *, tag_prefix: str = "", also: Sequence[Path] = ()) -> Checkout:
         """A repository at a revision; `also` are roots for this one alone."""
         key = url, ref or "HEAD", tag_prefix
+        if error := self._failed.get(url):
+            raise error
         known = self._known.get(key)
         if known is None:
             store = self._store((*self.roots, *also))
-            with self._patiently(f"fetching {url}"):
-                asked = store.checkout(url, key[1], tag_prefix=tag_prefix, max_age=MAX_AGE)
-                known = self._known[key] = self._run(asked)
+            try:
+                with self._patiently(f"fetching {url}"):
+                    asked = store.checkout(url, key[1], tag_prefix=tag_prefix, max_age=MAX_AGE)
+                    known = self._known[key] = self._run(asked)
+            except Unreachable as error:
+                self._failed[url] = error  # a thousand folders need not wait for the same host one after another
+                raise
         return known
 
     def within(self, root: str, ref: str) -> Checkout:
