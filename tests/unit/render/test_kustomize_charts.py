@@ -254,3 +254,13 @@ def test_a_chart_of_a_remote_base_is_inflated_in_its_repository() -> None:
     tree = TextTree({"kustomization.yaml": "resources: [github.com/org/repo]\n"})
     assert build(tree, "", settings=HELM_ON, inflate=inflate, fetch=lambda url, ref: remote)
     assert trees == [remote]
+
+
+def test_what_helm_refuses_names_the_file_in_the_remote_base() -> None:
+    def inflate(tree: Tree, chart: str, **given: Any) -> list[Any]:
+        raise RenderError("template error", where=f"{chart}/templates/cm.yaml", line=3)
+
+    remote = TextTree({**FILES, "kustomization.yaml": f"helmCharts: [{{name: web, {QUIET}}}]\n"})
+    tree = TextTree({"kustomization.yaml": "resources: [github.com/org/repo]\n"})
+    with pytest.raises(RenderError, match=r"github\.com/org/repo//charts/web/templates/cm\.yaml\?ref=HEAD"):
+        build(tree, "", settings=HELM_ON, inflate=inflate, fetch=lambda url, ref: remote)

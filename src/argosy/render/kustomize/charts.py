@@ -75,18 +75,23 @@ def inflated(level: Level, chart: Fields, where: str) -> list[Resource]:
     if not name:
         raise RenderError("an entry of helmCharts has no name: name the chart", where=where)
     folder = _folder(level, chart, where)
-    manifests = inflate(
-        folder.ground.tree,
-        folder.path,
-        release_name=_release(chart, where),
-        namespace=chart.get("namespace") or "",
-        values=_values(level, chart, folder, where),
-        include_crds=bool(chart.get("includeCRDs")),
-        skip_hooks=bool(chart.get("skipHooks")),
-        skip_tests=bool(chart.get("skipTests")),
-        kube_version=chart.get("kubeVersion") or settings.kube_version,
-        api_versions=chart.get("apiVersions") or settings.api_versions,
-    )
+    try:
+        manifests = inflate(
+            folder.ground.tree,
+            folder.path,
+            release_name=_release(chart, where),
+            namespace=chart.get("namespace") or "",
+            values=_values(level, chart, folder, where),
+            include_crds=bool(chart.get("includeCRDs")),
+            skip_hooks=bool(chart.get("skipHooks")),
+            skip_tests=bool(chart.get("skipTests")),
+            kube_version=chart.get("kubeVersion") or settings.kube_version,
+            api_versions=chart.get("apiVersions") or settings.api_versions,
+        )
+    except RenderError as error:
+        # What Helm says is of files in the chart's own tree.
+        where = folder.ground.name(error.where) if error.where.startswith(folder.path) else error.where
+        raise RenderError(error.message, where=where, line=error.line) from error
     return resources_of_manifests(manifests, folder.name)
 
 
