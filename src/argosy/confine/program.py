@@ -68,11 +68,13 @@ def run(
     scratch: Path | None = None,
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
+    disposable: Sequence[Path] = (),
     limits: ProgramLimits = ProgramLimits(),  # noqa: B008
 ) -> Finished:
     """Run a program in `folder`, which it may read, as it may `readable` and the system's own programs and libraries.
 
-    It may write to `scratch` alone, which is its HOME too. Raises OverLimit; RefusedError if it cannot be started.
+    It may write to `scratch` alone, which is its HOME too. Folders that are `disposable` are removed if we are killed
+    meanwhile and cannot do it. Raises OverLimit; RefusedError if it cannot be started.
     """
     program = find(argv[0])
     with _workshop(scratch) as (place, room):
@@ -85,6 +87,8 @@ def run(
             "writable": [*_WRITABLE, place],
             "scratch": place,
             "room": room,
+            "parent": os.getpid(),
+            "leftovers": [os.path.dirname(room), *map(os.path.abspath, disposable)],
             "needs": {name: int(getattr(limits, name)) or 1 for name in ("memory", "cpu", "scratch", "processes")},
         }
         with _Running(order, stdin, limits, argv[0]) as running:

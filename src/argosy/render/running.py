@@ -44,6 +44,7 @@ def output_of(command: Command) -> bytes:
             readable=(command.root,),
             scratch=command.scratch,
             env=command.env,
+            disposable=(command.root.parent,),
             limits=command.limits,
         )
     except OverLimit as problem:

@@ -222,16 +222,16 @@ OUTER = """
 import pathlib, sys
 from argosy.confine.program import run
 folder, scratch = map(pathlib.Path, sys.argv[1:])
-run(("sh", "-c", "echo up >$HOME/up; sleep 99"), folder=folder, scratch=scratch)
+run(("sh", "-c", "echo $HOME >$HOME/up; sleep 99"), folder=folder, scratch=scratch, disposable=(folder,))
 """
 
 
 def test_nothing_stays_when_we_are_killed(folder, place):
     scratch = place / "scratch"
     scratch.mkdir()
-    outer = subprocess.Popen(
-        [sys.executable, "-c", OUTER, folder, scratch], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    )
+    (place / "tmp").mkdir()
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(place / "tmp")}
+    outer = subprocess.Popen([sys.executable, "-c", OUTER, folder, scratch], env=env)
     up = scratch / "up"
     assert _soon(lambda: up.exists() and up.read_text())
     mine = [outer.pid]
@@ -240,6 +240,7 @@ def test_nothing_stays_when_we_are_killed(folder, place):
     outer.kill()
     outer.wait()
     assert len(mine) > 2 and _soon(lambda: not any(map(is_running, mine)))
+    assert _soon(lambda: not folder.exists() and not list((place / "tmp").iterdir()))
 
 
 def _all_processes() -> list[int]:
