@@ -75,13 +75,14 @@ def inflated(level: Level, chart: Fields, where: str) -> list[Resource]:
     if not name:
         raise RenderError("an entry of helmCharts has no name: name the chart", where=where)
     folder = _folder(level, chart, where)
+    release, values = _release(chart, where), _values(level, chart, folder, where)
     try:
         manifests = inflate(
             folder.ground.tree,
             folder.path,
-            release_name=_release(chart, where),
+            release_name=release,
             namespace=chart.get("namespace") or "",
-            values=_values(level, chart, folder, where),
+            values=values,
             include_crds=bool(chart.get("includeCRDs")),
             skip_hooks=bool(chart.get("skipHooks")),
             skip_tests=bool(chart.get("skipTests")),
@@ -89,9 +90,10 @@ def inflated(level: Level, chart: Fields, where: str) -> list[Resource]:
             api_versions=chart.get("apiVersions") or settings.api_versions,
         )
     except RenderError as error:
+        if not folder.ground.url:
+            raise
         # What Helm says is of files in the chart's own tree.
-        where = folder.ground.name(error.where) if error.where.startswith(folder.path) else error.where
-        raise RenderError(error.message, where=where, line=error.line) from error
+        raise RenderError(error.message, where=folder.ground.name(error.where), line=error.line) from error
     return resources_of_manifests(manifests, folder.name)
 
 
