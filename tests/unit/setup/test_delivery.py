@@ -143,7 +143,7 @@ def test_a_mistake_is_named_with_its_field_and_what_it_may_be(text: str, said: s
     with pytest.raises(UserError) as caught:
         read_delivery(text, "team/argosy.yaml")
     assert said in str(caught.value)
-    assert str(caught.value).startswith("team/argosy.yaml: ")
+    assert str(caught.value).startswith("team/argosy.yaml:")
     assert "secret" not in str(caught.value)
 
 
