@@ -27,7 +27,7 @@ from argosy.render.kustomize.places import located
 from argosy.render.kustomize.provenance import CHANGES, Step
 from argosy.render.kustomize.remotes import is_plain_path, looks_remote
 from argosy.render.kustomize.resource import Resource
-from argosy.render.kustomize.resources import Resources
+from argosy.render.kustomize.resources import Addresses, Resources
 from argosy.render.kustomize.variables import Var, bound, declare, merge_vars
 
 if TYPE_CHECKING:
@@ -147,15 +147,17 @@ class Level(Cursor):
             self.build.tracer.step(self, into.resources.listed, plugin)
 
     def _add_resources(self, into: Accumulated) -> None:
+        known: Addresses | None = None
         for path in self.entries("resources"):
             if not path:
                 raise RenderError("an entry of resources is empty: remove it", where=self.file)
             spot = self.find(path)
             if spot.kind == "file":
-                for resource in self.resources_of(spot):
-                    into.resources.add(resource)
+                known = into.resources.addresses() if known is None else known
+                into.resources.add_all(self.resources_of(spot), known)
             elif spot.kind == "folder":
                 self._absorb(into, spot, path)
+                known = None
             else:
                 raise RenderError(_missing(path), where=self.file)
 

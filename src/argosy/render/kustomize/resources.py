@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from argosy.model.errors import ManifestError, RenderError
@@ -11,19 +11,28 @@ from argosy.render.kustomize.gvk import Gvk
 from argosy.render.kustomize.patterns import pattern
 from argosy.render.kustomize.resource import Id, Resource
 
+Addresses = dict[tuple[Gvk, str, str], Resource]
+
 
 class Resources:
     def __init__(self) -> None:
         self.listed: list[Resource] = []
 
     def add(self, resource: Resource) -> None:
-        mine = resource.id
-        name = mine.name
-        for each in self.listed:
-            if each.name == name and each.id.equals(mine):
+        self.add_all([resource], self.addresses())
+
+    def addresses(self) -> Addresses:
+        """Who is who; it holds until a name, a namespace or a kind changes."""
+        return {_address(each.id): each for each in self.listed}
+
+    def add_all(self, resources: Iterable[Resource], known: Addresses) -> None:
+        for resource in resources:
+            mine = resource.id
+            each = known.setdefault(_address(mine), resource)
+            if each is not resource:
                 files = " and ".join(dict.fromkeys(file for file in (each.file, resource.file) if file))
                 raise RenderError(f"{mine} is there twice (in {files}): remove or rename one of them")
-        self.listed.append(resource)
+            self.listed.append(resource)
 
     def extend(self, others: Resources) -> None:
         if not self.listed:
@@ -39,8 +48,13 @@ class Resources:
         """Those that are, or once were, what is asked for."""
         return [each for each in self.listed if any(map(accept, each.ids()))]
 
+    def known_as(self, wanted: Id) -> list[Resource]:
+        """Those that are, or once were, exactly this; the name is looked at first, because it is seldom the same."""
+        named = [each for each in self.listed if each.name == wanted.name or each.history]
+        return [each for each in named if any(id.name == wanted.name and id.equals(wanted) for id in each.ids())]
+
     def one(self, wanted: Id, where: str, what: str) -> Resource:
-        found = [each for each in self.listed if any(id.name == wanted.name and id.equals(wanted) for id in each.ids())]
+        found = self.known_as(wanted)
         if len(found) != 1:
             said = "nothing is" if not found else f"{len(found)} resources are"
             raise RenderError(f"{what}: {said} {wanted}; correct its name, kind or namespace", where=where)

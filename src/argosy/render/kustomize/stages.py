@@ -154,11 +154,11 @@ def place(resources: Resources, made: Resource, where: str) -> None:
     """Adds what was generated, or lets it change what has its name."""
     behavior = made.behavior or "create"
     mine = made.id
-    found = [each for each in resources.listed if any(id.equals(mine) for id in each.ids())]
+    found = resources.known_as(mine)
     if not found:
         if behavior != "create":
             raise RenderError(f"{mine} does not exist, so it cannot {behavior} anything: add it or create", where=where)
-        resources.add(made)
+        resources.listed.append(made)
         return
     if len(found) > 1:
         raise RenderError(f"{len(found)} resources are {mine}: give them different names", where=where)
