@@ -217,3 +217,9 @@ def test_a_dash_in_a_replacement_is_a_field_and_no_place_in_a_list() -> None:
     entry = f"resources: [a.yaml]\nreplacements: [{{source: {{kind: ConfigMap}}, targets: {targets}}}]\n"
     assert built(entry)["ConfigMap"]["q"] == {"-": "a"}
     assert "q" in refusal(entry, a_yaml=f"{CONFIG_MAP}q: [a]\n")
+
+
+def test_no_directive_stays_in_what_a_patch_adds() -> None:
+    found = pod("securityContext: {sub: {$patch: merge, a: 1}}, initContainers: [{name: i, env: [{$patch: merge}]}]")
+    assert found["securityContext"] == {"sub": {"a": 1}}
+    assert found["initContainers"] == [{"name": "i", "env": []}]

@@ -77,6 +77,7 @@ def _map(target: dict[str, Any], patch: dict[str, Any], schema: Node | None, at:
         raise _unknown(directive, at, patch)
     for key, value in patch.items():
         if key == _DIRECTIVE:
+            target.pop(_DIRECTIVE, None)  # there if it is merged with itself
             continue
         if value is None:
             target.pop(key, None)
@@ -128,21 +129,25 @@ def _mismatch(at: str, target: Any, patch: Any) -> Misfit:
 def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: str) -> Any:
     if schema is None or not (schema.keys or schema.is_set):
         return _plain(patch)  # k8s: a directive in a list without keys is an element like any other
-    directives = [each[_DIRECTIVE] for each in patch if type(each) is dict and each.keys() == {_DIRECTIVE}]
+    directives = [each[_DIRECTIVE] for each in patch if _is_directive(each)]
     if directives and target is None:
         return [{_DIRECTIVE: directives[-1]}]  # k8s: where there is no list yet, nothing but the directive stays
     if directives:
-        rest = [each for each in patch if not (type(each) is dict and each.keys() == {_DIRECTIVE})]
+        rest = [each for each in patch if not _is_directive(each)]
         if directives[-1] == "delete":
             return _REMOVED
         if directives[-1] == "replace":
             return rest
-        patch = rest
+        patch, target = rest, [each for each in target or () if not _is_directive(each)]
     if not patch:
         return target or []
     if schema.is_set:
         return [*patch, *(each for each in target or () if each not in patch)]
     return _keyed(target or [], patch, schema, at)
+
+
+def _is_directive(element: Any) -> bool:
+    return type(element) is dict and element.keys() == {_DIRECTIVE}
 
 
 def _plain(value: Any) -> Any:
