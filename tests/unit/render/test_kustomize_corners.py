@@ -223,3 +223,9 @@ def test_no_directive_stays_in_what_a_patch_adds() -> None:
     found = pod("securityContext: {sub: {$patch: merge, a: 1}}, initContainers: [{name: i, env: [{$patch: merge}]}]")
     assert found["securityContext"] == {"sub": {"a": 1}}
     assert found["initContainers"] == [{"name": "i", "env": []}]
+
+
+def test_text_of_a_secret_does_not_outlive_a_merge() -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {x: y}\n"
+    found = built("resources: [s.yaml]\nsecretGenerator: [{name: s, behavior: merge, literals: [a=b]}]\n", s_yaml=text)
+    assert "stringData" not in found["Secret"] and found["Secret"]["data"] == {"a": "Yg=="}

@@ -176,6 +176,7 @@ def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
     for element in patch:
         place = next((place for place, each in enumerate(left) if _is_same(each, element, keys)), None)
         old: dict[str, Any] = left.pop(place) if place is not None else _itself(element)
+        old.pop(_DIRECTIVE, None)
         # k8s: an element that says it replaces another leaves that one as it is.
         merged = old if element.get(_DIRECTIVE) == "replace" else _map(old, element, schema, at)
         if merged is not _REMOVED:

@@ -175,6 +175,7 @@ def _supersede(old: Resource, made: Resource, behavior: str) -> None:
             both = {**(known if isinstance(known, dict) else {}), **(after.get(part) or {})}
             after[part] = both
         after = made.manifest = {**orjson.loads(orjson.dumps(before)), **after}
+        after.pop("stringData", None)  # k8s: it does not outlive a merge
         for part in ("data", "binaryData"):
             if not after[part]:
                 del after[part]
