@@ -128,8 +128,8 @@ async def test_none_reaches_the_next_script(pool: Pool) -> None:
 
 
 async def test_the_suite_notices_a_sandbox_without_a_clock() -> None:
-    (found,) = await not_stopped({"busy loop": STUCK["busy loop"]}, Limits(wall=2, cpu=60))
-    assert found.startswith("busy loop: ran for ")
+    found = await not_stopped({"busy loop": STUCK["busy loop"]}, Limits(wall=2, cpu=60))
+    assert any(each.startswith("busy loop: ran for ") for each in found)
 
 
 async def test_the_suite_notices_scripts_that_share_their_libraries() -> None:

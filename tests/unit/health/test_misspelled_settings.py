@@ -137,7 +137,7 @@ def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
         Place(1, ("data", "resource.customizations", "Pod", "health.lua")): ("Pod", "error", 0),
         Place(1, ("data", "resource.customizations", "foo_Bar")): ("foo/Bar", "error", 0),
         Place(1, ("data", HEALTH + "Node")): ("Node", "error", 0),
-        Place(1, ("data", "resource.customizations.actions.apps_DaemonSet")): ("apps/DaemonSet", "error", 2),
+        Place(1, ("data", "resource.customizations.actions.apps_DaemonSet")): ("apps/DaemonSet", "error", 1),
     }
 
 
