@@ -1,0 +1,144 @@
+"""What sources ask for, remembered as long as nothing that was read for it has changed.
+
+In: an application, one of its sources, checkouts. Out: Rendered. Never: renders twice what gives the same; fetches a
+remote base that the project does not allow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, Protocol
+
+import orjson
+
+from argosy.model.annotations import MANIFEST_GENERATE_PATHS
+from argosy.model.application import Application, Source
+from argosy.model.errors import ArgosyError, RenderError, UserError
+from argosy.model.flow import Checkout, Rendered
+from argosy.model.names import ResourceKey
+from argosy.model.tree import Tree
+from argosy.render import BuildSettings, are_current, build_environment, render
+
+MOST_REMEMBERED: Final = 20_000
+MOST_REMOTES: Final = 100
+
+Fetched = Mapping[tuple[str, str], Tree]
+FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # address and ref of a remote base; raises where it may not
+
+
+class Crew(Protocol):
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any: ...
+
+
+class RemoteWanted(ArgosyError):
+    """A render met a remote base that has not been fetched yet."""
+
+    def __init__(self, url: str, ref: str) -> None:
+        super().__init__(f"{url} at {ref or 'HEAD'} is wanted")
+        self.url, self.ref = url, ref
+
+
+@dataclass(frozen=True)
+class Remotes:
+    """Remote bases for a worker: those that are here, and a word for each that is not."""
+
+    known: Fetched
+
+    def __call__(self, url: str, ref: str) -> Tree:
+        found = self.known.get((url, ref))
+        if found is None:
+            raise RemoteWanted(url, ref)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One source of an application, checked out."""
+
+    app: Application
+    source: Source
+    checkout: Checkout
+    settings: BuildSettings
+    refs: Mapping[str, Checkout] = field(default_factory=dict)
+
+    def digest(self) -> str:
+        """Of all that decides besides files: equal digests and equal files give equal manifests."""
+        app = self.app
+        paths = app.annotations.get(MANIFEST_GENERATE_PATHS, "")
+        about = (app.name, app.project, tuple(app.destination), paths, dict(self.source.wire))
+        words = orjson.dumps(about, option=orjson.OPT_SORT_KEYS) + repr(self.settings).encode()
+        return hashlib.sha256(words).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    digest: str
+    revision: str
+    rendered: Rendered | None
+    error: UserError | None = None
+
+
+class Renders:
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._known: OrderedDict[tuple[ResourceKey, int], _Known] = OrderedDict()
+        self.count = 0  # of renders that were really done
+
+    async def render(self, asked: Asked, number: int, fetch: FetchRemote, *, afresh: bool = False) -> Rendered:
+        """`number` tells the sources of an application apart; `afresh` trusts nothing that is remembered."""
+        place = (asked.app.key, number)
+        digest = asked.digest()
+        known = None if afresh else self._known.get(place)
+        if known is not None and known.digest == digest:
+            if known.error is not None and known.revision == asked.checkout.revision:
+                raise known.error
+            if known.rendered is not None and await _is_current(known.rendered, asked, fetch):
+                self._known.move_to_end(place)
+                return known.rendered
+        try:
+            rendered = await self._rendered(asked, fetch)
+        except RenderError as error:
+            self._remember(place, _Known(digest, asked.checkout.revision, None, error))
+            raise
+        self._remember(place, _Known(digest, asked.checkout.revision, rendered))
+        return rendered
+
+    def forget(self, app: ResourceKey) -> None:
+        for place in [place for place in self._known if place[0] == app]:
+            del self._known[place]
+
+    def _remember(self, place: tuple[ResourceKey, int], known: _Known) -> None:
+        self._known[place] = known
+        self._known.move_to_end(place)
+        if len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
+    async def _rendered(self, asked: Asked, fetch: FetchRemote) -> Rendered:
+        fetched: dict[tuple[str, str], Tree] = {}
+        app = replace(asked.app, wire={}, status={}, operation=None, state=None)  # what travels to the worker
+        while True:
+            self.count += 1
+            call = partial(render, refs=dict(asked.refs), fetch=Remotes(dict(fetched)))
+            try:
+                found: Rendered = await self._crew.run(call, asked.checkout, app, asked.source, asked.settings)
+                return found
+            except RemoteWanted as wanted:
+                if len(fetched) >= MOST_REMOTES:
+                    message = f"more than {MOST_REMOTES} remote bases; copy them into the repository"
+                    raise RenderError(message, where=asked.source.path) from None
+                fetched[wanted.url, wanted.ref] = (await fetch(wanted.url, wanted.ref)).tree
+
+
+async def _is_current(rendered: Rendered, asked: Asked, fetch: FetchRemote) -> bool:
+    trees: dict[str, Tree] = {"": asked.checkout.tree}
+    trees |= {f"${alias}": each.tree for alias, each in asked.refs.items()}
+    for place in {each.place for each in rendered.inputs} - {"", *trees}:
+        url, at, ref = place.rpartition("@")
+        if at and "/" in url:
+            trees[place] = (await fetch(url, ref)).tree
+    environment = build_environment(asked.app, asked.source, asked.checkout.revision, asked.settings)
+    return are_current(rendered.inputs, trees, environment)
