@@ -4,6 +4,12 @@ In: a cache of live manifests, desired manifests, settings. Out: what belongs to
 Never: asks a cluster; changes a manifest.
 """
 
+from argosy.live.exclusions import Exclusions, read_exclusions
+from argosy.live.orphans import orphans
+from argosy.live.orphans import warning as orphan_warning
+from argosy.live.pods import images_of
+from argosy.live.reader import BY_NAMESPACE, BY_OWNER, BY_PARENT, CacheReader, indexes
+from argosy.live.relations import Parent
 from argosy.live.tracking import (
     Tracking,
     TrackingId,
@@ -16,16 +22,36 @@ from argosy.live.tracking import (
     track,
     tracking_id,
 )
+from argosy.live.tree import Node, tree, walk
+from argosy.live.view import Concern, concerned, in_other_versions, managed
 
 __all__ = [
+    "BY_NAMESPACE",
+    "BY_OWNER",
+    "BY_PARENT",
+    "CacheReader",
+    "Concern",
+    "Exclusions",
+    "Node",
+    "Parent",
     "Tracking",
     "TrackingId",
+    "concerned",
+    "images_of",
+    "in_other_versions",
+    "indexes",
     "instance_name",
     "is_self_referenced",
+    "managed",
+    "orphan_warning",
+    "orphans",
     "owner",
+    "read_exclusions",
     "read_id",
     "read_tracking",
     "settle",
     "track",
     "tracking_id",
+    "tree",
+    "walk",
 ]
