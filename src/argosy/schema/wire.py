@@ -55,6 +55,18 @@ def decode(type_: Type, value: Any, *, kind: str, api_version: str) -> Decoded:
     return Decoded(manifest, tuple(dict.fromkeys(unknown))[:_MAX_UNKNOWN])
 
 
+def decode_part(type_: Type, value: Any) -> tuple[Any, tuple[str, ...]]:
+    """The same for a value of any type that stands inside of something: what Go writes, and what it does not know."""
+    unknown: list[str] = []
+    try:
+        made = _decoder(type_)(value, None, unknown)
+    except Mismatch as error:
+        raise ManifestError(_go_message(error)) from None
+    except RecursionError:
+        raise ManifestError("exceeded max depth") from None
+    return made, tuple(dict.fromkeys(unknown))[:_MAX_UNKNOWN]
+
+
 def zero(type_: Type) -> Manifest:
     """The empty object of a kind as Go writes it, without kind and apiVersion."""
     manifest: Manifest = copy.deepcopy(_zero(type_))

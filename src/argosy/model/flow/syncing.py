@@ -41,7 +41,7 @@ class Pair:
     desired: Manifest | None
     live: Manifest | None
     differs: bool
-    predicted: Manifest | None = None  # what live would become, both made comparable
+    predicted: Manifest | None = None  # what live would become, both made comparable; None where nothing differs
     compared: Manifest | None = None  # the live side of that
 
 
@@ -52,6 +52,7 @@ class Comparison:
     pairs: Sequence[Pair] = ()
     hooks: Sequence[Manifest] = ()  # desired
     status: SyncStatus = SyncStatus.SYNCED
+    faults: Sequence[str] = ()  # of settings and of manifests that cannot be compared; they become conditions
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,26 @@
+"""Desired and live, compared as Argo CD compares them.
+
+In: manifests, live manifests by key, rules. Out: a Comparison; every differing field as data; masked manifests.
+Never: asks a cluster, waits, or runs what a user wrote beyond paths that are known to end.
+"""
+
+from argosy.compare.ignoring import NOTHING_REMOVED, Question, Removed
+from argosy.compare.memory import Memory
+from argosy.compare.pairs import compare, needs_confined, questions
+from argosy.compare.rules import CompareRules, CompareSettings, KnownField, rules_for
+from argosy.compare.settings import read_compare_settings
+
+__all__ = [
+    "NOTHING_REMOVED",
+    "CompareRules",
+    "CompareSettings",
+    "KnownField",
+    "Memory",
+    "Question",
+    "Removed",
+    "compare",
+    "needs_confined",
+    "questions",
+    "read_compare_settings",
+    "rules_for",
+]

@@ -1,0 +1,73 @@
+"""The usual comparison: three-way, by what was applied last.
+
+In: both sides, made comparable. Out: what live would become, and live, in the same form.
+Never: counts a field as drift that only live has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from argosy.compare.trimming import trimmed, trimmed_map
+from argosy.compare.typed import completed, type_for
+from argosy.model.annotations import LAST_APPLIED
+from argosy.model.hooks import annotation_text
+from argosy.model.manifest import Manifest
+from argosy.model.names import split_api_version
+from argosy.patch import merge_patch, strategic, three_way
+from argosy.schema.types import Type
+
+
+def last_applied(live: Manifest) -> Manifest | None:
+    """What was applied last, as live's annotation has it; None where it cannot be known."""
+    text = annotation_text(live, LAST_APPLIED)
+    try:
+        found = orjson.loads(text) if text else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def predict(original: Manifest, desired: Manifest, live: Manifest) -> tuple[Manifest, Manifest]:
+    """Raises PatchError or ManifestError where the desired manifest does not fit its kind."""
+    original, desired = _without_place(original), _without_place(desired)
+    type_ = type_for(desired)
+    if type_ is None:
+        known = trimmed_map(original, live)
+        return merge_patch.apply(live, three_way.merge(original, desired, known)), live
+    patch = three_way.strategic(original, desired, _with_known_claims(original, live), type_)
+    return _as_kept(type_, strategic.apply(live, patch, type_)), _as_kept(type_, live)
+
+
+def _as_kept(type_: Type, manifest: Manifest) -> Manifest:
+    return completed(type_, manifest)
+
+
+def _without_place(manifest: Manifest) -> Manifest:
+    """argo: the namespace is no matter of comparison, nor are annotations that are empty."""
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict):
+        return manifest
+    kept = {name: value for name, value in metadata.items() if name != "namespace"}
+    if "annotations" in kept and not kept["annotations"]:
+        del kept["annotations"]
+    return {**manifest, "metadata": kept}
+
+
+def _with_known_claims(original: Manifest, live: Manifest) -> Manifest:
+    """argo: servers fill in volumeClaimTemplates, and no patch knows how to merge them."""
+    group, _ = split_api_version(str(live.get("apiVersion") or ""))
+    if live.get("kind") != "StatefulSet" or group not in ("apps", "extensions"):
+        return live
+    templates, found = _claims(original), _claims(live)
+    if templates is None or found is None:
+        return live
+    return {**live, "spec": {**live["spec"], "volumeClaimTemplates": trimmed(templates, found)}}
+
+
+def _claims(manifest: Manifest) -> list[Any] | None:
+    spec = manifest.get("spec")
+    found = spec.get("volumeClaimTemplates") if isinstance(spec, dict) else None
+    return found if isinstance(found, list) else None

@@ -1,0 +1,148 @@
+"""The settings of comparisons.
+
+In: the data of ConfigMap argocd-cm. Out: CompareSettings; what is wrong is a sentence in `faults`, and the rest holds.
+Never: raises for a bad value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from argosy.compare.known_types import type_named
+from argosy.compare.rules import PRESETS, CompareSettings, IgnoreStatus, KnownField
+from argosy.model.application import IgnoreDifference
+from argosy.model.errors import UserError
+from argosy.model.manifest import load
+
+MAP_KEY: Final = "resource.customizations"
+IGNORE_KEY: Final = f"{MAP_KEY}.ignoreDifferences."
+KNOWN_KEY: Final = f"{MAP_KEY}.knownTypeFields."
+OPTIONS_KEY: Final = "resource.compareoptions"
+MASKED_KEY: Final = "resource.sensitive.mask.annotations"
+SERVER_SIDE_KEY: Final = "controller.diff.server.side"
+_STATUS_WORDS: Final[dict[str, IgnoreStatus]] = {
+    "all": "all", "crd": "crd", "none": "none", "off": "none", "false": "none", "": "all",
+}  # fmt: skip
+_LISTS: Final = {"jsonPointers": "pointers", "jqPathExpressions": "jq_paths", "managedFieldsManagers": "managers"}
+
+
+def read_compare_settings(argocd_cm: Mapping[str, str], parameters: Mapping[str, str] = {}) -> CompareSettings:
+    """`parameters` are those of argocd-cmd-params-cm."""
+    reading = _Reading()
+    overrides = reading.overrides(argocd_cm)
+    status, aggregated, on_updates = reading.options(argocd_cm.get(OPTIONS_KEY, ""))
+    masked = argocd_cm.get(MASKED_KEY, "")
+    return CompareSettings(
+        ignored=tuple(rule for kind, each in overrides if (rule := reading.ignored(kind, each))),
+        ignore_status=status,
+        ignore_aggregated_roles=aggregated,
+        ignores_on_updates=on_updates,
+        known_fields=(*PRESETS, *(known for kind, each in overrides for known in reading.known(kind, each))),
+        masked_annotations=frozenset(word for part in masked.split(",") if (word := part.strip())),
+        server_side=parameters.get(SERVER_SIDE_KEY, "").lower() == "true",
+        faults=tuple(reading.faults),
+    )
+
+
+Kind = tuple[str, str]
+Override = tuple[str, Any, Any]  # where, ignoreDifferences, knownTypeFields
+
+
+class _Reading:
+    """One pass over the settings."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def overrides(self, argocd_cm: Mapping[str, str]) -> list[tuple[Kind, Override]]:
+        """The map first, then keys of single kinds."""
+        found = [*self._of_map(argocd_cm.get(MAP_KEY, ""))]
+        for key, text in argocd_cm.items():
+            if key.startswith(IGNORE_KEY):
+                found.append((_kind_of_key(key.removeprefix(IGNORE_KEY)), (key, self._loaded(key, text), None)))
+            elif key.startswith(KNOWN_KEY):
+                found.append((_kind_of_key(key.removeprefix(KNOWN_KEY)), (key, None, self._loaded(key, text))))
+        return found
+
+    def _of_map(self, text: str) -> Iterator[tuple[Kind, Override]]:
+        given = self._loaded(MAP_KEY, text)
+        if given is not None and not isinstance(given, dict):
+            self.faults.append(f"{MAP_KEY}: must hold a YAML mapping from kinds to settings; correct it")
+            return
+        for name, value in (given or {}).items():
+            where = f"{MAP_KEY}[{name}]"
+            if not isinstance(value, dict):
+                continue  # health says so
+            ignored = value.get("ignoreDifferences")
+            if isinstance(ignored, str):  # argo: a text that is YAML again
+                ignored = self._loaded(where, ignored)
+            group, _, kind = str(name).rpartition("/")
+            yield (group, kind), (where, ignored, value.get("knownTypeFields"))
+
+    def _loaded(self, where: str, text: str) -> Any:
+        try:
+            return load(text)
+        except UserError as error:
+            self.faults.append(f"{where}: is no YAML, {error.message}; correct it")
+            return None
+
+    def ignored(self, kind: Kind, override: Override) -> IgnoreDifference | None:
+        where, given, _ = override
+        if given is None:
+            return None
+        if not isinstance(given, dict):
+            self.faults.append(f"{where}: must hold a YAML mapping with {', '.join(_LISTS)}; correct it")
+            return None
+        lists = {ours: self._texts(where, name, given.get(name)) for name, ours in _LISTS.items()}
+        return IgnoreDifference(*kind, **lists)  # type: ignore[arg-type]
+
+    def _texts(self, where: str, name: str, given: Any) -> tuple[str, ...]:
+        if given is None:
+            return ()
+        if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+            self.faults.append(f"{where}: {name} must be a list of texts; put each after a dash, in quotes")
+            return ()
+        return tuple(given)
+
+    def known(self, kind: Kind, override: Override) -> Iterator[KnownField]:
+        where, _, given = override
+        if given is not None and not isinstance(given, list):
+            self.faults.append(f"{where}: knownTypeFields must be a list of field and type; correct it")
+            return
+        for each in given or ():
+            path, type_ = (each.get("field"), each.get("type")) if isinstance(each, dict) else (None, None)
+            if not isinstance(path, str) or not isinstance(type_, str):
+                self.faults.append(f"{where}: each of knownTypeFields needs field and type; add what is missing")
+            elif type_named(type_) is None:
+                self.faults.append(f"{where}: no type is called {type_!r}; write one such as core/v1/PodSpec")
+            else:
+                yield KnownField(*kind, tuple(path.split(".")), type_)
+
+    def options(self, text: str) -> tuple[IgnoreStatus, bool, bool]:
+        given = self._loaded(OPTIONS_KEY, text)
+        if given is not None and not isinstance(given, dict):
+            self.faults.append(f"{OPTIONS_KEY}: must hold a YAML mapping; correct it")
+        found = given if isinstance(given, dict) else {}
+        word = found.get("ignoreResourceStatusField")
+        status = _STATUS_WORDS.get(str("" if word is None else word).lower())
+        if status is None:
+            what = f"ignoreResourceStatusField is {word!r}; write all, crd or none"
+            self.faults.append(f"{OPTIONS_KEY}: {what}")
+        aggregated = self._flag(found, "ignoreAggregatedRoles", usual=False)
+        return status or "crd", aggregated, self._flag(found, "ignoreDifferencesOnResourceUpdates", usual=True)
+
+    def _flag(self, given: Mapping[str, Any], name: str, *, usual: bool) -> bool:
+        value = given.get(name)
+        if value is None or isinstance(value, bool):
+            return usual if value is None else value
+        self.faults.append(f"{OPTIONS_KEY}: {name} is {value!r}; write true or false")
+        return usual
+
+
+def _kind_of_key(name: str) -> Kind:
+    """argo: `all` stands for every kind, core kinds have no group before them."""
+    if name == "all":
+        return "*", "*"
+    group, _, kind = name.rpartition("_")
+    return group, kind

@@ -1,0 +1,84 @@
+"""Manifests of built-in kinds as Go's types have them, and the shapes of all kinds.
+
+In: a manifest. Out: the manifest read and written as its type does it. Never: raises for what the type does not take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from argosy.compare.trimming import trimmed_map
+from argosy.model.errors import ManifestError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, split_api_version
+from argosy.patch.shape import ListType, Shape, ShapeKind
+from argosy.schema import defaults, wire
+from argosy.schema.types import Type, type_of
+
+ShapeOf = Callable[[str, str], Shape | None]
+"""The shape of a custom kind by apiVersion and kind, None where nobody knows it."""
+
+
+class FreeShape:
+    """Free JSON: maps are granular, lists are of one piece."""
+
+    kind: ShapeKind = "untyped"
+    atomic: bool = False
+    list_type: ListType = "atomic"
+    map_keys: Sequence[str] = ()
+    merge_key: str = ""
+    strategies: Sequence[str] = ()
+
+    def field(self, name: str) -> Shape | None:
+        return None
+
+    def items(self) -> Shape:
+        return self
+
+    def key_default(self, name: str) -> object:
+        return None
+
+
+FREE: Final[Shape] = FreeShape()
+
+
+def no_shape(api_version: str, kind: str) -> Shape | None:
+    return None
+
+
+def type_for(manifest: Manifest) -> Type | None:
+    """The type of a built-in kind."""
+    group, version = split_api_version(str(manifest.get("apiVersion") or ""))
+    return type_of(group, version, str(manifest.get("kind") or ""))
+
+
+def shape_for(manifest: Manifest, shape_of: ShapeOf = no_shape) -> Shape:
+    """The type's own, a custom kind's, or that of free JSON."""
+    found: Shape | None = type_for(manifest)
+    return found or shape_of(str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or "")) or FREE
+
+
+def retyped(manifest: Manifest) -> Manifest:
+    """Read and written by its type: no zero values that Go leaves out, canonical quantities and times.
+
+    argo: a manifest with a field that the type does not know, or with a wrong value, stays as it is.
+    """
+    type_ = type_for(manifest)
+    if type_ is None:
+        return manifest
+    try:
+        made, unknown = wire.decode(type_, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+    except ManifestError:
+        return manifest
+    if unknown or made is manifest:
+        return manifest
+    return trimmed_map(manifest, made)
+
+
+def completed(type_: Type, manifest: Manifest) -> Manifest:
+    """As a server keeps it: read by its type, with defaults. Raises ManifestError for what the type does not take."""
+    kind, api_version = manifest["kind"], manifest["apiVersion"]
+    group, version = split_api_version(api_version)
+    made = wire.decode(type_, manifest, kind=kind, api_version=api_version).manifest
+    return defaults.apply(GroupKind(group, kind), version, made)

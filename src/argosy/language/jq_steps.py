@@ -1,0 +1,207 @@
+"""What expressions of jq do, as closures.
+
+In: a place and the value there. Out: places and values, one after another; JqFailed where jq ends in an error.
+Never: takes more than a bounded number of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+_MOST_STEPS: Final = 200_000
+
+
+class JqFailed(ValueError):
+    """What jq calls an error: the document is not as the expression expects it."""
+
+
+class Run(NamedTuple):
+    """A value, and where it stands; None where it is no part of the document."""
+
+    path: tuple[str | int, ...] | None
+    value: Any
+
+
+class Stepper:
+    """Counts, so that no expression runs for ever."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = _MOST_STEPS
+
+    def count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise JqFailed("it takes too many steps")
+
+
+Step = Callable[[Run, Stepper], Iterator[Run]]
+
+
+def identity(run: Run, stepper: Stepper) -> Iterator[Run]:
+    yield run
+
+
+def field(name: str) -> Step:
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        stepper.count()
+        path, value = run
+        if value is not None and not isinstance(value, dict):
+            raise JqFailed(f"there is no {name!r} in what is no object")
+        yield Run(None if path is None else (*path, name), value.get(name) if value else None)
+
+    return step
+
+
+def index(number: int) -> Step:
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        stepper.count()
+        path, value = run
+        if value is not None and not isinstance(value, list):
+            raise JqFailed("there is no index in what is no array")
+        at = number + len(value) if value and number < 0 else number
+        found = value[at] if value and 0 <= at < len(value) else None
+        yield Run(None if path is None else (*path, at), found)
+
+    return step
+
+
+def each(run: Run, stepper: Stepper) -> Iterator[Run]:
+    path, value = run
+    items: Any
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    else:
+        raise JqFailed("only objects and arrays have elements")
+    for step, item in items:
+        stepper.count()
+        yield Run(None if path is None else (*path, step), item)
+
+
+def pipe(left: Step, right: Step) -> Step:
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        for found in left(run, stepper):
+            stepper.count()
+            yield from right(found, stepper)
+
+    return step
+
+
+def comma(left: Step, right: Step) -> Step:
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        stepper.count()
+        yield from left(run, stepper)
+        yield from right(run, stepper)
+
+    return step
+
+
+def attempt(body: Step) -> Step:
+    """`?`: an error ends the answers, and nobody hears of it."""
+
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        try:
+            yield from body(run, stepper)
+        except JqFailed:
+            stepper.count()
+
+    return step
+
+
+def select(condition: Step) -> Step:
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        for _, value in condition(Run(None, run.value), stepper):
+            stepper.count()
+            if is_true(value):
+                yield run
+
+    return step
+
+
+def literal(value: Any) -> Step:
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        yield Run(None, value)
+
+    return step
+
+
+def computed(function: Callable[[Any], Any]) -> Step:
+    """A function of the value."""
+
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        stepper.count()
+        yield Run(None, function(run.value))
+
+    return step
+
+
+def compared(left: Step, right: Step, holds: Callable[[int], bool]) -> Step:
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        free = Run(None, run.value)
+        for _, other in right(free, stepper):
+            for _, one in left(free, stepper):
+                stepper.count()
+                yield Run(None, holds(order(one, other)))
+
+    return step
+
+
+def both(left: Step, right: Step, *, stops_at: bool) -> Step:
+    """`and` stops at false, `or` at true."""
+
+    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+        free = Run(None, run.value)
+        for _, one in left(free, stepper):
+            stepper.count()
+            if is_true(one) is stops_at:
+                yield Run(None, stops_at)
+                continue
+            for _, other in right(free, stepper):
+                yield Run(None, is_true(other))
+
+    return step
+
+
+def is_true(value: Any) -> bool:
+    return value is not None and value is not False
+
+
+def order(one: Any, other: Any) -> int:
+    """-1, 0 or 1, as jq sorts: null, false, true, numbers, texts, arrays, objects."""
+    left, right = _rank(one), _rank(other)
+    if left != right:
+        return -1 if left < right else 1
+    if isinstance(one, list):
+        for mine, theirs in zip(one, other):
+            if found := order(mine, theirs):
+                return found
+        return _sign(len(one), len(other))
+    if isinstance(one, dict):
+        names, others = sorted(one), sorted(other)
+        if names != others:
+            return _sign(names, others)
+        return next((found for name in names if (found := order(one[name], other[name]))), 0)
+    return 0 if one == other else _sign(one, other)
+
+
+def _sign(one: Any, other: Any) -> int:
+    return int(one > other) - int(one < other)
+
+
+def _rank(value: Any) -> int:
+    match value:
+        case None:
+            return 0
+        case bool():
+            return 2 if value else 1
+        case int() | float():
+            return 3
+        case str():
+            return 4
+        case list():
+            return 5
+    return 6

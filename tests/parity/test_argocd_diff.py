@@ -1,0 +1,50 @@
+"""Argo CD's own pairs: each is found to differ, or not, as Argo CD finds it.
+
+The pairs live beside the checkout, not in it; without them these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.compare import CompareRules, compare
+from argosy.model.manifest import key_of, load
+
+PAIRS = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "diff"
+pytestmark = pytest.mark.skipif(not PAIRS.is_dir(), reason="Argo CD's pairs are not here")
+
+
+def listed() -> list[dict[str, Any]]:
+    return json.loads((PAIRS / "cases.json").read_text()) if PAIRS.is_dir() else []
+
+
+def manifest_of(name: str) -> dict[str, Any]:
+    return load((PAIRS / name).read_text())
+
+
+def rules_of(case: dict[str, Any]) -> CompareRules:
+    return CompareRules(
+        ignore_status="none",
+        ignore_aggregated_roles=case["options"].get("ignoreAggregatedRoles", False),
+        structured=case["strategy"] == "structured-merge",
+        server_side=case["strategy"] == "server-side",
+        keeps_mutations=not case["options"].get("ignoreMutationWebhook", True),
+    )
+
+
+@pytest.mark.parametrize("case", listed(), ids=lambda case: f"{case['strategy']}-{case['config'].partition('.')[0]}")
+def test_a_pair_differs_where_argo_cd_says_so(case: dict[str, Any]) -> None:
+    desired, live = manifest_of(case["config"]), manifest_of(case["live"])
+    key = key_of(desired)
+    predicted = {key: manifest_of(case["predicted"])} if "predicted" in case else {}
+    found = compare([desired], {key: live}, rules_of(case), predicted=predicted)
+    assert not found.faults
+    assert [pair.differs for pair in found.pairs] == [case["modified"]]
+
+
+def test_there_are_twenty_three_pairs() -> None:
+    assert len(listed()) == 23
