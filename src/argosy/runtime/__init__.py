@@ -7,6 +7,7 @@ from argosy.runtime.addon import AddOn, Maker
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock
 from argosy.runtime.controller import Context, Controller, Requeue, Watch, itself, owner
+from argosy.runtime.everything import Everything
 from argosy.runtime.informer import Informer
 from argosy.runtime.leader import Terms, lead
 from argosy.runtime.queue import WorkQueue
@@ -20,6 +21,7 @@ __all__ = [
     "Clock",
     "Context",
     "Controller",
+    "Everything",
     "Informer",
     "Maker",
     "Requeue",

@@ -21,9 +21,11 @@ from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
 log = logging.getLogger(__name__)
 
 Listener = Callable[[Manifest | None, Manifest | None], None]  # before (None: new), after (None: deleted)
+Report = Callable[[ArgosyError | None], None]  # what is in the way; None: nothing any more
 
 RECONNECT = Backoff(first=0.2, most=30.0, jitter=0.5)
 NOT_SERVED = Backoff(first=0.5, most=5.0, jitter=0.2)  # asking costs little, and somebody may wait for a new CRD
+REFUSALS = frozenset({401, 403, 405})
 SHORT_WATCH = 1.0  # one that ends sooner, with nothing seen, counts as a failure: else a broken server is hammered
 
 
@@ -37,13 +39,17 @@ class Informer:
         namespace: str = "",
         metadata_only: bool = False,
         clock: Clock = SYSTEM_CLOCK,
+        refused: Backoff | None = None,
     ) -> None:
+        """`refused`: how long to wait where the server will say no until a person changes that."""
         self._cluster, self._kind, self._cache, self._clock = cluster, kind, cache, clock
+        self._refused = refused
         self._namespace, self._metadata_only = namespace, metadata_only
         self._version = ""  # watch from here; empty: list first
         self._failures = 0
         self._told = ""  # the last trouble that was logged, so that it is logged once
         self.listeners: list[Listener] = []
+        self.report: Report | None = None  # told of what lasts, and of every list that could be had
         self.synced = asyncio.Event()  # the cache is what the cluster had at some moment, even if that is nothing
 
     async def run(self) -> None:
@@ -75,7 +81,7 @@ class Informer:
         for manifest in listed.values():
             self._notice(manifest)
         self._version, self._told = listing.version, ""
-        self.synced.set()
+        self._synced()
 
     async def _follow(self) -> None:
         """Returns when the server ends the watch; the next one goes on from what was seen last."""
@@ -105,7 +111,7 @@ class Informer:
 
     def _notice(self, manifest: Manifest) -> None:
         known = self._cache.get(key_of(manifest))
-        if known is not None and _version(known) == _version(manifest):
+        if known is not None and _state(known) == _state(manifest):
             return
         self._tell(self._cache.put(manifest), manifest)
 
@@ -120,15 +126,24 @@ class Informer:
         if not self._told:
             log.debug("%s is not served yet", self._kind)
             self._told = "not served"
-        self.synced.set()
+        self._synced()
         await self._pause(NOT_SERVED, relist=True)
 
     async def _trouble(self, error: ArgosyError) -> None:
         if str(error) != self._told:
             self._told = str(error)
             log.warning("%s: %s", self._kind, error)
+        is_refused = isinstance(error, ClusterError) and error.code in REFUSALS
         # Once may be a dropped connection. Twice may be a version that this server never had: list again.
-        await self._pause(RECONNECT, relist=self._failures >= 1)
+        relist = is_refused or self._failures >= 1
+        if self.report is not None and (relist or not self._version):
+            self.report(error)
+        await self._pause(self._refused if is_refused and self._refused else RECONNECT, relist=relist)
+
+    def _synced(self) -> None:
+        self.synced.set()
+        if self.report is not None:
+            self.report(None)
 
     async def _pause(self, backoff: Backoff, *, relist: bool) -> None:
         self._failures += 1
@@ -140,5 +155,6 @@ class Informer:
         self._failures, self._told = 0, ""
 
 
-def _version(manifest: Manifest) -> str:
-    return manifest["metadata"].get("resourceVersion") or ""
+def _state(manifest: Manifest) -> tuple[str, str]:
+    """The same object is told again in another version of its kind, once the server prefers that one."""
+    return manifest["apiVersion"], manifest["metadata"].get("resourceVersion") or ""

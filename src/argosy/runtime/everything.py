@@ -1,0 +1,235 @@
+"""Everything that a cluster serves, in one cache: an informer for each kind, as kinds come and go.
+
+In: a cluster, which kinds count, which kinds define others. Out: a filled cache, and one call for each change. Never:
+takes a kind that cannot be read for empty; forgets what it knew of a kind because the server was away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from argosy.cluster import Catalog, ClusterReader, Listing, WatchEvent
+from argosy.model.errors import ArgosyError, ClusterError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
+from argosy.runtime.cache import Cache
+from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, sleep, within
+from argosy.runtime.informer import REFUSALS, Informer, Listener
+
+log = logging.getLogger(__name__)
+
+IsWatched = Callable[[GroupKind, Sequence[str]], bool]  # a kind, and the verbs that it is served with
+
+AWAY = Backoff(first=0.2, most=30.0, jitter=0.5)
+REFUSED = Backoff(first=30.0, most=600.0, jitter=0.2)  # somebody must change a role first
+LOOKS = (0.3, 0.5, 1.0, 2.0, 4.0)  # a definition is there before its kind is served: how often to look for that
+BETWEEN_LOOKS = 0.2  # at least: many definitions come together
+ANYWAY = 120.0  # what other servers bring needs no definition
+GIVEN_UP = 3  # after so many refusals to list a kind, nobody waits for it any longer
+
+
+@dataclass
+class _Followed:
+    """One kind that is in the cache."""
+
+    version: str
+    informer: Informer
+    task: asyncio.Task[None]
+    failures: int = 0
+    settled: asyncio.Event = field(default_factory=asyncio.Event)  # listed, or reported
+
+
+class Everything:
+    def __init__(
+        self,
+        cluster: ClusterReader,
+        is_watched: IsWatched,
+        cache: Cache,
+        on_change: Listener,
+        *,
+        definitions: Iterable[GroupKind] = (),
+        clock: Clock = SYSTEM_CLOCK,
+        at_once: int = 8,
+    ) -> None:
+        """A change of any object of `definitions` is a reason to look for kinds that came or went."""
+        self._cluster, self._is_watched, self._cache, self._clock = cluster, is_watched, cache, clock
+        self._gentle = _Gentle(cluster, at_once)
+        self._on_change = on_change
+        self._definitions = frozenset(definitions)
+        self._followed: dict[GroupKind, _Followed] = {}
+        self._asides: dict[GroupKind, asyncio.Task[None]] = {}  # watches of definitions, for their changes alone
+        self._absent: set[GroupKind] = set()
+        self._looks = len(LOOKS)
+        self._woken = asyncio.Event()
+        self._looked = asyncio.Event()
+        self._troubles: dict[GroupKind, ArgosyError] = {}
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        failures = 0
+        try:
+            while True:
+                try:
+                    catalog = await self._cluster.kinds()
+                except ArgosyError as error:
+                    failures += 1
+                    log.warning("which kinds there are cannot be asked: %s", error)
+                    await sleep(self._clock, AWAY.delay(failures))
+                    continue
+                failures = 0
+                await self._adapt(catalog)
+                self._looked.set()
+                await self._rest()
+        finally:
+            await _end([*(each.task for each in self._followed.values()), *self._asides.values()])
+            self._followed.clear()
+            self._asides.clear()
+
+    async def synced(self) -> None:
+        """Until every kind that was found at first has been listed once; those that cannot be are in `troubles`."""
+        await self._looked.wait()
+        for each in tuple(self._followed.values()):
+            await each.settled.wait()
+
+    def look_again(self) -> None:
+        """`is_watched` gives other answers now."""
+        self._woken.set()
+
+    @property
+    def kinds(self) -> frozenset[GroupKind]:
+        """Those that are followed, whether or not they can be listed."""
+        return frozenset(self._followed)
+
+    @property
+    def troubles(self) -> Mapping[GroupKind, ArgosyError]:
+        """Kinds of which the cache may say too little, and why."""
+        return self._troubles
+
+    # -- which kinds
+
+    async def _rest(self) -> None:
+        """Until somebody says that kinds change, or it is time to look anyway."""
+        await sleep(self._clock, BETWEEN_LOOKS)
+        pause = LOOKS[self._looks] if self._looks < len(LOOKS) else ANYWAY
+        self._looks += 1
+        with contextlib.suppress(TimeoutError):
+            await within(self._clock, pause, self._woken.wait())
+        if self._woken.is_set():
+            self._woken.clear()
+            self._looks = 0
+
+    async def _adapt(self, catalog: Catalog) -> None:
+        wanted = {
+            kind: info.version
+            for kind, info in catalog.items()
+            if {"list", "watch"}.issubset(info.verbs) and self._is_watched(kind, info.verbs)
+        }
+        await self._leave([kind for kind in self._followed if kind not in wanted], catalog)
+        for kind, version in wanted.items():
+            known = self._followed.get(kind)
+            if known is not None and known.version == version:
+                continue
+            if known is not None:  # what is cached stays, and is told again in the other version
+                await _end([known.task])
+                known.settled.set()
+            self._followed[kind] = self._follow(kind, version)
+        for kind in self._definitions & catalog.keys() - self._asides.keys():
+            self._asides[kind] = self._watch_aside(kind)
+
+    async def _leave(self, kinds: Sequence[GroupKind], catalog: Catalog) -> None:
+        """A kind that is not served counts as gone when it is missing twice: a server that starts may forget some."""
+        absent = {kind for kind in kinds if kind not in catalog}
+        gone = [kind for kind in kinds if kind in catalog or kind in self._absent]
+        self._absent = absent - set(gone)
+        if self._absent:
+            self._looks = 0
+        for kind in gone:
+            left = self._followed.pop(kind)
+            await _end([left.task])
+            left.settled.set()
+            self._troubles.pop(kind, None)
+            for key in self._cache.keys(kind):
+                self._tell(self._cache.drop(key), None)
+
+    # -- one kind
+
+    def _follow(self, kind: GroupKind, version: str) -> _Followed:
+        informer = Informer(self._gentle, kind, self._cache, clock=self._clock, refused=REFUSED)
+        informer.listeners.append(self._tell)
+        followed = _Followed(version, informer, self._keep(kind, informer))
+
+        def report(error: ArgosyError | None) -> None:
+            self._report(kind, followed, error)
+
+        informer.report = report
+        return followed
+
+    def _watch_aside(self, kind: GroupKind) -> asyncio.Task[None]:
+        informer = Informer(
+            self._gentle, kind, Cache(), metadata_only=True, clock=self._clock, refused=REFUSED
+        )
+        informer.listeners.append(lambda before, after: self._woken.set())
+        return self._keep(kind, informer)
+
+    def _keep(self, kind: GroupKind, informer: Informer) -> asyncio.Task[None]:
+        async def keep() -> None:
+            failures = 0
+            while True:
+                try:
+                    await informer.run()
+                except Exception:  # one kind that cannot be understood must not end the others
+                    failures += 1
+                    log.exception("%s: watching again", kind)
+                    await sleep(self._clock, AWAY.delay(failures))
+
+        return asyncio.create_task(keep(), name=f"everything {kind}")
+
+    def _report(self, kind: GroupKind, followed: _Followed, error: ArgosyError | None) -> None:
+        if error is None:
+            followed.failures = 0
+            followed.settled.set()
+            self._troubles.pop(kind, None)
+            return
+        followed.failures += 1
+        self._troubles[kind] = error
+        # A server that is away will come back and is waited for; one that says no may do so for ever.
+        if isinstance(error, ClusterError) and (error.code in REFUSALS or followed.failures >= GIVEN_UP):
+            followed.settled.set()
+
+    def _tell(self, before: Manifest | None, after: Manifest | None) -> None:
+        try:
+            self._on_change(before, after)
+        except Exception:  # one manifest that nobody can read must not end the watch of its kind
+            log.exception("nobody is told of this change")
+
+
+class _Gentle:
+    """The same cluster, with few lists at a time."""
+
+    def __init__(self, cluster: ClusterReader, at_once: int) -> None:
+        self._cluster = cluster
+        self._turn = asyncio.Semaphore(at_once)
+
+    async def kinds(self) -> Catalog:
+        return await self._cluster.kinds()
+
+    async def get(self, key: Any) -> Manifest | None:
+        return await self._cluster.get(key)
+
+    async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
+        async with self._turn:
+            return await self._cluster.list(kind, **selectors)
+
+    def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
+        return self._cluster.watch(kind, **selectors)
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,61 @@
+"""What any Cluster must do so that all of it can be kept in one cache, with kinds that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable
+
+import pytest
+from contract_manifests import CONFIG_MAP, WAIT, config, definition
+
+from argosy.cluster import Cluster
+from argosy.live import BY_OWNER, Tracking, indexes, managed, read_exclusions, track
+from argosy.model.application import Application
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind
+from argosy.runtime import Cache, Everything
+
+pytestmark = pytest.mark.anyio
+DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+TRACKING = Tracking(control_namespace="argocd")
+
+
+async def eventually(true: Callable[[], object]) -> None:
+    until = time.monotonic() + WAIT
+    while not true():
+        assert time.monotonic() < until, f"not so within {WAIT} s"
+        await asyncio.sleep(0.01)
+
+
+async def test_an_applications_manifests_are_in_view_with_those_of_kinds_that_come_and_go(
+    cluster: Cluster, namespace: str
+) -> None:
+    group = f"{uuid.uuid4().hex[:8]}.contract.example"
+    kind, app = GroupKind(group, "Widget"), Application(name=namespace, namespace="argocd")
+    cache, changes = Cache(), list[tuple[Manifest | None, Manifest | None]]()
+    for name, index in indexes(TRACKING).items():
+        cache.index(name, index)
+    everything = Everything(
+        cluster, read_exclusions({}).is_watched, cache, lambda *change: changes.append(change), definitions=[DEFINITION]
+    )
+    task = asyncio.create_task(everything.run())
+    try:
+        await asyncio.wait_for(everything.synced(), WAIT)
+        assert CONFIG_MAP in everything.kinds and GroupKind("", "Event") not in everything.kinds
+        await cluster.create(track(config(namespace), app, TRACKING))
+        made = await cluster.create(definition(group))
+        await eventually(lambda: kind in everything.kinds and not everything.troubles.get(kind))
+        widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace}}
+        key = key_of(await cluster.create(track(widget, app, TRACKING)))
+        await eventually(lambda: len(cache.find(BY_OWNER, namespace)) == 2)
+        found = managed(cache, namespace, [], TRACKING, lambda key: True)
+        assert {each.kind for each in found} == {"ConfigMap", "Widget"}
+        await cluster.delete(key_of(made))
+        await eventually(lambda: kind not in everything.kinds)
+        assert cache.get(key) is None
+        assert any(before is not None and key_of(before) == key and after is None for before, after in changes)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,296 @@
+"""Everything that a cluster serves is in one cache, whichever kinds come and go and whatever may not be read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from faults import Faulty
+
+from argosy.cluster import Catalog, Cluster, KindInfo
+from argosy.model.errors import ClusterError, Forbidden, TransientError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime import everything as module
+from argosy.runtime import informer
+from argosy.runtime.cache import Cache
+from argosy.runtime.clock import Backoff
+from argosy.runtime.everything import Everything
+
+pytestmark = pytest.mark.anyio
+CONFIG_MAP = GroupKind("", "ConfigMap")
+SECRET = GroupKind("", "Secret")
+DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+BOAT = GroupKind("sea.example", "Boat")
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(informer, "RECONNECT", Backoff(0.001, 0.01))
+    monkeypatch.setattr(informer, "NOT_SERVED", Backoff(0.01, 0.01))
+    monkeypatch.setattr(module, "AWAY", Backoff(0.001, 0.01))
+    monkeypatch.setattr(module, "REFUSED", Backoff(0.02, 0.02))
+    monkeypatch.setattr(module, "BETWEEN_LOOKS", 0.001)
+    monkeypatch.setattr(module, "LOOKS", (0.01, 0.02, 0.05, 0.1))
+
+
+def config(namespace: str, name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+
+
+def boats(*versions: str) -> Manifest:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.sea.example"},
+        "spec": {"group": "sea.example", "scope": "Namespaced", "names": {"plural": "boats", "kind": "Boat"},
+                 "versions": [{"name": version, "served": True, "storage": place == 0,
+                               "schema": {"openAPIV3Schema": {"type": "object"}}}
+                              for place, version in enumerate(versions or ("v1",))]},
+    }  # fmt: skip
+
+
+def boat(namespace: str, name: str = "b") -> Manifest:
+    return {"apiVersion": "sea.example/v1", "kind": "Boat", "metadata": {"name": name, "namespace": namespace}}
+
+
+class Following:
+    def __init__(self, cluster: Any, **settings: Any) -> None:
+        self.cache, self.out = Cache(), set[GroupKind]()
+        self.changes: list[tuple[str, bool]] = []  # name, whether it lives
+        self.all = Everything(cluster, self.is_watched, self.cache, self.note, definitions=[DEFINITION], **settings)
+
+    def is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
+        return kind not in self.out
+
+    def note(self, before: Manifest | None, after: Manifest | None) -> None:
+        known = after or before
+        assert known is not None
+        self.changes.append((known["metadata"]["name"], after is not None))
+
+    def names(self, kind: GroupKind) -> list[str]:
+        return sorted(manifest["metadata"]["name"] for manifest in self.cache.list(kind))
+
+
+@contextlib.asynccontextmanager
+async def following(cluster: Any, **settings: Any) -> AsyncIterator[Following]:
+    found = Following(cluster, **settings)
+    task = asyncio.create_task(found.all.run())
+    try:
+        await asyncio.wait_for(found.all.synced(), 20)
+        yield found
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_all_that_can_be_listed_and_watched_is_there_and_each_change_is_told(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    await cluster.create(config(namespace, "a"))
+    async with following(cluster) as found:
+        served = {
+            kind for kind, info in (await cluster.kinds()).items() if {"list", "watch"} <= set(info.verbs)
+        }
+        assert found.all.kinds == served and len(served) > 30
+        assert found.cache.get(ResourceKey("", "ConfigMap", namespace, "a")) is not None
+        assert namespace in found.names(GroupKind("", "Namespace"))
+        made = await cluster.create(config(namespace, "b"))
+        await cluster.delete(key_of(made))
+        await eventually(lambda: ("b", False) in found.changes)
+        assert ("b", True) in found.changes
+        assert not found.all.troubles
+
+
+async def test_a_kind_that_comes_is_found_and_one_that_goes_is_left(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    async with following(cluster) as found:
+        for _ in range(2):
+            made = await cluster.create(boats())
+            await eventually(lambda: BOAT in found.all.kinds)
+            await cluster.create(boat(namespace))
+            await eventually(lambda: found.names(BOAT) == ["b"])
+            await cluster.delete(key_of(made))
+            await eventually(lambda: BOAT not in found.all.kinds)
+            assert found.names(BOAT) == []
+        assert [lives for name, lives in found.changes if name == "b"] == [True, False, True, False]
+
+
+async def test_another_preferred_version_is_told_as_a_change_and_not_as_a_deletion(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    made = await cluster.create(boats("v1"))
+    async with following(cluster) as found:
+        await eventually(lambda: BOAT in found.all.kinds)
+        key = key_of(await cluster.create(boat(namespace)))
+        await eventually(lambda: found.cache.get(key))
+        await cluster.patch(key_of(made), {"spec": boats("v1", "v2")["spec"]})
+        await eventually(lambda: (found.cache.get(key) or {}).get("apiVersion") == "sea.example/v2")
+        assert [lives for name, lives in found.changes if name == "b"] == [True, True]
+
+
+async def test_an_excluded_kind_is_left_out_until_settings_change(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    await cluster.create(config(namespace, "a"))
+    found = Following(cluster)
+    found.out = {CONFIG_MAP}
+    task = asyncio.create_task(found.all.run())
+    await found.all.synced()
+    assert CONFIG_MAP not in found.all.kinds and found.names(CONFIG_MAP) == []
+    found.out = {SECRET}
+    found.all.look_again()
+    await eventually(lambda: "a" in found.names(CONFIG_MAP))
+    found.out = {CONFIG_MAP}
+    found.all.look_again()
+    await eventually(lambda: SECRET in found.all.kinds and found.names(CONFIG_MAP) == [])
+    assert ("a", False) in found.changes
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_definitions_are_noticed_even_where_they_are_excluded(cluster: Cluster, eventually: Any) -> None:
+    found = Following(cluster)
+    found.out = {DEFINITION}
+    task = asyncio.create_task(found.all.run())
+    await found.all.synced()
+    await cluster.create(boats())
+    await eventually(lambda: BOAT in found.all.kinds)
+    assert found.names(DEFINITION) == []
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+class Selective(Faulty):
+    """Fails for one kind; its catalog can lose kinds."""
+
+    def __init__(self, cluster: Cluster, error: Exception | None = None, kind: GroupKind = SECRET) -> None:
+        super().__init__(cluster)
+        self.error, self.kind, self.lists, self.hidden = error, kind, 0, set[GroupKind]()
+        self.asked = 0
+
+    async def list(self, kind: GroupKind, **named: Any) -> Any:
+        self.lists += kind == self.kind
+        if kind == self.kind and self.error is not None:
+            raise self.error
+        return await self._cluster.list(kind, **named)
+
+    async def kinds(self) -> Catalog:
+        self._fail("kinds")
+        self.asked += 1
+        found: dict[GroupKind, KindInfo] = dict(await self._cluster.kinds())
+        return {kind: info for kind, info in found.items() if kind not in self.hidden}
+
+
+@pytest.mark.parametrize("error", [Forbidden("no"), ClusterError("conversion webhook failed", code=500)])
+async def test_a_kind_that_cannot_be_listed_is_reported_and_holds_nobody_up(
+    cluster: Cluster, namespace: str, eventually: Any, error: ClusterError
+) -> None:
+    await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": namespace}})
+    selective = Selective(cluster, error)
+    async with following(selective) as found:
+        assert dict(found.all.troubles) == {SECRET: error}
+        assert found.names(SECRET) == []
+        selective.error = None
+        await eventually(lambda: found.names(SECRET) == ["s"])
+        assert not found.all.troubles
+
+
+async def test_a_forbidden_kind_is_asked_for_rarely(
+    cluster: Cluster, eventually: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFUSED", Backoff(600, 600))
+    selective = Selective(cluster, Forbidden("no"))
+    async with following(selective) as found:
+        await eventually(lambda: selective.asked >= 1)
+        assert selective.lists == 1 and SECRET in found.all.troubles
+
+
+async def test_a_server_that_is_away_is_waited_for(cluster: Cluster, eventually: Any) -> None:
+    selective = Selective(cluster, TransientError("away"))
+    found = Following(selective)
+    task = asyncio.create_task(found.all.run())
+    synced = asyncio.create_task(found.all.synced())
+    await eventually(lambda: selective.lists > module.GIVEN_UP + 2)
+    assert not synced.done()
+    selective.error = None
+    await asyncio.wait_for(synced, 10)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_catalog_that_cannot_be_asked_or_lacks_a_kind_for_a_moment_is_no_deletion(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    await cluster.create(config(namespace, "a"))
+    selective = Selective(cluster)
+    refused = 0
+
+    def away(verb: str) -> Exception | None:
+        nonlocal refused
+        refused += verb == "kinds"
+        return TransientError("away") if verb == "kinds" else None
+
+    async with following(selective) as found:
+        selective.fault = away
+        found.all.look_again()
+        await eventually(lambda: refused >= 3)
+        asked = selective.asked
+        selective.hidden = {CONFIG_MAP}
+
+        def forget_once(verb: str) -> None:
+            if verb == "kinds" and selective.asked > asked:
+                selective.hidden = set()
+
+        selective.fault = forget_once
+        await eventually(lambda: selective.asked >= asked + 3)
+        assert "a" in found.names(CONFIG_MAP) and ("a", False) not in found.changes
+
+
+async def test_watches_that_die_go_on(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    faulty = Faulty(cluster)
+    faulty.events_until_cut = 1
+    async with following(faulty) as found:
+        for name in "abc":
+            await cluster.create(config(namespace, name))
+        await eventually(lambda: set(found.names(CONFIG_MAP)) >= {"a", "b", "c"})
+
+
+async def test_a_listener_that_fails_ends_no_watch(
+    cluster: Cluster, namespace: str, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(before: Manifest | None, after: Manifest | None) -> None:
+        raise ValueError("no")
+
+    cache = Cache()
+    task = asyncio.create_task(Everything(cluster, lambda kind, verbs: kind == CONFIG_MAP, cache, fail).run())
+    for name in "ab":
+        key = key_of(await cluster.create(config(namespace, name)))
+        await eventually(lambda key=key: cache.get(key))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert "nobody is told of this change" in caplog.text
+
+
+async def test_few_lists_are_asked_for_at_a_time_and_no_task_is_left_behind(cluster: Cluster) -> None:
+    class Counting(Faulty):
+        now = most = 0
+
+        async def list(self, kind: GroupKind, **named: Any) -> Any:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await asyncio.sleep(0)
+            try:
+                return await self._cluster.list(kind, **named)
+            finally:
+                self.now -= 1
+
+    counting = Counting(cluster)
+    before = asyncio.all_tasks()
+    async with following(counting, at_once=3):
+        assert counting.most == 3
+        assert len(asyncio.all_tasks()) > len(before) + 30
+    assert asyncio.all_tasks() == before
