@@ -37,7 +37,7 @@ HERE: list[tuple[str, str, str]] = [
     ("a way out", "resources:\n- ../x.yaml\n", "K:2: '../x.yaml' leads out"),
     ("one id twice", "resources:\n- a.yaml\n- b.yaml\n", "K:3: ConfigMap a (v1) is there twice (in a.yaml"),
     ("an order nobody knows", TOP + "sortOptions:\n  order: up\n", "K:6: sortOptions.order is 'up'"),
-    ("metadata nobody knows", TOP + "buildMetadata: [x]\n", "K:5: buildMetadata has 'x'"),
+    ("an order and its opposite", TOP + "sortOptions: {order: fifo, legacySortOptions: {}}\n", "K:5: sortOptions.leg"),
     ("no such replicas", TOP + "replicas:\n- name: q\n  count: 1\n", "K:6: replicas: nothing"),
     ("a bad pattern", TOP + "images:\n- name: '('\n", "K:6: '(' is no regular"),
     ("no kustomization in a base", "resources:\n- a.yaml\n- empty\n", "K:3: there is no kust"),

@@ -45,7 +45,6 @@ def test_fields_are_known_in_any_case() -> None:
         ("resources: [.]\n", "cycle"),
         ("resources: [\n", "kustomization.yaml:2: "),
         ("resources: []\nsortOptions: {}\n", "legacy or fifo"),
-        ("resources: []\nbuildMetadata: [foo]\n", "originAnnotations"),
         ("helmCharts: [{name: x}]\n", "Helm source"),
         ("resources: []\nvalidators: [v.yaml]\n", "refused"),
     ],

@@ -18,7 +18,7 @@ from argosy.render.kustomize.grounds import Fetch, Grounds
 from argosy.render.kustomize.hashes import add_hashes
 from argosy.render.kustomize.names import fix_references
 from argosy.render.kustomize.permits import NOTHING, Permits, for_cluster
-from argosy.render.kustomize.provenance import annotate, checked
+from argosy.render.kustomize.provenance import annotate
 from argosy.render.kustomize.resource import Resource
 from argosy.render.kustomize.sorting import in_order
 from argosy.render.kustomize.variables import resolve
@@ -79,8 +79,8 @@ def trace(tree: Tree, path: str, **asked: Any) -> Trace:
 
 
 def _built(level: Level, order: str) -> list[Manifest]:
-    level.at = ("buildMetadata",)
-    wanted = level.build.metadata = checked(level.kustomization.get("buildMetadata"), level.file)
+    # k8s: words that nobody knows ask for nothing.
+    wanted = level.build.metadata = frozenset(level.kustomization.listed("buildMetadata"))
     found = level.accumulate(Accumulated())
     resources = found.resources
     level.at = ()

@@ -56,9 +56,7 @@ class Accumulated:
 class Build:
     """One run: where its files are, what it may do, and the limits over all of it."""
 
-    def __init__(
-        self, grounds: Grounds, permits: Permits = NOTHING, inflate: charts.Inflate | None = None
-    ) -> None:
+    def __init__(self, grounds: Grounds, permits: Permits = NOTHING, inflate: charts.Inflate | None = None) -> None:
         self.grounds = grounds
         self.permits = permits
         self.inflate = inflate
@@ -109,6 +107,8 @@ class Level(Cursor):
         openapi = kustomization.get("openapi") or {}
         if (version := openapi.get("version")) and version != _SCHEMAS:
             raise RenderError(f"openapi.version is {version!r}: there is only {_SCHEMAS}", where=self.file)
+        if version and openapi.get("path"):
+            raise RenderError("openapi has both a version and a path: keep one of them", where=self.file)
         if path := openapi.get("path"):
             self.build.openapi = read_openapi(self.read(path), self.name(path))
         self._add_resources(into)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from argosy.model.errors import ManifestError, RenderError
 from argosy.model.manifest import Profile, load
 from argosy.render.kustomize.config import Config
+from argosy.render.kustomize.faults import Fault
 from argosy.render.kustomize.fieldspecs import FieldSpec
 from argosy.render.kustomize.gvk import Gvk, gvk_of
 from argosy.render.kustomize.merge_keys import Definitions
@@ -17,6 +18,7 @@ _MARKS: Final = {
     "x-kubernetes-label-selector": "commonLabels",
     "x-kubernetes-identity": "namePrefix",
 }
+_PARTS: Final = {"Schema": dict, "Dependencies": list}
 
 
 def read_openapi(text: bytes, file: str) -> Definitions:
@@ -39,6 +41,7 @@ def crd_config(text: bytes, file: str) -> Config:
     specs: dict[str, list[FieldSpec]] = {}
     references: list[tuple[Gvk, tuple[FieldSpec, ...]]] = []
     for name, wrapped in definitions.items():
+        _check_definition(name, wrapped, file)
         schema = _schema(wrapped)
         if not (schema.get("properties") or {}).keys() >= {"kind", "apiVersion", "metadata"}:
             continue
@@ -50,6 +53,13 @@ def crd_config(text: bytes, file: str) -> Config:
             if "x-kubernetes-object-ref-kind" in field:
                 references.append(_reference(path, field, gvk))
     return Config({name: tuple(each) for name, each in specs.items()}, tuple(references))
+
+
+def _check_definition(name: str, wrapped: Any, file: str) -> None:
+    parts = wrapped if isinstance(wrapped, dict) else {"Schema": wrapped}
+    if any(not isinstance(parts.get(part), form | None) for part, form in _PARTS.items()):
+        message = f"{name} is no definition with a Schema: correct it; CustomResourceDefinitions belong in resources"
+        raise Fault(message, where=file, inside=(name,), number=0)
 
 
 def _reference(path: tuple[str, ...], field: dict[str, Any], gvk: Gvk) -> tuple[Gvk, tuple[FieldSpec, ...]]:

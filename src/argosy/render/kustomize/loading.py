@@ -51,7 +51,7 @@ def read_kustomization(text: bytes, file: str) -> Kustomization:
         raise RenderError("the file is empty: add resources", where=file, line=1)
     try:
         fields = shaped(value, KUSTOMIZATION, file)
-        if not fields.keys() - {"apiVersion", "kind", "metadata"}:
+        if not fields.keys() - {"apiVersion", "kind"}:
             raise RenderError("nothing but a kind is in it: add resources", where=file)
         _check_kind(fields, file)
     except RenderError as error:

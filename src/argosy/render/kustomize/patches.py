@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any
+from decimal import Decimal
+from typing import Any, Final
 
 import orjson
 
@@ -20,6 +22,9 @@ from argosy.render.kustomize.resource import Id, Resource, text_of
 from argosy.render.kustomize.resources import Resources
 
 SchemaOf = Callable[[Gvk], Node | None]
+_EXACT: Final = 1 << 53
+_INEXACT: Final = re.compile(rb"[0-9]{16}|[0-9]\.0[,\]}]")
+"""What JSON of numbers that floats cannot hold, or that are whole and need not be floats, has in it."""
 
 
 def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schemas: SchemaOf, where: str) -> None:
@@ -128,12 +133,29 @@ def apply_operations(targets: list[Resource], operations: Any, where: str) -> No
             inside = (_failing(resource.manifest, operations),)
             raise Fault(f"patch of {resource.id}: {error.message}", where=where, number=0, inside=inside) from error
         # Copied: operations must not be shared among the targets, nor the file's own data.
-        resource.manifest = orjson.loads(orjson.dumps(changed))
+        data = orjson.dumps(changed)
+        resource.manifest = orjson.loads(data)
+        if _INEXACT.search(data):
+            resource.manifest = _through_floats(resource.manifest)
         _check_whole(resource, where)
         resource.aliases = {}
         resource.nulls = None
         notes = resource.mapping("annotations").items()
         resource.written = {key: "" if type(each) in (dict, list) else text_of(each) for key, each in notes}
+
+
+def _through_floats(value: Any) -> Any:
+    """k8s: a patched resource passes through JSON whose numbers are all floats."""
+    if type(value) is dict:
+        return {key: _through_floats(each) for key, each in value.items()}
+    if type(value) is list:
+        return [_through_floats(each) for each in value]
+    if type(value) is float and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    if type(value) is int and abs(value) > _EXACT:
+        rounded = int(Decimal(repr(float(value))))
+        return rounded if -(1 << 63) <= rounded < 1 << 64 else float(rounded)
+    return value
 
 
 def _check_whole(resource: Resource, where: str) -> None:

@@ -20,7 +20,6 @@ from argosy.render.kustomize.shapes import (
     ARGS,
     FIELD_SPEC,
     IMAGE,
-    KUSTOMIZATION,
     PATCH,
     REPLACEMENT,
     SELECTOR,
@@ -28,7 +27,6 @@ from argosy.render.kustomize.shapes import (
     known_only,
     shaped,
 )
-from argosy.render.kustomize.sorting import in_order
 from argosy.render.kustomize.transformers import (
     SpecsOf,
     add_affixes,
@@ -57,10 +55,15 @@ _SHAPE: Final[Shape] = {
     "paths": [str],
     "patches": str,
     "replacements": [REPLACEMENT],
-    "sortOptions": KUSTOMIZATION["sortOptions"],
     "value": str,
     "targets": [{"selector": SELECTOR, "fieldPath": str}],
     "fieldSpecs": [FIELD_SPEC],
+}
+
+_CLOUD_ACCOUNT: Final[Shape] = {
+    "cloud": str,
+    "kubernetesService": {"namespace": str, "name": str},
+    "serviceAccount": {"name": str, "projectId": str},
 }
 
 
@@ -69,6 +72,8 @@ def generated(level: Level, plugin: Resource) -> list[Resource]:
     if given.get("apiVersion") == "builtin" and given["kind"] == charts.PLUGIN:
         chart = _shaped(plugin, charts.PLUGIN_SHAPE)
         return charts.inflated(level, {"chartHome": "charts", **chart}, plugin.file)
+    if given.get("apiVersion") == "builtin" and given["kind"] == "IAMPolicyGenerator":
+        return [_cloud_account(_shaped(plugin, _CLOUD_ACCOUNT), plugin)]
     kinds = {"ConfigMapGenerator": "ConfigMap", "SecretGenerator": "Secret"}
     kind = kinds.get(given["kind"])
     if given.get("apiVersion") != "builtin" or kind is None:
@@ -76,6 +81,17 @@ def generated(level: Level, plugin: Resource) -> list[Resource]:
     given = _shaped(plugin, {**ARGS, "type": str})
     arguments = {"name": plugin.name, "namespace": plugin.namespace, **given}
     return [generate(kind, arguments, {}, level.read, plugin.file)]
+
+
+def _cloud_account(given: Given, plugin: Resource) -> Resource:
+    if given.get("cloud") != "gke":
+        raise plugin.fault(f"cloud is {given.get('cloud') or ''!r}: there is only gke", "cloud")
+    here, there = given.get("kubernetesService") or {}, given.get("serviceAccount") or {}
+    account = f"{there.get('name') or ''}@{there.get('projectId') or ''}.iam.gserviceaccount.com"
+    metadata = {"annotations": {"iam.gke.io/gcp-service-account": account}, "name": here.get("name") or ""}
+    if here.get("namespace"):
+        metadata["namespace"] = here["namespace"]
+    return Resource({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, plugin.file)
 
 
 def transform(level: Level, into: Accumulated, plugin: Resource) -> None:
@@ -97,6 +113,8 @@ def _shaped(plugin: Resource, shape: Shape) -> Given:
 
 def _refused(plugin: Resource) -> RenderError:
     message = f"{plugin.id} would run a program, which is refused: use a built-in transformer or generator"
+    if plugin.manifest.get("apiVersion") == "builtin":
+        message = f"{plugin.manifest['kind']} is not among the kinds that are built in: correct it, or remove it"
     return plugin.fault(message)
 
 
@@ -163,11 +181,6 @@ def _hash(level: Level, into: Accumulated, given: Given, where: str) -> None:
         resource.wants_hash = False
 
 
-def _sort(level: Level, into: Accumulated, given: Given, where: str) -> None:
-    options = given.get("sortOptions") or {"order": "legacy"}
-    into.resources.listed = in_order(into.resources.listed, options, where)
-
-
 def _add_value(level: Level, into: Accumulated, given: Given, where: str) -> None:
     for target in given.get("targets") or ():
         path = target.get("fieldPath") or ""
@@ -196,7 +209,5 @@ _TRANSFORMERS: dict[str, Callable[[Level, Accumulated, Given, str], None]] = {
     "PatchStrategicMergeTransformer": _merge_patches,
     "ReplacementTransformer": _replacements,
     "HashTransformer": _hash,
-    "SortOrderTransformer": _sort,
-    "LegacyOrderTransformer": _sort,
     "ValueAddTransformer": _add_value,
 }

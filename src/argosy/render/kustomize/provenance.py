@@ -8,7 +8,6 @@ from __future__ import annotations
 import posixpath
 from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import RenderError
 from argosy.render.kustomize.grounds import parted
 from argosy.render.kustomize.resource import Resource
 
@@ -34,14 +33,6 @@ class Step(NamedTuple):
             f"  kind: {self.kind}",
             *name,
         ]
-
-
-def checked(wanted: Any, where: str) -> frozenset[str]:
-    found = frozenset(wanted or ())
-    for each in found - {ORIGIN, CHANGES, MANAGED}:
-        message = f"buildMetadata has {each!r}: it takes {ORIGIN}, {CHANGES} and {MANAGED}"
-        raise RenderError(message, where=where)
-    return found
 
 
 def annotate(resource: Resource, wanted: frozenset[str], root: str) -> None:

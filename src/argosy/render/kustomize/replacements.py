@@ -18,7 +18,6 @@ from argosy.render.kustomize.resources import Resources, carries
 
 _STEP = re.compile(r"((?:\\\.|\[[^\]]*\]|[^.\[])+)(?:\.|$)|(\[[^\]]*\])\.?")
 _FILTER = re.compile(r"\[([^=\]]*)=(.*)\]", re.DOTALL)
-_NOTHING: Final = object()
 _NEW: Final = object()
 
 
@@ -127,9 +126,8 @@ def _rejected(resource: Resource, selector: dict[str, Any], where: str) -> bool:
 
 def _put(resource: Resource, path: str, value: Any, options: dict[str, Any], where: str) -> None:
     create: Callable[[], Any] | None = (lambda: _NEW) if options.get("create") else None
-    steps = _steps(path)
     try:
-        fields = list(_find(resource.manifest, steps, create))
+        fields = list(_find(resource.manifest, _steps(path), create))
     except RenderError as error:
         raise RenderError(f"replacements: {path} of {resource.id}: {error.message}", where=where) from None
     if not fields:
@@ -142,6 +140,8 @@ def _put(resource: Resource, path: str, value: Any, options: dict[str, Any], whe
 
 
 def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where: str) -> Any:
+    if isinstance(value, dict | list) and isinstance(current, str | int | float):
+        value = ""  # k8s: what holds a single value takes the text of what is put there, and a map or a list has none
     delimiter = options.get("delimiter")
     if delimiter:
         if isinstance(current, dict | list):
@@ -175,6 +175,8 @@ def _fits(value: Any, current: Any) -> bool:
 
 def _steps(path: str) -> list[str]:
     steps = []
+    if ".." in path.replace("\\.", "") or path.endswith("."):
+        raise RenderError("between two dots of a path, or behind the last, there is no name: correct it")
     for match in _STEP.finditer(path):
         text = match[1] if match[1] is not None else match[2]
         if text:
@@ -183,9 +185,9 @@ def _steps(path: str) -> list[str]:
 
 
 def _field_name(step: str) -> str:
-    """`[a.b]` names the field a.b."""
+    """`[a.b]` names the field a.b.; brackets without a dot are for entries of lists."""
     plain = step[1:-1] if step.startswith("[") and step.endswith("]") else ""
-    return plain if plain and "=" not in plain and not re.fullmatch(r"-?\d+", plain) else step
+    return plain if "." in plain and "=" not in plain else step
 
 
 def _find(node: Any, steps: list[str], create: Callable[[], Any] | None) -> Iterator[tuple[Any, Any]]:
@@ -211,6 +213,8 @@ def _keys(node: Any, step: str, rest: list[str], create: Callable[[], Any] | Non
         if node is None or node is _NEW:
             return []
         raise RenderError(f"{str(node)[:40]!r} has no field {step}")
+    if step.startswith("[") and step.endswith("]"):
+        raise RenderError(f"{step} stands for an entry of a list, but there is a map: name its fields without brackets")
     if node.get(step) is None and (create is not None) and (step not in node or rest):
         node[step] = create() if not rest else [] if _is_list_step(rest[0]) else {}
     return [step] if step in node else []
@@ -237,9 +241,13 @@ def _elements(node: list[Any], step: str, rest: list[str], create: Callable[[], 
         found = [at for at, each in enumerate(node) if not isinstance(each, dict | list) and _text(each) == wanted]
     else:
         found = [
-            at for at, each in enumerate(node) if isinstance(each, dict) and _text(each.get(key, _NOTHING)) == wanted
+            at
+            for at, each in enumerate(node)
+            # k8s: an empty value fits any.
+            if isinstance(each, dict) and key in each and (not wanted or _text(each[key]) == wanted)
         ]
     if not found and create is not None:
-        node.append({key: wanted} if key else wanted)
+        new = resolve(wanted, Profile.KUSTOMIZE)
+        node.append({key: new} if key else new)
         return [len(node) - 1]
     return found

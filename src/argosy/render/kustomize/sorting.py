@@ -11,11 +11,14 @@ from argosy.render.kustomize.resource import Resource
 
 def in_order(resources: list[Resource], options: dict[str, Any], where: str) -> list[Resource]:
     order = options.get("order") or ""
+    legacy = options.get("legacySortOptions")
     if order == "fifo":
+        if legacy is not None:
+            message = "sortOptions.legacySortOptions means nothing with order: fifo; remove it, or set order: legacy"
+            raise RenderError(message, where=where)
         return resources
     if order != "legacy":
         raise RenderError(f"sortOptions.order is {order!r}: it must be legacy or fifo", where=where)
-    legacy = options.get("legacySortOptions")
     first, last = (legacy.get("orderFirst") or [], legacy.get("orderLast") or []) if legacy else (FIRST, LAST)
     places = {kind: place - len(first) for place, kind in enumerate(first)}
     places |= {kind: place + 1 for place, kind in enumerate(last)}

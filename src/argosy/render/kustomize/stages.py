@@ -141,6 +141,9 @@ def replaced(level: Level, resources: Resources, given: dict[str, Any]) -> None:
     if not path:
         replace(resources, given, level.file)
         return
+    if given.get("source") or given.get("targets"):
+        message = "a replacement has a path besides a source or targets: keep one of them"
+        raise RenderError(message, where=level.file)
     where, documents = level.name(path), read_patches(_read(level, path), level.name(path))
     for number, document in enumerate(documents):
         for place, each in enumerate(document) if isinstance(document, list) else [((), document)]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from argosy.model.errors import RenderError
@@ -74,7 +75,9 @@ def merge_vars(old: list[Var], new: list[Var]) -> list[Var]:
 def resolve(resources: Resources, variables: list[Var], config: Config) -> None:
     if not variables:
         return
-    values = {var.name: _value(var, resources) for var in variables}
+    found = {var.name: _value(var, resources) for var in variables}
+    # k8s: a map or a list cannot stand in a text, and its reference stays as it is.
+    values = {name: "null" if value is None else value for name, value in found.items() if not _is_deep(value)}
 
     def put(holder: dict[str, Any], name: str) -> None:
         holder[name] = _filled(holder[name], values)
@@ -82,6 +85,10 @@ def resolve(resources: Resources, variables: list[Var], config: Config) -> None:
     for resource in resources.listed:
         for spec in config.selected("varReference", resource.gvk):
             resource.visit(spec.path, put)
+
+
+def _is_deep(value: Any) -> bool:
+    return isinstance(value, dict | list)
 
 
 def _value(var: Var, resources: Resources) -> Any:
@@ -131,4 +138,8 @@ def _expanded(text: str, values: dict[str, Any]) -> Any:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, float) and abs(value) >= 1e6:
+        # k8s: within a text, a number with a fraction is written as Go's %g does.
+        digits, _, exponent = f"{Decimal(repr(value)).normalize():e}".partition("e")
+        return f"{digits}e{int(exponent):+03d}"
     return str(value).lower() if isinstance(value, bool) else str(value)
