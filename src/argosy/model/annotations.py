@@ -42,3 +42,11 @@ POST_DELETE_FINALIZER: Final = "post-delete-finalizer.argocd.argoproj.io"
 # Of others
 SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"  # noqa: S105 - a label's name
 HORIZONTAL_POD_AUTOSCALER_CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"
+
+# Of the sandbox: what its simulators play, and what they are asked to play
+SIMULATED: Final = "sandbox.argosy.dev/simulated"  # who made or plays this; only that one gives it a status
+FAIL: Final = "sandbox.argosy.dev/fail"
+FAIL_TIMES: Final = "sandbox.argosy.dev/fail-times"
+READY_AFTER: Final = "sandbox.argosy.dev/ready-after"
+RUN_FOR: Final = "sandbox.argosy.dev/run-for"
+STOP_AFTER: Final = "sandbox.argosy.dev/stop-after"

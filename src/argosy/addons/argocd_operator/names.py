@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from argosy.model.annotations import SIMULATED  # on every object of the stand-in; what carries it is given a status
 from argosy.model.manifest import Manifest, annotation
 from argosy.model.names import GroupKind
 
@@ -24,7 +25,6 @@ CLUSTER_SERVICE_VERSION: Final = GroupKind("operators.coreos.com", "ClusterServi
 SETTINGS: Final = "argocd-cm"
 POLICY: Final = "argocd-rbac-cm"
 
-SIMULATED: Final = "sandbox.argosy.dev/simulated"  # on every object of the stand-in; what carries it is given a status
 BY: Final = "simulated by argosy"
 DOMAIN: Final = "apps.argosy.invalid"  # RFC 2606: nobody can ever own it, so a link to it leads nowhere
 

@@ -1,0 +1,59 @@
+"""Controllers that make the embedded cluster behave like one: Pods become ready, workloads roll out, claims are bound.
+
+In: a variant: none for everything, `kubelet` for what no control plane does, or kinds such as `Pod+Job`. Out: an AddOn.
+Never: runs a program; every status says that it is simulated. What another add-on has marked as its own is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from argosy.addons.simulators import names, nodes
+from argosy.addons.simulators.claims import Claims
+from argosy.addons.simulators.deployments import Deployments
+from argosy.addons.simulators.pods import Pods
+from argosy.addons.simulators.replica_sets import ReplicaSets
+from argosy.model.errors import UserError
+from argosy.model.names import GroupKind
+from argosy.runtime import AddOn, Controller
+
+NAME: Final = "simulators"
+KUBELET: Final = "kubelet"
+PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
+    names.POD: Pods,
+    names.CLAIM: Claims,
+    names.REPLICA_SET: ReplicaSets,
+    names.DEPLOYMENT: Deployments,
+}
+WITHOUT_CONTROL_PLANE: Final = (names.POD, names.CLAIM)  # what a real controller-manager leaves to others
+
+
+def make(variant: str) -> AddOn:
+    if not variant:
+        return playing(PLAYED)
+    if variant == KUBELET:
+        return playing(WITHOUT_CONTROL_PLANE, name=f"{NAME}={KUBELET}")
+    return playing(_kinds(variant), name=f"{NAME}={variant}")
+
+
+def playing(kinds: Iterable[GroupKind], *, name: str = NAME) -> AddOn:
+    """An AddOn for these kinds only, for clusters where others play the rest."""
+    chosen = [kind for kind in PLAYED if kind in set(kinds)]
+    return AddOn(
+        name,
+        about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs ({names.BY})",
+        controllers=[PLAYED[kind]() for kind in chosen],
+        first=nodes.first_objects(),
+        embedded_only=True,
+    )
+
+
+def _kinds(variant: str) -> list[GroupKind]:
+    known = {kind.kind: kind for kind in PLAYED}
+    wanted = variant.split("+")
+    if unknown := next((each for each in wanted if each not in known), None):
+        where = f"--addons {NAME}={variant}"
+        choice = f"{NAME}, {NAME}={KUBELET}, or some of {'+'.join(known)}"
+        raise UserError(f"there is nothing that plays {unknown}; choose among: {choice}", where=where)
+    return [known[each] for each in wanted]

@@ -1,0 +1,89 @@
+"""The words that all simulators share: kinds, marks, and names that are the same whenever they are made.
+
+In, out: names and small manifests. Never: I/O.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Final
+
+from argosy.model.annotations import SIMULATED
+from argosy.model.manifest import Manifest, annotation, key_of
+from argosy.model.names import GroupKind, ResourceKey, join_api_version
+
+POD: Final = GroupKind("", "Pod")
+NODE: Final = GroupKind("", "Node")
+CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
+VOLUME: Final = GroupKind("", "PersistentVolume")
+STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
+DEPLOYMENT: Final = GroupKind("apps", "Deployment")
+REPLICA_SET: Final = GroupKind("apps", "ReplicaSet")
+STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
+CONTROLLER_REVISION: Final = GroupKind("apps", "ControllerRevision")
+JOB: Final = GroupKind("batch", "Job")
+
+BY: Final = "simulated by argosy"
+LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s: those of generated names, which spell no words
+
+
+def told(message: str) -> str:
+    """What people read says that it is no real thing."""
+    return f"{message} ({BY})"
+
+
+def letters(text: str, count: int) -> str:
+    return "".join(LETTERS[byte % len(LETTERS)] for byte in hashlib.sha256(text.encode()).digest()[:count])
+
+
+def is_played_by_others(manifest: Manifest) -> bool:
+    """Another add-on plays what carries the mark. Nodes are marked by us: no other add-on has any."""
+    return bool(annotation(manifest, SIMULATED))
+
+
+def unmarked(manifest: Manifest) -> Iterable[ResourceKey]:
+    if not is_played_by_others(manifest):
+        yield key_of(manifest)
+
+
+def is_dying(manifest: Manifest) -> bool:
+    return bool(manifest["metadata"].get("deletionTimestamp"))
+
+
+def owner_of(manifest: Manifest) -> Manifest | None:
+    """The reference to the one controller that an object has, or None."""
+    references = manifest["metadata"].get("ownerReferences") or ()
+    return next((each for each in references if each.get("controller")), None)
+
+
+def reference_to(owner: Manifest) -> Manifest:
+    metadata = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"],
+        "controller": True, "blockOwnerDeletion": True,
+    }  # fmt: skip
+
+
+def own_key(kind: GroupKind, namespace: str, name: str) -> ResourceKey:
+    return ResourceKey(kind.group, kind.kind, namespace, name)
+
+
+def pod_from(template: Manifest, owner: Manifest, name: str, labels: dict[str, str] | None = None) -> Manifest:
+    """A Pod as a controller makes it of its template."""
+    about = template.get("metadata") or {}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": owner["metadata"]["namespace"],
+        "labels": {**(about.get("labels") or {}), **(labels or {})},
+        "ownerReferences": [reference_to(owner)],
+    }
+    for field in ("annotations", "finalizers"):
+        if about.get(field):
+            metadata[field] = about[field]
+    return {
+        "apiVersion": join_api_version("", "v1"),
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": template["spec"],
+    }

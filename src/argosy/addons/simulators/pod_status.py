@@ -1,0 +1,156 @@
+"""The status that a kubelet would write.
+
+In: a Pod, what its containers do, where it runs. Out: its status. Never: reads a clock; forgets what others wrote.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.addons.simulators.containers import Acting, Actor
+from argosy.addons.simulators.names import BY, told
+from argosy.addons.simulators.times import stamp
+from argosy.model.manifest import Manifest
+
+Status = dict[str, Any]
+
+
+def status_of(actor: Actor, acting: Acting, address: str) -> Status:
+    pod, spec = actor.pod, actor.pod["spec"]
+    known = pod.get("status") or {}
+    began = known.get("startTime") or actor.moments.write(actor.uid, actor.now)
+    ip = address if spec.get("hostNetwork") else address_for(actor.uid)
+    has_address = acting.phase != "Pending"
+    wanted: Status = {
+        "phase": acting.phase,
+        "message": BY,
+        "reason": None,
+        "startTime": began,
+        "hostIP": address,
+        "hostIPs": [{"ip": address}],
+        "podIP": ip if has_address else None,
+        "podIPs": [{"ip": ip}] if has_address else None,
+        "conditions": _conditions(actor, acting),
+        "containerStatuses": [_container(each, acting, actor.uid) for each in spec["containers"]],
+    }
+    if spec.get("initContainers"):
+        wanted["initContainerStatuses"] = [_first(each, began, acting, actor.uid) for each in spec["initContainers"]]
+    return wanted
+
+
+def failed(pod: Manifest, reason: str, message: str) -> Status:
+    """Taken off its Node: what ran there runs no more."""
+    containers = [
+        {**each, "ready": False, "started": False, "state": _ended(each.get("state") or {})}
+        for each in (pod.get("status") or {}).get("containerStatuses") or ()
+    ]
+    return {"phase": "Failed", "reason": reason, "message": told(message), "containerStatuses": containers or None}
+
+
+def unscheduled(pod: Manifest, why: str, now: str) -> Status:
+    wanted = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": told(why)}
+    return {"conditions": merged(pod, [wanted], now)}
+
+
+def not_understood(actor: Actor, why: str, address: str) -> Status:
+    """An annotation that cannot be read is shown where people look when a Pod does not start."""
+    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": told(why)}}
+    return status_of(actor, Acting("Pending", waiting), address)
+
+
+def merged(pod: Manifest, wanted: list[dict[str, Any]], now: str) -> list[dict[str, Any]]:
+    """These conditions, each with the time of its last change, and all that others wrote."""
+    known = {each["type"]: each for each in (pod.get("status") or {}).get("conditions") or ()}
+    for condition in wanted:
+        before = known.get(condition["type"])
+        is_as_before = before is not None and before["status"] == condition["status"]
+        since = before.get("lastTransitionTime") if before is not None and is_as_before else None
+        known[condition["type"]] = {**condition, "lastTransitionTime": since or now}
+    return list(known.values())
+
+
+def address_for(uid: str) -> str:
+    """The same for a Pod's whole life. Two may share one: nothing listens there."""
+    first, second, third = hashlib.sha256(uid.encode()).digest()[:3]
+    return f"10.{first}.{second}.{1 + third % 254}"
+
+
+def _conditions(actor: Actor, acting: Acting) -> list[dict[str, Any]]:
+    is_over = acting.phase in ("Succeeded", "Failed")
+    reason: Status = {}
+    if is_over:
+        reason = {"reason": "PodCompleted" if acting.phase == "Succeeded" else "PodFailed", "message": BY}
+    elif not acting.ready:
+        names = " ".join(str(each["name"]) for each in actor.pod["spec"]["containers"])
+        reason = {"reason": "ContainersNotReady", "message": told(f"containers with unready status: [{names}]")}
+    containers = {"status": "True" if acting.ready else "False", **reason}
+    ready = containers
+    if acting.ready and (missing := _closed_gates(actor.pod)):
+        message = told(f"the status of pod readiness gate {missing!r} is not \"True\"")
+        ready = {"status": "False", "reason": "ReadinessGatesNotReady", "message": message}
+    wanted = [
+        {"type": "PodReadyToStartContainers", "status": "False" if is_over else "True"},
+        {"type": "Initialized", "status": "True"},
+        {"type": "Ready", **ready},
+        {"type": "ContainersReady", **containers},
+        {"type": "PodScheduled", "status": "True"},
+    ]
+    return merged(actor.pod, wanted, stamp(actor.now))
+
+
+def _closed_gates(pod: Manifest) -> str:
+    gates = [str(each["conditionType"]) for each in pod["spec"].get("readinessGates") or ()]
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    open_ = {each["type"] for each in conditions if each["status"] == "True"}
+    return next((gate for gate in gates if gate not in open_), "")
+
+
+def _container(container: Manifest, acting: Acting, uid: str) -> Status:
+    is_running = "running" in acting.state
+    return {
+        "name": container["name"],
+        "image": container.get("image") or "",
+        "imageID": f"simulated://{container.get('image') or ''}" if acting.phase != "Pending" else "",
+        "containerID": f"simulated://{uid}/{container['name']}" if acting.phase != "Pending" else None,
+        "ready": acting.ready,
+        "started": is_running,
+        "restartCount": acting.restarts,
+        "state": _filled(acting.state, container),
+        "lastState": _filled(acting.last, container),
+    }
+
+
+def _first(container: Manifest, began: str, acting: Acting, uid: str) -> Status:
+    """Those that come before the others have ended, but for those that run beside them."""
+    if acting.phase == "Pending":
+        state: Status = {"waiting": {"reason": "PodInitializing"}}
+    elif container.get("restartPolicy") == "Always" and acting.phase == "Running":
+        state = {"running": {"startedAt": began}}
+    else:
+        end = {"exitCode": 0, "reason": "Completed", "startedAt": began, "finishedAt": began}
+        state = {"terminated": end}
+    is_done = "waiting" not in state
+    made = _container(container, Acting(acting.phase, state, ready=is_done), uid)
+    return {**made, "restartCount": 0, "started": "running" in state}
+
+
+def _filled(state: Mapping[str, Any], container: Manifest) -> Status:
+    """Messages name the container that they are about; one that was read from a status names it already."""
+    words = {"{image}": str(container.get("image") or ""), "{name}": str(container["name"])}
+    made: Status = {}
+    for which, about in state.items():
+        message = str(about.get("message") or "")
+        for word, value in words.items():
+            message = message.replace(word, value)
+        made[which] = {**about, **({"message": message} if message else {})}
+    return made
+
+
+def _ended(state: Mapping[str, Any]) -> Status:
+    if "terminated" in state:
+        return dict(state)
+    began = (state.get("running") or {}).get("startedAt")
+    end = {"exitCode": 137, "reason": "Error", "message": BY, **({"startedAt": began} if began else {})}
+    return {"terminated": end}

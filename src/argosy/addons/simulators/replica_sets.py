@@ -1,0 +1,134 @@
+"""Plays the ReplicaSet controller.
+
+In: the key of a ReplicaSet. Out: as many Pods as it asks for, and its status. Never: changes a Pod that lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from argosy.addons.simulators.names import (
+    POD,
+    REPLICA_SET,
+    is_dying,
+    is_played_by_others,
+    letters,
+    owner_of,
+    pod_from,
+    told,
+    unmarked,
+)
+from argosy.addons.simulators.orphans import Orphans
+from argosy.addons.simulators.replicas import counted, first_to_go, is_active, phase_of, pods_of
+from argosy.addons.simulators.times import stamp
+from argosy.addons.simulators.writing import ENDING, adopt, create_once, keep_status, patient, remove
+from argosy.model.errors import ClusterError
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.runtime import Context, Requeue, Watch, owner
+from argosy.schema import selectors
+
+MOST_AT_ONCE: Final = 100
+
+
+class ReplicaSets:
+    name = "simulated-replicasets"
+    watches = (Watch(REPLICA_SET, unmarked), Watch(POD, owner(REPLICA_SET)))
+
+    def __init__(self) -> None:
+        self._orphans = Orphans(POD)
+
+    @patient
+    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+        live = context.cache.get(key)
+        if live is None or is_dying(live) or is_played_by_others(live):
+            return None
+        for orphan in self._orphans.fitting(live, context.cache):
+            if phase_of(orphan) not in ("Succeeded", "Failed"):
+                await adopt(orphan, live, context.cluster)
+        pods = pods_of(live, context.cache)
+        active = [each for each in pods if is_active(each)]
+        problem = ""
+        if missing := max(_wanted(live) - len(active), 0):
+            problem = await _create(live, pods, missing, context)
+            if not problem and not (live.get("status") or {}).get("observedGeneration"):
+                return None  # seeing the Pods wakes us again, and then there is more to tell
+        elif len(active) > _wanted(live):
+            await _shrink(live, context)
+        return await _report(live, active, problem, context)
+
+
+def _wanted(live: Manifest) -> int:
+    return int(live["spec"].get("replicas", 1))
+
+
+async def _create(live: Manifest, pods: Sequence[Manifest], missing: int, context: Context) -> str:
+    """Why Pods cannot be made, if they cannot. One that the cache does not show yet has the name that it gets again."""
+    taken = {str(each["metadata"]["name"]) for each in pods}
+    made = []
+    for name in _names(live):
+        if name not in taken:
+            made.append(pod_from(live["spec"]["template"], live, name))
+        if len(made) >= min(missing, MOST_AT_ONCE):
+            break
+    outcomes = await asyncio.gather(*(create_once(pod, context.cluster) for pod in made), return_exceptions=True)
+    return _problem(outcomes)
+
+
+def _problem(outcomes: Sequence[bool | BaseException]) -> str:
+    for each in outcomes:
+        if isinstance(each, ClusterError) and each.code in (403, 422) and ENDING not in each.message:
+            return each.message
+        if isinstance(each, BaseException):
+            raise each
+    return ""
+
+
+def _names(live: Manifest) -> Iterator[str]:
+    metadata = live["metadata"]
+    number = 0
+    while True:
+        yield f"{metadata['name']}-{letters(metadata['uid'] + '/' + str(number), 5)}"
+        number += 1
+
+
+async def _shrink(live: Manifest, context: Context) -> None:
+    """Not by what the cache shows: whoever was let go a moment ago must not be counted still."""
+    uid = live["metadata"]["uid"]
+    labels = str(selectors.from_label_selector(live["spec"].get("selector")))
+    listing = await context.cluster.list(POD, namespace=live["metadata"]["namespace"], labels=labels)
+    active = [each for each in listing.items if (owner_of(each) or {}).get("uid") == uid and is_active(each)]
+    surplus = len(active) - _wanted(live)
+    for pod in first_to_go(active, max(surplus, 0)):
+        await remove(pod, context.cluster)
+
+
+async def _report(live: Manifest, active: Sequence[Manifest], problem: str, context: Context) -> Requeue | None:
+    counts = counted(active, float(live["spec"].get("minReadySeconds") or 0), context.clock.now())
+    status: dict[str, Any] = {
+        "replicas": counts.total,
+        "fullyLabeledReplicas": counts.total,
+        "readyReplicas": counts.ready,
+        "availableReplicas": counts.available,
+        "observedGeneration": live["metadata"].get("generation", 1),
+        "conditions": _failure(live, problem, stamp(context.clock.now())),
+    }
+    await keep_status(live, status, context.cluster)
+    waits = [each for each in (counts.wait, 1.0 if problem else None) if each is not None]
+    return Requeue(min(waits)) if waits else None
+
+
+def _failure(live: Manifest, problem: str, now: str) -> list[dict[str, Any]] | None:
+    if not problem:
+        return None
+    known: Manifest = next(iter((live.get("status") or {}).get("conditions") or ()), {})
+    since = known.get("lastTransitionTime") or now
+    message = told(problem)
+    return [
+        {
+            "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+            "message": message, "lastTransitionTime": since,
+        }
+    ]  # fmt: skip
