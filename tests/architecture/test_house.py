@@ -53,6 +53,7 @@ OWNERS = {
     "helm_python": {"render.helm.worker"},
     "http.client": {"cli", "cluster", "outbound"},
     "httptools": {"apiserver.http.protocol"},
+    "jq": {"language.jq_worker"},
     "lupa": {"health.lua"},
     "multidict": {"cluster", "outbound"},
     "orjson": {""},

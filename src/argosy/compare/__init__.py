@@ -4,9 +4,12 @@ In: manifests, live manifests by key, rules. Out: a Comparison; every differing 
 Never: asks a cluster, waits, or runs what a user wrote beyond paths that are known to end.
 """
 
+from argosy.compare.differences import differences, readable
 from argosy.compare.ignoring import NOTHING_REMOVED, Question, Removed
+from argosy.compare.masks import masked, masked_pair
 from argosy.compare.memory import Memory
 from argosy.compare.pairs import compare, needs_confined, questions
+from argosy.compare.respect import respecting
 from argosy.compare.rules import CompareRules, CompareSettings, KnownField, rules_for
 from argosy.compare.settings import read_compare_settings
 
@@ -19,8 +22,13 @@ __all__ = [
     "Question",
     "Removed",
     "compare",
+    "differences",
+    "masked",
+    "masked_pair",
     "needs_confined",
     "questions",
     "read_compare_settings",
+    "readable",
+    "respecting",
     "rules_for",
 ]
