@@ -91,7 +91,8 @@ def test_a_path_removes_what_jq_removes(expression: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "", "..", ".a[1:2]", ".. | .image?", ".a + 1", ".a // .b", "env", "$ENV.PATH", "paths", ".a | length", "def f: .; f",
+        "", "..", ".a[1:2]", ".. | .image?", ".a + 1", ".a // .b", "env", "$ENV.PATH", "paths", ".a | length",
+        "def f: .; f",
         '.a | test("(a+)+$")', '.a | test("a"; "x")', ".a[.b]", '."\\(1)"', "if . then . else . end", ".a as $x | $x",
         "reduce .[] as $x (0; 1)", "recurse", "range(1000000000)", ".a]", "(.a", '"', ".a.", "[.a]", "{}", "a" * 20_000,
         "(" * 200 + "." + ")" * 200,
