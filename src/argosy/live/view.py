@@ -72,9 +72,10 @@ def concerned(cache: CacheReader, manifest: Manifest, tracking: Tracking) -> set
 def living_parents(cache: CacheReader, manifest: Manifest) -> Iterator[Parent]:
     """All parents that a manifest names, and a StatefulSet that only its claims' names tell of."""
     yield from parents(manifest)
-    if manifest["kind"] == CLAIM.kind and key_of(manifest).group_kind == CLAIM:
-        metadata = manifest["metadata"]
-        for stateful_set in cache.list(STATEFUL_SET, namespace=metadata.get("namespace") or ""):
+    metadata = manifest["metadata"]
+    namespace = metadata.get("namespace")
+    if namespace and manifest["kind"] == CLAIM.kind and key_of(manifest).group_kind == CLAIM:
+        for stateful_set in cache.list(STATEFUL_SET, namespace=namespace):
             if metadata["name"].startswith(claims(stateful_set)):
                 of = stateful_set["metadata"]
                 yield parent_of(STATEFUL_SET, of["name"], manifest, uid=of.get("uid") or "")
@@ -94,10 +95,12 @@ def children(cache: CacheReader, manifest: Manifest) -> dict[ResourceKey, Manife
     key, uid = key_of(manifest), manifest["metadata"].get("uid") or ""
     found = [each for each in cache.owned(uid) if _names(each, uid)] if uid else []
     found += [each for each in cache.find(BY_PARENT, key) if _names(each, uid, key)]
-    if key.group_kind == STATEFUL_SET and (lead := claims(manifest)):
+    if key.namespace and key.group_kind == STATEFUL_SET and (lead := claims(manifest)):
         found += [
             each for each in cache.list(CLAIM, namespace=key.namespace) if each["metadata"]["name"].startswith(lead)
         ]
+    if not found:
+        return {}
     near = {key_of(each): each for each in found if key.namespace in ("", each["metadata"].get("namespace") or "")}
     return dict(sorted(near.items()))
 

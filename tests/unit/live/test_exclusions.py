@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.live.exclusions import Exclusions, read_exclusions
@@ -111,6 +111,7 @@ def test_a_bad_setting_leaves_the_other_in_force() -> None:
     assert found.excludes(CONFIG_MAP) and not found.excludes(INGRESS)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 def test_no_text_makes_it_raise(text: str) -> None:
     found = reading(text, text)

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.live import (
@@ -286,6 +286,7 @@ KINDS = st.sampled_from([("v1", "ConfigMap"), ("apps/v1", "Deployment"), ("sea.d
 METHODS: st.SearchStrategy[Method] = st.sampled_from(["annotation", "label", "annotation+label"])
 
 
+@settings(deadline=None)
 @given(
     app=st.builds(Application, name=NAMES, namespace=st.sampled_from(["", "argocd", "team"])),
     kind=KINDS,
@@ -305,6 +306,7 @@ def test_what_is_tracked_is_found_again_and_the_given_manifest_is_untouched(
     assert track(found, app, tracking) == found
 
 
+@settings(deadline=None)
 @given(METHODS, METHODS, NAMES)
 def test_no_change_of_the_method_is_drift_where_annotations_decide_now(old: Method, new: Method, name: str) -> None:
     app = Application(name=name, namespace="argocd")
@@ -318,6 +320,7 @@ def test_no_change_of_the_method_is_drift_where_annotations_decide_now(old: Meth
         assert ("labels" in settled) is (new == "annotation+label")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_as_an_id_is_read_or_ignored(text: str) -> None:
     found = read_id(text)

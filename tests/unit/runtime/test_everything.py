@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from faults import Faulty
 
 from argosy.cluster import Catalog, Cluster, KindInfo
-from argosy.model.errors import ClusterError, Forbidden, TransientError
+from argosy.model.errors import ClusterError, Forbidden, Gone, TransientError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import everything as module
@@ -294,3 +295,45 @@ async def test_few_lists_are_asked_for_at_a_time_and_no_task_is_left_behind(clus
         assert counting.most == 3
         assert len(asyncio.all_tasks()) > len(before) + 30
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_fails_meanwhile_the_cache_becomes_what_the_cluster_has(
+    cluster: Cluster, namespace: str, eventually: Any, seed: int
+) -> None:
+    chance = random.Random(seed)
+    faults = [lambda: None] * 8 + [lambda: TransientError("down"), lambda: Gone("old"), lambda: Forbidden("no"),
+                                   lambda: ClusterError("no", code=500)]  # fmt: skip
+    faulty = Faulty(cluster, lambda verb: chance.choice(faults)())
+    defined = key_of(boats())
+    async with following(faulty) as found:
+        for _ in range(80):
+            faulty.events_until_cut = chance.randrange(4)
+            if chance.random() < 0.1:
+                await _flip(cluster, boats())
+            elif await cluster.get(defined) is not None and chance.random() < 0.5:
+                await _flip(cluster, boat(namespace, chance.choice("xyz")))
+            else:
+                await _flip(cluster, config(namespace, chance.choice("abcdef")))
+        faulty.fault, faulty.events_until_cut = (lambda verb: None), 0
+        if await cluster.get(defined) is not None:
+            with contextlib.suppress(ClusterError):
+                await cluster.delete(defined)
+        await eventually(lambda: BOAT not in found.all.kinds)
+        for kind in found.all.kinds:
+            listing = await cluster.list(kind)
+            final = sorted((key_of(each), each["metadata"]["resourceVersion"]) for each in listing.items)
+            await eventually(lambda kind=kind, final=final: _versions(found.cache, kind) == final)
+
+
+def _versions(cache: Cache, kind: GroupKind) -> list[tuple[ResourceKey, str]]:
+    return sorted((key_of(each), each["metadata"]["resourceVersion"]) for each in cache.list(kind))
+
+
+async def _flip(cluster: Cluster, manifest: Manifest) -> None:
+    """Make it, or take it away, unless it or its definition is about to come or go."""
+    with contextlib.suppress(ClusterError):
+        if await cluster.get(key_of(manifest)) is None:
+            await cluster.create(manifest)
+        else:
+            await cluster.delete(key_of(manifest))
