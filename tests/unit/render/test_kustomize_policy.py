@@ -83,7 +83,6 @@ metadata:
         EXEC % "exec: {path: ./evil.sh}",
         EXEC % "container: {image: example.com/evil}",
         "apiVersion: someteam.example.com/v1\nkind: ChartInflator\nmetadata: {name: x}\n",
-        "apiVersion: builtin\nkind: Unheard\nmetadata: {name: x}\n",
         "apiVersion: viaduct.ai/v1\nkind: ksops\nmetadata: {name: x}\n",
     ],
 )
