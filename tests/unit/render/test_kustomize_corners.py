@@ -166,14 +166,6 @@ def test_only_a_role_binding_sees_a_service_account_of_another_namespace() -> No
     assert found["Pod"]["spec"]["serviceAccountName"] == "sa"
 
 
-def test_annotations_of_a_resource_do_not_follow_those_of_its_template() -> None:
-    base = "resources: [d.yaml]\ncommonAnnotations: {k: v1}\n"
-    patch = HEAD + "spec: {template: {metadata: {annotations: {k: v2}}}}\n"
-    found = built("resources: [b]\npatches: [{path: p.yaml}]\n", b__kustomization_yaml=base, b__d_yaml=DEPLOYMENT,
-                  p_yaml=patch)["Deployment"]  # fmt: skip
-    assert found["metadata"]["annotations"] == {"k": "v1"}
-
-
 def test_a_patch_that_replaces_the_whole_resource_leaves_it_as_it_is() -> None:
     assert patched(f"$patch: replace\n{HEAD}spec: {{x: 1}}\n")["spec"]["replicas"] == 2
 

@@ -121,7 +121,7 @@ class Level(Cursor):
         stages.transform(self, into)
         for each in self.plugins("transformers"):
             plugins.transform(self, into, each)
-            self.mark(into, each.manifest["kind"], each.name, each.file)
+            self.mark(into, each.manifest["kind"], each)
             self.trace(into, each)
             into.resources.drop_empty()
         for _ in self.entries("validators"):
@@ -132,12 +132,13 @@ class Level(Cursor):
             raise LimitError(f"more than {_MOST_RESOURCES} resources: split the kustomization", where=self.file)
         return into
 
-    def mark(self, into: Accumulated, kind: str, name: str = "", file: str = "") -> None:
+    def mark(self, into: Accumulated, kind: str, plugin: Resource | None = None) -> None:
         """Notes a transformer with every resource that there is, where someone wants to know."""
         if CHANGES in self.build.metadata:
+            step = Step(plugin.file, kind, plugin.name, plugin.namespace) if plugin else Step(self.file, kind)
             for each in into.resources.listed:
-                each.notes.setdefault("changes", []).append(Step(file or self.file, kind, name))
-        if not file:
+                each.notes.setdefault("changes", []).append(step)
+        if plugin is None:
             self.trace(into)
 
     def trace(self, into: Accumulated, plugin: Resource | None = None) -> None:

@@ -27,17 +27,19 @@ _SHAPE: Final[Any] = {
     **dict.fromkeys(KINDS, _SPECS),
     "nameReference": [{"group": str, "version": str, "kind": str, "fieldSpecs": _SPECS}],
 }
+Forms = dict[str, "Forms"]
 NameReferences = tuple[tuple[Gvk, tuple[FieldSpec, ...]], ...]
 
 
 class Config:
     """Field specs by the transformer that uses them."""
 
-    __slots__ = ("_by_kind", "name_references", "specs")
+    __slots__ = ("_by_kind", "forms", "name_references", "specs")
 
     def __init__(self, specs: dict[str, tuple[FieldSpec, ...]], name_references: NameReferences = ()) -> None:
         self.specs = specs
         self.name_references = name_references
+        self.forms: dict[Gvk, Forms] = {}
         self._by_kind: dict[tuple[str, Gvk], list[FieldSpec]] = {}
 
     def of(self, transformer: str) -> tuple[FieldSpec, ...]:

@@ -72,7 +72,7 @@ def _map(target: dict[str, Any], patch: dict[str, Any], schema: Node | None, at:
     if directive == "delete":
         return _REMOVED
     if directive == "replace":
-        target = {}
+        target = _itself(patch)
     elif directive not in (None, "merge"):
         raise _unknown(directive, at, patch)
     for key, value in patch.items():
@@ -137,7 +137,7 @@ def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: s
         if directives[-1] == "delete":
             return _REMOVED
         if directives[-1] == "replace":
-            return rest
+            target = _plain(rest)  # k8s: what takes the place of all is merged with itself
         patch, target = rest, [each for each in target or () if not _is_directive(each)]
     if not patch:
         return target or []
@@ -178,7 +178,8 @@ def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
         old: dict[str, Any] = left.pop(place) if place is not None else _itself(element)
         old.pop(_DIRECTIVE, None)
         # k8s: an element that says it replaces another leaves that one as it is.
-        merged = old if element.get(_DIRECTIVE) == "replace" else _map(old, element, schema, at)
+        leaves = place is not None and element.get(_DIRECTIVE) == "replace"
+        merged = old if leaves else _map(old, element, schema, at)
         if merged is not _REMOVED:
             found.append(merged)
     return [*found, *left]

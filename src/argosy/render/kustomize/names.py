@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from argosy.render.kustomize.config import Config
+from argosy.render.kustomize.forms import check_forms
 from argosy.render.kustomize.gvk import Gvk
 from argosy.render.kustomize.resource import Resource
 
@@ -16,6 +17,7 @@ _Index = dict[str, list[Resource]]
 
 
 def fix_references(resources: list[Resource], config: Config) -> None:
+    check_forms(resources, config)
     index = _by_old_name(resources)
     if not index:
         return

@@ -32,7 +32,8 @@ def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schema
     target = patch.get("target")
     if not text and target:
         return  # k8s: a file of no bytes changes nothing; anything that is there but says nothing is an error
-    documents = _strategic(text, where)
+    # k8s: a patch that has a target gives labels and annotations as texts, nulls too.
+    documents = _strategic(text, where, as_texts=target is not None)
     if documents is None:
         operations = read_operations(text, where)
         if not target:
@@ -166,12 +167,12 @@ def _check_whole(resource: Resource, where: str) -> None:
         raise Fault(f"patch of {was}: it takes away kind or metadata.name: keep both", where=where, number=0)
 
 
-def _strategic(text: bytes, where: str) -> list[Any] | None:
+def _strategic(text: bytes, where: str, *, as_texts: bool = False) -> list[Any] | None:
     """The strategic patches of a text; None where it holds a list, which must be one of operations."""
     if text[:1] == b"[":
         return None
     try:
-        documents = _documents(text, where)
+        documents = _documents(text, where, as_texts=as_texts)
     except RenderError:
         # k8s: what kustomize's own reader cannot read may still be a list of operations, whose reader takes more.
         if text.lstrip()[:1] == b"-":

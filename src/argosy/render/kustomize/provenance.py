@@ -23,9 +23,11 @@ class Step(NamedTuple):
     file: str
     kind: str
     name: str = ""
+    namespace: str = ""
 
     def lines(self, root: str) -> list[str]:
         name = [f"  name: {self.name}"] if self.name else []
+        name += [f"  namespace: {self.namespace}"] if self.namespace else []
         return [
             *_located("configuredIn", self.file, root),
             "configuredBy:",

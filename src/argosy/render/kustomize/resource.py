@@ -31,6 +31,13 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
+def plain_text(value: Any) -> str:
+    """The text of a single value; empty for anything else."""
+    if type(value) is str:
+        return value
+    return "" if value is None or type(value) in (dict, list) else text_of(value)
+
+
 class Id(NamedTuple):
     gvk: Gvk
     name: str
@@ -83,12 +90,12 @@ class Resource:
     @property
     def name(self) -> str:
         metadata = self.manifest.get("metadata")
-        return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+        return plain_text(metadata.get("name")) if isinstance(metadata, dict) else ""
 
     @property
     def namespace(self) -> str:
         metadata = self.manifest.get("metadata")
-        return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
+        return plain_text(metadata.get("namespace")) if isinstance(metadata, dict) else ""
 
     @property
     def id(self) -> Id:
@@ -133,7 +140,7 @@ class Resource:
         return {key: each if type(each) is str else self._text(key, each) for key, each in found.items()}
 
     def _text(self, key: str, value: Any) -> str:
-        return self.written.get(key) or ("" if value is None or type(value) in (dict, list) else text_of(value))
+        return self.written.get(key) or plain_text(value)
 
     def set_entry(self, holder: Manifest, key: str, value: str, fresh: list[Manifest]) -> None:
         """Sets a label or an annotation; `fresh` collects where it is new."""
@@ -158,13 +165,11 @@ class Resource:
         ]
 
     def spread(self, shared: list[tuple[str, list[Manifest], list[Any]]]) -> None:
-        """Gives what a patch changed in one place to the others that are the same node.
-
-        k8s: annotations of the resource itself are written anew all the time, so they share nothing for long.
-        """
-        own = self.mapping("annotations")
+        """Gives what a patch changed in one place to the others that are the same node."""
+        own = [self.mapping("annotations"), self.mapping("labels")]  # a merge goes by name: metadata, then spec
         for key, group, before in shared:
-            same = [(each, old) for each, old in zip(group, before) if each is not own and key in each]
+            same = [(each, old) for each, old in zip(group, before) if key in each]
+            same.sort(key=lambda pair: not any(pair[0] is each for each in own))
             changed = [each[key] for each, old in same if each[key] != old]
             for each, _ in same if changed else ():
                 each[key] = changed[-1]

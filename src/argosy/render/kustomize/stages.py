@@ -8,8 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from argosy.model.errors import RenderError
 from argosy.render.kustomize.config import Config
 from argosy.render.kustomize.faults import within
@@ -39,7 +37,9 @@ def transform(level: Level, into: Accumulated) -> None:
     fields, resources, config, mark = level.kustomization.fields, into.resources, into.config, level.mark
     for text in level.entries("patchesStrategicMerge"):
         merge_patch(level, resources, text)
-        mark(into, "PatchStrategicMergeTransformer")
+        level.trace(into)
+    if fields.get("patchesStrategicMerge"):
+        mark(into, "PatchStrategicMergeTransformer")  # k8s: all of them are one step
     for patch in level.entries("patches"):
         any_patch(level, resources, patch)
         mark(into, "PatchTransformer")
@@ -172,13 +172,11 @@ def place(resources: Resources, made: Resource, where: str) -> None:
 
 def _supersede(old: Resource, made: Resource, behavior: str) -> None:
     before, after = old.manifest, made.manifest
-    if behavior == "merge":
+    if behavior == "merge":  # k8s: nothing else of what was there is kept, such as stringData or immutable
         for part in ("data", "binaryData"):
             known = before.get(part)
             both = {**(known if isinstance(known, dict) else {}), **(after.get(part) or {})}
             after[part] = both
-        after = made.manifest = {**orjson.loads(orjson.dumps(before)), **after}
-        after.pop("stringData", None)  # k8s: it does not outlive a merge
         for part in ("data", "binaryData"):
             if not after[part]:
                 del after[part]

@@ -11,7 +11,7 @@ from typing import Any, Final
 from argosy.model.errors import RenderError
 from argosy.render.kustomize.fieldspecs import FieldSpec, check_single
 from argosy.render.kustomize.gvk import Gvk
-from argosy.render.kustomize.resource import Id, Resource
+from argosy.render.kustomize.resource import Id, Resource, plain_text
 from argosy.render.kustomize.resources import Resources
 
 SpecsOf = Callable[[Gvk], Iterable[FieldSpec]]
@@ -34,7 +34,7 @@ def set_namespace(
 ) -> None:
     def put(holder: dict[str, Any], name: str) -> None:
         check_single(holder, name)
-        if not (unset_only and holder.get(name)):
+        if not unset_only or holder.get(name) in (None, ""):
             holder[name] = namespace
 
     for resource in resources.listed:
@@ -74,7 +74,7 @@ def _check_unique(resources: Resources) -> None:
 def add_affixes(resources: Resources, prefix: str, suffix: str, specs: SpecsOf) -> None:
     def put(holder: dict[str, Any], name: str) -> None:
         check_single(holder, name)
-        holder[name] = f"{prefix}{holder[name] if holder[name] is not None else ''}{suffix}"
+        holder[name] = f"{prefix}{plain_text(holder[name])}{suffix}"
 
     for resource in resources.listed:
         first = resource.first_id.gvk

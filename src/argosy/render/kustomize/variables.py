@@ -69,13 +69,16 @@ def merge_vars(old: list[Var], new: list[Var]) -> list[Var]:
         known = names.get(each.name)
         if known is not None and (known.wanted, known.path) != (each.wanted, each.path):
             raise _twice(each)
-    return [*old, *(each for each in new if each.name not in names)]
+        if known is not None and known.resource is None:
+            names[each.name] = each
+        names.setdefault(each.name, each)
+    return list(names.values())
 
 
 def resolve(resources: Resources, variables: list[Var], config: Config) -> None:
     if not variables:
         return
-    found = {var.name: _value(var, resources) for var in variables}
+    found = {var.name: _value(var) for var in variables}
     # k8s: a map or a list cannot stand in a text, and its reference stays as it is.
     values = {name: "null" if value is None else value for name, value in found.items() if not _is_deep(value)}
 
@@ -91,14 +94,11 @@ def _is_deep(value: Any) -> bool:
     return isinstance(value, dict | list)
 
 
-def _value(var: Var, resources: Resources) -> Any:
+def _value(var: Var) -> Any:
     resource = var.resource
-    if resource is None:
-        found = resources.matching(lambda id: _fits(id, var.wanted))
-        if len(found) != 1:
-            message = f"the var {var.name}: there is no {var.wanted}; correct its objref"
-            raise Fault(message, where=var.where, inside=var.at)
-        resource = found[0]
+    if resource is None:  # k8s: only what is there where a var is declared can be meant
+        message = f"the var {var.name}: there is no {var.wanted} where it is declared; correct its objref"
+        raise Fault(message, where=var.where, inside=var.at)
     value: Any = resource.manifest
     for step in _STEP.findall(var.path):
         step = step.strip("[]").replace("\\.", ".")
