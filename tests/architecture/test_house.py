@@ -38,7 +38,8 @@ MAY_USE_BESIDE = {"language": {"confine"}, "cluster": {"patch", "schema"}}
 ADDONS_MAY_USE = FLOORS[0] | FLOORS[1] | {"runtime", "source"}
 WIRING = {"app"}
 
-PURE_PARTS_OF_SYNC = {"sync.plan", "sync.order", "sync.options", "sync.automatic"}
+PARTS_OF_SYNC = "automatic checks gates images migration options order patching plan retry rollback states terms"
+PURE_PARTS_OF_SYNC = {f"sync.{part}" for part in PARTS_OF_SYNC.split()}
 PURE = {"model", "patch", "schema", "language", "generate", "policy", "live", "compare", "health", "report", "render"}
 PURE |= PURE_PARTS_OF_SYNC
 IMPURE = ("asyncio", "subprocess", "socket", "ssl", "http", "urllib.request", "aiohttp", "uvicorn", "argosy.cluster")

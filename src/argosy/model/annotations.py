@@ -22,6 +22,8 @@ HELM_HOOK_DELETE_POLICY: Final = "helm.sh/hook-delete-policy"
 HELM_HOOK_WEIGHT: Final = "helm.sh/hook-weight"
 HELM_RESOURCE_POLICY: Final = "helm.sh/resource-policy"
 OPERATION: Final = "argosy.dev/operation"  # which operation made a hook, so that none makes it twice
+GATE: Final = "argosy.dev/gate"  # whether a sync waits for its health: block, report or ignore
+GATE_TIMEOUT: Final = "argosy.dev/gate-timeout"  # and how long at most
 
 # Of a live manifest: whose it is
 TRACKING_ID: Final = "argocd.argoproj.io/tracking-id"

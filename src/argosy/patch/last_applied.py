@@ -44,13 +44,14 @@ def refreshed(merged: Manifest, config: Manifest) -> Manifest:
     annotations = _annotations(merged)
     if not annotations.get(LAST_APPLIED):
         return merged
-    updated = annotations | {LAST_APPLIED: _encoded(config)}
+    updated = annotations | {LAST_APPLIED: encoded(config)}
     if sum(len(name) + len(str(value).encode()) for name, value in updated.items()) > MAX_ANNOTATIONS:
         del updated[LAST_APPLIED]
     return merged | {"metadata": merged["metadata"] | {"annotations": updated}}
 
 
-def _encoded(config: Manifest) -> str:
+def encoded(config: Manifest) -> str:
+    """What the annotation says of a manifest: itself, without the annotation, as Go writes JSON."""
     metadata = dict(config.get("metadata") or {})
     if isinstance(metadata.get("annotations"), dict):
         metadata["annotations"] = {

@@ -89,13 +89,13 @@ def _definitions_first(tasks: list[Task]) -> list[Task]:
             first.setdefault((task.key.group, task.key.kind), place)
     needed = {}
     for place, task in enumerate(tasks):
-        defined = _defined_by(task)
+        defined = defined_by(task)
         if defined in first:
             needed[place] = first[defined]
     return _moved(tasks, needed)
 
 
-def _defined_by(task: Task) -> tuple[str, str] | None:
+def defined_by(task: Task) -> tuple[str, str] | None:
     if task.key.group_kind != _DEFINITION or task.desired is None:
         return None
     spec = task.desired.get("spec")

@@ -32,12 +32,12 @@ class Occasion:
     app: Application
     revision: str
     started: str  # RFC 3339
+    attempt: int = 0  # how often it was tried again: each attempt runs its own hooks
 
-    @property
-    def mark(self) -> str:
-        """What tells the hooks of this operation from those of any other."""
-        words = f"{self.app.uid or self.app.key}@{self.started}"
-        return hashlib.sha256(words.encode()).hexdigest()[:16]
+    def mark(self, phase: Phase) -> str:
+        """What tells the hooks of this operation's phase from those of any other."""
+        words = f"{self.app.uid or self.app.key}@{self.started}" + (f"#{self.attempt}" if self.attempt else "")
+        return f"{hashlib.sha256(words.encode()).hexdigest()[:16]}-{phase}"
 
 
 def plan(
@@ -88,7 +88,7 @@ def prepared(hook: Manifest, phase: Phase, occasion: Occasion) -> Manifest:
     if not metadata.get("name"):
         metadata["name"] = _generated(str(metadata.get("generateName") or ""), phase, occasion)
         metadata.pop("generateName", None)
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), names.OPERATION: occasion.mark}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), names.OPERATION: occasion.mark(phase)}
     metadata["finalizers"] = list(dict.fromkeys([*(metadata.get("finalizers") or ()), names.HOOK_FINALIZER]))
     return made
 

@@ -1,0 +1,265 @@
+"""An operation one call further: as far as it can go without waiting.
+
+In: the operation as it was last written, its tasks, a cluster, and functions of other rooms. Out: the operation as it
+is to be written now, and when to call again. Never: waits or sleeps.
+
+A process may be killed before or after any call to the cluster, and is then started again with the state that was
+written last. Therefore: whatever is applied twice is unchanged the second time; a hook bears the mark of its operation
+and is made once; it is kept by a finalizer until its end has been written, and only deleted in a later call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from argosy.cluster import Cluster, Propagation
+from argosy.model.application import Application, OperationState, Outcome, Progress
+from argosy.model.errors import ClusterError
+from argosy.model.flow import Task
+from argosy.model.hooks import DeletePolicy
+from argosy.model.names import ResourceKey
+from argosy.sync import hooks
+from argosy.sync.checks import Permitted, invalid
+from argosy.sync.ending import terminate
+from argosy.sync.gates import deadline_of, pause_of, with_pause
+from argosy.sync.options import SyncOptions
+from argosy.sync.prune import MayDelete
+from argosy.sync.refresh import AssessAll, refresh
+from argosy.sync.states import Board, Turn, waiting_text, with_reasons
+from argosy.sync.steps import DELETING, Ran, Runner, RunState
+from argosy.sync.terms import SyncSettings, Terms
+
+RUNNING = "one or more tasks are running"  # argo: its words, as all that follow
+UNSUCCESSFUL = "one or more synchronization tasks completed unsuccessfully"
+NOT_APPLIED = "one or more objects failed to apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """Write the state first. Then call again: after `wait` seconds, or where it is None when something changes."""
+
+    state: OperationState
+    wait: float | None = None
+
+
+async def advance(
+    state: OperationState,
+    tasks: Sequence[Task],
+    app: Application,
+    options: SyncOptions,
+    *,
+    cluster: Cluster,
+    assess_all: AssessAll,
+    settings: SyncSettings,
+    now: Callable[[], datetime],
+    may_delete: MayDelete,
+    permitted: Permitted,
+    is_mass: bool = False,
+    shared: str = "",
+) -> Advanced:
+    """`is_mass`: all prunes must be confirmed. `shared` names what belongs to another application too."""
+    if state.progress.is_over:
+        return Advanced(state)
+    terms = Terms(app, state, options, is_mass=is_mass)
+    board = Board(state, tasks)
+    if state.progress is Progress.TERMINATING:
+        progress, message = await terminate(board, cluster, assess_all)
+        return Advanced(_ended(state, board, progress, message, now))
+    if _is_too_late(state, settings, now()):
+        message = "operation is terminating due to timeout"
+        return Advanced(replace(state, progress=Progress.TERMINATING, message=message), 0.0)
+    if shared and options.is_on("FailOnSharedResource"):
+        return Advanced(_ended(state, board, Progress.FAILED, f"Shared resource found: {shared}", now))
+    runner = Runner(board, terms, settings, cluster, may_delete, now)
+    return await _Call(board, terms, settings, cluster, assess_all, now, permitted, runner).advance()
+
+
+def _is_too_late(state: OperationState, settings: SyncSettings, now: datetime) -> bool:
+    if not settings.timeout or not state.started:
+        return False
+    return now - datetime.fromisoformat(state.started) > timedelta(seconds=settings.timeout)
+
+
+def _ended(
+    state: OperationState, board: Board, progress: Progress, message: str, now: Callable[[], datetime]
+) -> OperationState:
+    finished = now().isoformat(timespec="seconds").replace("+00:00", "Z")
+    results = board.results
+    return replace(
+        state, progress=progress, message=message, finished=finished, results=results, has_result=True
+    )
+
+
+@dataclass(slots=True)
+class _Call:
+    """Argo CD's steps, one after another; each answers where the call ends with it."""
+
+    board: Board
+    terms: Terms
+    settings: SyncSettings
+    cluster: Cluster
+    assess_all: AssessAll
+    now: Callable[[], datetime]
+    permitted: Permitted
+    runner: Runner
+    may_begin: bool = False  # the kinds and permissions of what is to be done were looked at in this call
+
+    async def advance(self) -> Advanced:
+        if not self.board.is_begun and (answer := await self._begin()):
+            return answer
+        while True:
+            if answer := await self._pass():
+                return answer
+
+    async def _begin(self) -> Advanced | None:
+        """argo: once an operation: a namespace in earnest, everything else tried out."""
+        if answer := await self._check():
+            return answer
+        turns = [turn for turn in self.board.turns if not self.terms.is_left_alone(turn.task)]
+        space = next((turn for turn in turns if self._is_new_namespace(turn)), None)
+        if self.terms.request.dry_run:
+            space = None
+        elif space is not None and (await self.runner.run([space])).state is RunState.FAILED:
+            return self._over(Progress.FAILED, with_reasons("the namespace failed to apply", [space]))
+        elsewhere = await self._missing_kinds(turns)
+        if not self.runner.try_out([turn for turn in turns if turn is not space and turn not in elsewhere]):
+            return self._over(Progress.FAILED, "one or more objects failed to apply (dry run)")
+        if self.terms.request.dry_run:
+            return self._over(Progress.SUCCEEDED, "successfully synced (no more tasks)")
+        return None
+
+    def _is_new_namespace(self, turn: Turn) -> bool:
+        destination = ResourceKey("", "Namespace", "", self.terms.app.destination.namespace)
+        return turn.key == destination and turn.live is None and not turn.task.is_prune
+
+    async def _missing_kinds(self, turns: Sequence[Turn]) -> list[Turn]:
+        kinds = await self.cluster.kinds()
+        return [turn for turn in turns if turn.key.group_kind not in kinds]
+
+    async def _check(self) -> Advanced | None:
+        if self.may_begin:
+            return None
+        pending = [turn for turn in self.board.turns if turn.is_pending]
+        faults = invalid(pending, self.board, await self.cluster.kinds(), self.terms, self.permitted)
+        for turn, reason in faults:
+            self.board.record(turn, Outcome.SYNC_FAILED, None, reason)
+        self.may_begin = True
+        if not faults:
+            return None
+        reasons = ", ".join(reason for _, reason in faults)
+        return self._over(Progress.FAILED, f"one or more synchronization tasks are not valid: {reasons}")
+
+    async def _pass(self) -> Advanced | None:
+        """None where another step was run whose end may be seen at once."""
+        await refresh(self.board, self.cluster, self.assess_all, self.now)
+        told = [turn for turn in self.board.turns if turn.is_hook and turn.is_over and not turn.is_told]
+        running = [turn for turn in self.board.turns if self.board.is_awaited(turn)]
+        if told or running:
+            # The end of a hook must be written before anything else is done: from then on it may vanish.
+            message = waiting_text(running) if running else RUNNING
+            return self._running(message, 0.0 if told else self._next_deadline(running))
+        if vanishing := await self._vanishing():
+            return self._running(waiting_text(vanishing, "deletion of"), DELETING)
+        await self._release_hooks()
+        if self.board.failures():
+            return await self._fail()
+        return await self._next_step()
+
+    async def _vanishing(self) -> list[Turn]:
+        """argo: what was pruned must be gone before anything else is done."""
+        left = []
+        for turn in self.board.turns:
+            if turn.outcome is Outcome.PRUNED and turn.live is not None:
+                turn.live = await self.cluster.get(turn.key)
+                if turn.live is not None and turn.live["metadata"].get("deletionTimestamp"):
+                    left.append(turn)
+        return left
+
+    async def _release_hooks(self) -> None:
+        for turn in self.board.turns:
+            if turn.is_hook and turn.is_over and turn.live is not None:
+                try:
+                    await hooks.release(turn.key, turn.live, self.cluster)
+                except ClusterError as error:
+                    said = f"Failed to remove hook finalizer: {error.message}"
+                    self.board.record(turn, turn.outcome, Progress.ERROR, said)
+
+    async def _fail(self, message: str = UNSUCCESSFUL) -> Advanced:
+        last = self.board.of_failure
+        if pending := [turn for turn in last if turn.is_pending]:
+            ran = await self.runner.run(pending)
+            if ran.state is RunState.PENDING:
+                return self._running(ran.message, ran.wait)
+            return self._running(waiting_text(pending), 0.0)
+        await self._delete_hooks(DeletePolicy.HOOK_FAILED)
+        said = with_reasons(message, self.board.ordinary)
+        if any(turn.outcome is Outcome.SYNC_FAILED for turn in last):
+            said += "\n" + with_reasons("one or more SyncFail hooks failed", last)
+        return self._over(Progress.FAILED, said)
+
+    async def _next_step(self) -> Advanced | None:
+        pending = [turn for turn in self.board.ordinary if turn.is_pending]
+        pending = [turn for turn in pending if not self.terms.is_left_alone(turn.task)]
+        if not pending:
+            return await self._succeed("successfully synced (no more tasks)")
+        pause = pause_of(self.terms.state.message)
+        if pause and (left := (pause - self.now()).total_seconds()) > 0:
+            return self._running(RUNNING, left)
+        if answer := await self._check():
+            return answer
+        step = [turn for turn in pending if turn.step == pending[0].step]
+        return await self._after(step, await self.runner.run(step), is_last=len(step) == len(pending))
+
+    async def _after(self, step: Sequence[Turn], ran: Ran, *, is_last: bool) -> Advanced | None:
+        if ran.state is RunState.PENDING:
+            return self._running(ran.message, ran.wait)
+        if ran.state is RunState.FAILED:
+            if running := [turn for turn in step if turn.is_hook and turn.is_running]:
+                return self._running(waiting_text(running), None)
+            if self.board.of_failure:
+                return self._running(RUNNING, 0.0)  # what failed is written before anything runs because of it
+            return await self._fail(NOT_APPLIED)
+        if is_last and not any(turn.is_hook or turn.gate.blocks for turn in step):
+            return await self._succeed("successfully synced (all tasks run)")  # argo: its health is not awaited
+        if is_last or not self.settings.wave_delay:
+            return None
+        until = self.now() + timedelta(seconds=self.settings.wave_delay)
+        running = [turn for turn in step if turn.is_running]
+        message = with_pause(waiting_text(running) if running else RUNNING, until)
+        return self._answer(Progress.RUNNING, message, self.settings.wave_delay)
+
+    async def _succeed(self, message: str) -> Advanced:
+        await self._delete_hooks(DeletePolicy.HOOK_SUCCEEDED)
+        return self._over(Progress.SUCCEEDED, message)
+
+    async def _delete_hooks(self, policy: DeletePolicy) -> None:
+        """argo: how the operation ended decides, not how the hook did."""
+        for turn in self.board.turns:
+            if turn.is_hook and turn.live is not None and not turn.is_running and turn.has_policy(policy):
+                try:
+                    await hooks.remove(turn.key, turn.live, self.cluster, Propagation(self.terms.propagation))
+                except ClusterError as error:
+                    said = f"failed to delete resource: {error.message}"
+                    self.board.record(turn, turn.outcome, Progress.ERROR, said)
+
+    # -- answers ------------------------------------------------------------------------------------------------
+
+    def _next_deadline(self, running: Sequence[Turn]) -> float | None:
+        times = [deadline for turn in running if (deadline := deadline_of(turn.message))]
+        return max(0.0, (min(times) - self.now()).total_seconds()) if times else None
+
+    def _running(self, message: str, wait: float | None) -> Advanced:
+        """A pause between waves is kept until it is over."""
+        pause = pause_of(self.terms.state.message)
+        kept = pause if pause and pause > self.now() else None
+        return self._answer(Progress.RUNNING, with_pause(message, kept), wait)
+
+    def _over(self, progress: Progress, message: str) -> Advanced:
+        return Advanced(_ended(self.terms.state, self.board, progress, message, self.now))
+
+    def _answer(self, progress: Progress, message: str, wait: float | None) -> Advanced:
+        results = self.board.results
+        state = replace(self.terms.state, progress=progress, message=message, results=results, has_result=True)
+        return Advanced(state, wait)

@@ -1,0 +1,160 @@
+"""One desired manifest into the cluster, as kubectl would bring it there.
+
+In: a key, a desired and a live manifest, and how. Out: what lives then, and kubectl's words for it. Raises
+ClusterError. Never: writes what is as it should be; waits: what must vanish first is told, and tried again later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from argosy.cluster import Cluster, PatchKind
+from argosy.model.errors import ClusterError, Conflict, Invalid, PatchError
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.sync import patching
+from argosy.sync.migration import migration
+from argosy.sync.patching import placed, with_last_applied
+from argosy.sync.terms import DEFINITION, MANAGER, How
+
+ROUNDS: Final = 5  # how often something that changed under our hands is read again
+_UPDATED: Final = frozenset({DEFINITION, ("", "Namespace")})
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    live: Manifest | None
+    message: str
+    is_waiting: bool = False  # for the old one to vanish
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One manifest that is to be in the cluster."""
+
+    key: ResourceKey
+    desired: Manifest
+    live: Manifest | None
+    how: How
+    since: str  # when the operation began
+
+    @property
+    def name(self) -> str:
+        """k8s: as kubectl names it."""
+        group = f".{self.key.group}" if self.key.group else ""
+        return f"{self.key.kind.lower()}{group}/{self.key.name}"
+
+
+def would_apply(wish: Wish) -> str:
+    """A dry run as kubectl does it on the client's side: what it would say, or the error that it would give."""
+    desired = placed(wish.desired, wish.key)
+    if wish.how.validates:
+        patching.check(desired)
+    if wish.live is None:
+        return f"{wish.name} created (dry run)"
+    if wish.how.replaces:
+        return f"{wish.name} replaced (dry run)"
+    if wish.live.get("apiVersion") != desired["apiVersion"]:
+        return f"{wish.name} configured (dry run)"
+    patch = _patch(with_last_applied(desired), wish.live)
+    return f"{wish.name} {'configured' if patch else 'unchanged'} (dry run)"
+
+
+async def apply(wish: Wish, cluster: Cluster) -> Applied:
+    wish = replace(wish, desired=placed(wish.desired, wish.key))
+    for _ in range(ROUNDS - 1):
+        try:
+            return await _applied(wish, cluster)
+        except ClusterError as error:
+            if not _is_outdated(error, wish):
+                raise
+            wish = replace(wish, live=await cluster.get(wish.key))
+    return await _applied(wish, cluster)
+
+
+def _is_outdated(error: ClusterError, wish: Wish) -> bool:
+    """Whether what was known of the live manifest does not hold any more."""
+    return isinstance(error, Conflict) or (error.code == 404 and wish.live is not None)
+
+
+async def _applied(wish: Wish, cluster: Cluster) -> Applied:
+    try:
+        if wish.how.replaces:
+            return await _replaced(wish, cluster)
+        if wish.how.on_server:
+            return await _server_side(wish, cluster)
+        return await _client_side(wish, cluster)
+    except Invalid:
+        if wish.how.forces and wish.live is not None and wish.how.may_recreate:
+            return await _recreated(wish, cluster, with_last_applied(wish.desired))
+        raise
+
+
+async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
+    modified = with_last_applied(wish.desired)
+    if wish.live is None:
+        return Applied(await cluster.create(modified), f"{wish.name} created")
+    if wish.live.get("apiVersion") != modified["apiVersion"]:
+        # A patch goes to the version that the cluster prefers, whose fields may be others; only this verb converts.
+        made = await cluster.apply(wish.desired, manager=MANAGER, force=True)
+        return Applied(made, f"{wish.name} configured")
+    patch = _patch(modified, wish.live)
+    if not patch:
+        return Applied(wish.live, f"{wish.name} unchanged")
+    kind = PatchKind.MERGE if patching.shape_of(modified) is None else PatchKind.STRATEGIC
+    return Applied(await cluster.patch(wish.key, patch, kind_of_patch=kind), f"{wish.name} configured")
+
+
+def _patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
+    try:
+        return patching.patch_of(modified, live)
+    except PatchError as error:
+        raise ClusterError(str(error), code=400, reason="BadRequest") from error
+
+
+async def _server_side(wish: Wish, cluster: Cluster) -> Applied:
+    if wish.live is not None and (patch := migration(wish.live, wish.how.migrates, MANAGER)):
+        await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON)
+    made = await cluster.apply(wish.desired, manager=MANAGER, force=True)
+    return Applied(made, f"{wish.name} serverside-applied")
+
+
+async def _replaced(wish: Wish, cluster: Cluster) -> Applied:
+    if wish.live is None:
+        return Applied(await cluster.create(wish.desired), f"{wish.name} created")
+    if wish.how.forces and wish.how.may_recreate:
+        if _is_new(wish.live, wish.since) and patching.holds(wish.live, wish.desired):
+            return Applied(wish.live, f"{wish.name} replaced")  # by this operation, before it was taken up again
+        return await _recreated(wish, cluster, wish.desired)
+    version = wish.live["metadata"].get("resourceVersion") or ""
+    desired = {**wish.desired, "metadata": {**wish.desired["metadata"], "resourceVersion": version}}
+    made = await cluster.replace(desired)
+    if wish.key.group_kind in _UPDATED:  # argo: which it does not replace but update
+        return Applied(made, f"{wish.key.kind}/{wish.key.name} updated")
+    return Applied(made, f"{wish.name} replaced")
+
+
+async def _recreated(wish: Wish, cluster: Cluster, desired: Manifest) -> Applied:
+    """Never in one breath with the deletion where something holds the old one: it is looked at again later."""
+    live = wish.live or {}
+    uid = live["metadata"].get("uid")
+    if not live["metadata"].get("deletionTimestamp"):
+        try:
+            await cluster.delete(wish.key, uid=uid)
+        except ClusterError as error:
+            if error.code != 404:
+                raise
+    found = await cluster.get(wish.key)
+    if found is not None and found["metadata"].get("uid") == uid:
+        return Applied(found, f"{wish.name} is being deleted", is_waiting=True)
+    return Applied(await cluster.create(desired), f"{wish.name} replaced")
+
+
+def _is_new(live: Manifest, since: str) -> bool:
+    created = live["metadata"].get("creationTimestamp")
+    if not created or not since:
+        return False
+    # k8s: creation is known to the second
+    return datetime.fromisoformat(created) >= datetime.fromisoformat(since).replace(microsecond=0)

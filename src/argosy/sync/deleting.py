@@ -1,0 +1,196 @@
+"""An application that goes, with what belongs to it: one call further, as far as it can go without waiting.
+
+In: an application that is being deleted, what lives of it, its hooks. Out: which finalizers it keeps, and when to call
+again. Never: waits; deletes what `may_delete` refuses. Finalizers say how far the deletion is, so a restart goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.cluster import Cluster, Propagation
+from argosy.model import annotations as names
+from argosy.model.application import Application, Phase, Progress
+from argosy.model.errors import ClusterError, Conflict
+from argosy.model.flow import Task
+from argosy.model.hooks import DeletePolicy, annotation_text, is_hook, phases, wave
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.sync import hooks
+from argosy.sync.apply import Wish, apply
+from argosy.sync.options import CONFIRM, SyncOptions
+from argosy.sync.plan import Occasion, prepared
+from argosy.sync.prune import MayDelete
+from argosy.sync.refresh import AssessAll
+from argosy.sync.states import Turn, shown, verdict
+from argosy.sync.steps import DELETING
+from argosy.sync.terms import DEFINITION, How, is_approved
+
+BACKGROUND: Final = f"{names.RESOURCES_FINALIZER}/background"
+FOREGROUND: Final = f"{names.RESOURCES_FINALIZER}/foreground"
+_CLEAN: Final = "/cleanup"
+_RESOURCES: Final = frozenset({names.RESOURCES_FINALIZER, BACKGROUND, FOREGROUND})
+_FINALIZERS: Final = {
+    Phase.PRE_DELETE: names.PRE_DELETE_FINALIZER,
+    Phase.POST_DELETE: names.POST_DELETE_FINALIZER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """Write the finalizers; with `error` the condition DeletionError. Nothing is left to do where they are unchanged
+    and `wait` and `message` say nothing."""
+
+    finalizers: tuple[str, ...]
+    message: str = ""
+    wait: float | None = None
+    error: str = ""
+
+
+def finalizers_for(app: Application, desired: Iterable[Manifest]) -> tuple[str, ...]:
+    """argo: what an application that is not deleted must carry, so that its hooks run when it is."""
+    there = {phase for manifest in desired if is_hook(manifest) for phase in phases(manifest)}
+    wanted = [each for phase, name in _FINALIZERS.items() if phase in there for each in (name, name + _CLEAN)]
+    managed = {each for name in _FINALIZERS.values() for each in (name, name + _CLEAN)}
+    kept = [each for each in app.finalizers if each not in managed or each in wanted]
+    return tuple(dict.fromkeys([*kept, *wanted]))
+
+
+async def delete_further(
+    app: Application,
+    live: Mapping[ResourceKey, Manifest],
+    desired_hooks: Sequence[Manifest],
+    *,
+    cluster: Cluster,
+    assess_all: AssessAll,
+    may_delete: MayDelete,
+) -> Deleted:
+    """argo: PreDelete hooks, resources from the highest wave down, PostDelete hooks, and then the hooks themselves."""
+    deletion = _Deletion(app, live, desired_hooks, cluster, assess_all, may_delete)
+    if names.PRE_DELETE_FINALIZER in app.finalizers:
+        return await deletion.run_hooks(Phase.PRE_DELETE)
+    if _RESOURCES & set(app.finalizers):
+        return await deletion.delete_resources()
+    if names.POST_DELETE_FINALIZER in app.finalizers:
+        return await deletion.run_hooks(Phase.POST_DELETE)
+    for phase, name in _FINALIZERS.items():
+        if name + _CLEAN in app.finalizers:
+            return await deletion.clean(phase)
+    return Deleted(app.finalizers)
+
+
+@dataclass(slots=True)
+class _Deletion:
+    app: Application
+    live: Mapping[ResourceKey, Manifest]
+    desired: Sequence[Manifest]
+    cluster: Cluster
+    assess_all: AssessAll
+    may_delete: MayDelete
+
+    def _turns(self, phase: Phase) -> list[Turn]:
+        occasion = Occasion(self.app, "", self.app.deleted)
+        made = [prepared(hook, phase, occasion) for hook in self.desired if phase in phases(hook)]
+        found = [Turn(Task(key_of(each), phase, wave(each), each, None, is_hook=True), None) for each in made]
+        return sorted(found, key=lambda turn: (turn.task.wave, turn.key))
+
+    async def run_hooks(self, phase: Phase) -> Deleted:
+        for turn in self._turns(phase):
+            progress, message = await self._run(turn)
+            if progress is Progress.RUNNING:
+                said = f"waiting for completion of hook {shown(turn.key)}"
+                return Deleted(self.app.finalizers, said, None)
+            if progress is not Progress.SUCCEEDED:
+                # argo: it is made anew until it succeeds
+                await self._remove(turn)
+                error = f"{phase} hook {shown(turn.key)} failed: {message}"
+                return Deleted(self.app.finalizers, error, DELETING, error)
+        return self._without(_FINALIZERS[phase])
+
+    async def _run(self, turn: Turn) -> tuple[Progress, str]:
+        turn.live = await self.cluster.get(turn.key)
+        if turn.live is not None and not turn.is_ours:
+            turn.live = await hooks.remove(turn.key, turn.live, self.cluster, Propagation.FOREGROUND)
+            if turn.live is not None:
+                return Progress.RUNNING, ""
+        if turn.live is None:
+            assert turn.task.desired is not None
+            wish = Wish(turn.key, turn.task.desired, None, How(), self.app.deleted)
+            turn.live = (await apply(wish, self.cluster)).live
+        if turn.live is None:
+            return Progress.RUNNING, ""
+        (assessment,) = await self.assess_all([turn.live])
+        return verdict(assessment, is_hook=True) or (Progress.RUNNING, "")
+
+    async def _remove(self, turn: Turn) -> None:
+        if turn.live is not None:
+            await hooks.remove(turn.key, turn.live, self.cluster, Propagation.FOREGROUND)
+
+    async def clean(self, phase: Phase) -> Deleted:
+        """They ended well, or we would not be here."""
+        for turn in self._turns(phase):
+            turn.live = await self.cluster.get(turn.key)
+            if turn.live is None:
+                continue
+            if turn.has_policy(DeletePolicy.HOOK_SUCCEEDED):
+                await self._remove(turn)
+            else:
+                await hooks.release(turn.key, turn.live, self.cluster)
+        return self._without(_FINALIZERS[phase] + _CLEAN)
+
+    async def delete_resources(self) -> Deleted:
+        options = SyncOptions.of(self.app.policy.options)
+        going = {key: each for key, each in self.live.items() if self._goes(key, each, options)}
+        left = {key: found for key in going if (found := await self.cluster.get(key)) is not None}
+        if not left:
+            return self._without(*_RESOURCES)
+        unconfirmed = [key for key, each in left.items() if self._must_confirm(each, options)]
+        if unconfirmed:
+            more = f" and {len(unconfirmed) - 1} more resources" if len(unconfirmed) > 1 else ""
+            said = f"waiting for deletion confirmation of {shown(unconfirmed[0])}{more}"
+            return Deleted(self.app.finalizers, said)
+        highest = max(wave(each) for each in left.values())
+        now = {key: each for key, each in left.items() if wave(each) == highest}
+        for key, each in now.items():
+            await self._delete(key, each)
+        first, *others = now
+        more = f" and {len(others)} more resources" if others else ""
+        return Deleted(self.app.finalizers, f"waiting for deletion of {shown(first)}{more}", DELETING)
+
+    async def _delete(self, key: ResourceKey, found: Manifest) -> None:
+        metadata = found["metadata"]
+        propagation = Propagation.BACKGROUND if BACKGROUND in self.app.finalizers else Propagation.FOREGROUND
+        if is_hook(found):
+            await hooks.release(key, found, self.cluster)
+        if metadata.get("deletionTimestamp"):
+            return
+        try:
+            await self.cluster.delete(key, propagation=propagation, uid=metadata.get("uid"))
+        except Conflict:
+            return  # another one by now: the next call looks at that
+        except ClusterError as error:
+            if error.code != 404:
+                raise
+
+    def _goes(self, key: ResourceKey, manifest: Manifest, options: SyncOptions) -> bool:
+        """argo: what stays when its application goes."""
+        if key.group_kind == DEFINITION or key == self.app.key:
+            return False
+        if options.with_own(manifest).is_off("Delete"):
+            return False
+        if annotation_text(manifest, names.HELM_RESOURCE_POLICY) == "keep":
+            return False
+        if is_hook(manifest) and {Phase.PRE_DELETE, Phase.POST_DELETE} & set(phases(manifest)):
+            return False
+        return not self.may_delete(manifest)
+
+    def _must_confirm(self, manifest: Manifest, options: SyncOptions) -> bool:
+        if options.with_own(manifest).value("Delete") != CONFIRM:
+            return False
+        return not is_approved(self.app, self.app.deleted)
+
+    def _without(self, *finalizers: str) -> Deleted:
+        kept = tuple(each for each in self.app.finalizers if each not in finalizers)
+        return Deleted(kept, wait=0.0 if kept else None)

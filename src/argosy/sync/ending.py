@@ -1,0 +1,62 @@
+"""The end of an operation that somebody stops, or that takes too long.
+
+In: the board of an operation. Out: how it ends, in Argo CD's words. Never: leaves a running hook behind.
+"""
+
+from __future__ import annotations
+
+from argosy.cluster import Cluster, Propagation
+from argosy.model.application import Progress
+from argosy.model.errors import ClusterError
+from argosy.model.hooks import DeletePolicy
+from argosy.sync import hooks
+from argosy.sync.refresh import AssessAll
+from argosy.sync.states import Board, Turn, verdict
+
+
+async def terminate(board: Board, cluster: Cluster, assess_all: AssessAll) -> tuple[Progress, str]:
+    is_clean = True
+    for turn in board.turns:
+        if not turn.is_hook:
+            continue
+        try:
+            turn.live = await _found(turn, cluster)
+            await _stop(board, turn, cluster, assess_all)
+        except ClusterError as error:
+            is_clean = False
+            board.record(turn, turn.outcome, Progress.ERROR, f"Failed to delete: {error.message}")
+    if is_clean:
+        return Progress.FAILED, "Operation terminated"
+    return Progress.ERROR, "Operation termination had errors"
+
+
+async def _found(turn: Turn, cluster: Cluster) -> dict[str, object] | None:
+    try:
+        return await cluster.get(turn.key)
+    except ClusterError as error:
+        if error.code == 404:
+            return None
+        raise
+
+
+async def _stop(board: Board, turn: Turn, cluster: Cluster, assess_all: AssessAll) -> None:
+    if turn.is_over:
+        if turn.live is not None:
+            await hooks.release(turn.key, turn.live, cluster)
+        return
+    if turn.is_pending and not turn.is_ours:
+        return  # not ours: neither begun nor begun before a crash
+    if turn.live is None:
+        board.record(turn, turn.outcome, Progress.SUCCEEDED, "Terminated")  # argo: so it says
+        return
+    (assessment,) = await assess_all([turn.live])
+    moved = verdict(assessment, is_hook=True)
+    is_over = moved is not None and moved[0] is not Progress.RUNNING
+    if not is_over or turn.has_policy(DeletePolicy.HOOK_FAILED):
+        await hooks.remove(turn.key, turn.live, cluster, Propagation.FOREGROUND)
+    else:
+        await hooks.release(turn.key, turn.live, cluster)
+    if is_over and moved is not None:
+        board.record(turn, turn.outcome, *moved)
+    else:
+        board.record(turn, turn.outcome, Progress.FAILED, "Terminated")

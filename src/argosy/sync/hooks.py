@@ -1,0 +1,56 @@
+"""Hooks in the cluster: let go, and taken away.
+
+In: a live hook. Out: what is left of it. Raises ClusterError. Never: touches another manifest of the same name: each
+call is for one uid.
+"""
+
+from __future__ import annotations
+
+from argosy.cluster import Cluster, Propagation
+from argosy.model.annotations import HOOK_FINALIZER
+from argosy.model.errors import ClusterError, Conflict
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.sync.apply import ROUNDS
+
+
+async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
+    """Without the finalizer that kept it until its end was told."""
+    found: Manifest | None = live
+    for _ in range(ROUNDS):
+        if found is None or _uid(found) != _uid(live) or HOOK_FINALIZER not in _finalizers(found):
+            return
+        kept = [each for each in _finalizers(found) if each != HOOK_FINALIZER]
+        metadata = {"finalizers": kept, "resourceVersion": found["metadata"].get("resourceVersion")}
+        try:
+            await cluster.patch(key, {"metadata": metadata})
+            return
+        except Conflict:
+            found = await cluster.get(key)
+        except ClusterError as error:
+            if error.code == 404:
+                return
+            raise
+    raise Conflict("it changes all the time", key=key)
+
+
+async def remove(key: ResourceKey, live: Manifest, cluster: Cluster, propagation: Propagation) -> Manifest | None:
+    """Deleted; what is still there of it, if anything."""
+    await release(key, live, cluster)
+    try:
+        if not live["metadata"].get("deletionTimestamp"):
+            await cluster.delete(key, propagation=propagation, uid=_uid(live) or None)
+        found = await cluster.get(key)
+    except ClusterError as error:
+        if error.code == 404 or isinstance(error, Conflict):
+            return None  # gone, or another one by now
+        raise
+    return found if found is not None and _uid(found) == _uid(live) else None
+
+
+def _uid(manifest: Manifest) -> str:
+    return str(manifest["metadata"].get("uid") or "")
+
+
+def _finalizers(manifest: Manifest) -> list[str]:
+    return list(manifest["metadata"].get("finalizers") or ())

@@ -1,0 +1,30 @@
+"""The images that a manifest runs. In: a manifest of any shape. Out: names, as written. Never: raises."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from argosy.model.manifest import Manifest
+
+# argo: where it looks: a Pod, what makes Pods, and what makes Jobs.
+_PLACES: Final = (
+    ("spec", "template", "spec"),
+    ("spec", "jobTemplate", "spec", "template", "spec"),
+    ("spec",),
+)
+
+
+def images_of(manifest: Manifest) -> tuple[str, ...]:
+    for place in _PLACES:
+        found = _at(manifest, place)
+        containers = found.get("containers") if isinstance(found, dict) else None
+        if isinstance(containers, list):
+            images = (each.get("image") for each in containers if isinstance(each, dict))
+            return tuple(image for image in images if isinstance(image, str) and image)
+    return ()
+
+
+def _at(value: Any, place: tuple[str, ...]) -> Any:
+    for name in place:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,77 @@
+"""Running tasks by the health of what they applied.
+
+In: the board of an operation. Out: the same, with what is over marked as such. Never: ends a task because of something
+that may be older than what was applied: what would end it is read anew first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+
+from argosy.cluster import ClusterReader
+from argosy.model.application import Outcome, Progress
+from argosy.model.errors import ClusterError
+from argosy.model.flow import Assessment
+from argosy.model.manifest import Manifest
+from argosy.sync.gates import GateKind, deadline_of, with_deadline, without_deadline
+from argosy.sync.states import Board, Turn, missing_text, verdict
+
+AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
+
+
+async def refresh(
+    board: Board, cluster: ClusterReader, assess_all: AssessAll, now: Callable[[], datetime]
+) -> None:
+    running = [turn for turn in board.turns if turn.is_running and turn.gate.kind is not GateKind.IGNORE]
+    said = await _judged(running, assess_all)
+    doubtful = [turn for turn in running if not turn.is_fresh and _matters(board, turn, said.get(turn))]
+    if doubtful:
+        await asyncio.gather(*(_read(board, turn, cluster) for turn in doubtful))
+        said |= await _judged([turn for turn in doubtful if turn.is_running], assess_all)
+    for turn in running:
+        if turn.is_running and turn.live is not None and turn in said:
+            _move(board, turn, said[turn], now())
+
+
+def _matters(board: Board, turn: Turn, found: Assessment | None) -> bool:
+    """Whether it seems over, or seems gone though somebody waits for it."""
+    if turn.live is None:
+        return board.is_awaited(turn)
+    moved = verdict(found, is_hook=turn.is_hook)
+    return moved is not None and moved[0] is not Progress.RUNNING
+
+
+async def _judged(turns: Sequence[Turn], assess_all: AssessAll) -> dict[Turn, Assessment | None]:
+    there = [(turn, turn.live) for turn in turns if turn.live is not None]
+    if not there:
+        return {}
+    found = await assess_all([live for _, live in there])
+    return {turn: assessment for (turn, _), assessment in zip(there, found, strict=True)}
+
+
+async def _read(board: Board, turn: Turn, cluster: ClusterReader) -> None:
+    try:
+        turn.live, turn.is_fresh = await cluster.get(turn.key), True
+    except ClusterError as error:
+        if error.code != 404:
+            board.record(turn, turn.outcome, Progress.ERROR, f"Failed to get live resource: {error.message}")
+            return
+        turn.live = None
+    if turn.live is None:
+        board.record(turn, Outcome.SYNC_FAILED, Progress.ERROR, missing_text(turn.key))
+
+
+def _move(board: Board, turn: Turn, assessment: Assessment | None, now: datetime) -> None:
+    deadline = deadline_of(turn.message)
+    moved = verdict(assessment, is_hook=turn.is_hook)
+    if moved is not None and moved[0] is not Progress.RUNNING:
+        progress, message = moved
+        board.record(turn, turn.outcome, progress, message or without_deadline(turn.message))
+    elif deadline is not None and now >= deadline:
+        reason = assessment.message if assessment else ""
+        said = f"not healthy within {turn.gate.timeout:g}s" + (f": {reason}" if reason else "")
+        board.record(turn, turn.outcome, Progress.FAILED, said)
+    elif moved is not None and moved[1]:
+        board.record(turn, turn.outcome, Progress.RUNNING, with_deadline(moved[1], deadline))

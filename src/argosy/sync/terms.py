@@ -1,0 +1,128 @@
+"""What an operation may do, and how it does it, as its request, its application and each manifest say. Pure.
+
+In: an application, an operation's state, options. Out: for a task, how it is applied or why it is not pruned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from argosy.model import annotations as names
+from argosy.model.application import Application, OperationState, SyncRequest
+from argosy.model.flow import Task
+from argosy.model.hooks import has_option
+from argosy.model.manifest import Manifest
+from argosy.sync.options import CONFIRM, SyncOptions
+
+MANAGER: Final = "argocd-controller"  # argo: who owns fields that are applied on the server's side
+MIGRATED: Final = "kubectl-client-side-apply"
+DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_KEPT: Final = frozenset({DEFINITION, ("", "Namespace")})
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How one manifest is applied."""
+
+    replaces: bool = False
+    forces: bool = False  # deletes and makes anew what cannot be changed
+    on_server: bool = False
+    migrates: str = ""  # whose fields become ours when it is applied on the server's side
+    validates: bool = True
+    may_recreate: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSettings:
+    """Of an installation."""
+
+    wave_delay: float = 2.0  # argo: seconds between waves; an embedded cluster needs none
+    timeout: float = 0.0  # seconds until an operation is terminated; 0: never
+    parallel: int = 16  # objects of a kind that are applied at the same time
+    definition_patience: float = 3.0  # argo: seconds until custom resources are tried whatever their definition says
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    app: Application
+    state: OperationState
+    options: SyncOptions = field(default_factory=SyncOptions)
+    is_mass: bool = False  # so much would go that somebody must agree first
+
+    @property
+    def request(self) -> SyncRequest:
+        return self.state.request.sync
+
+    def how(self, task: Task) -> How:
+        """argo: Replace and Force count from either side, and Replace beats ServerSideApply."""
+        desired, live = task.desired or {}, task.live
+
+        def asks(option: str) -> bool:
+            return has_option(desired, option) or has_option(live, option)
+
+        replaces = asks("Replace=true") or (self.options.is_on("Replace") and not has_option(desired, "Replace=false"))
+        own = self.options.with_own(desired)
+        return How(
+            replaces=replaces,
+            forces=self.request.force or asks("Force=true"),
+            on_server=own.is_on("ServerSideApply") and not replaces,
+            migrates="" if self.options.is_off("ClientSideApplyMigration") else self._migrated,
+            validates=not own.is_off("Validate"),
+            may_recreate=task.key.group_kind not in _KEPT,  # with them would go all that they hold
+        )
+
+    @property
+    def _migrated(self) -> str:
+        return self.app.annotations.get(names.MIGRATION_MANAGER) or MIGRATED
+
+    def skips_missing_kind(self, task: Task) -> bool:
+        return self.options.is_on("SkipDryRunOnMissingResource") or has_option(
+            task.desired, "SkipDryRunOnMissingResource=true"
+        )
+
+    def is_left_alone(self, task: Task) -> bool:
+        """argo: ApplyOutOfSyncOnly spares what is there and does not differ; hooks run all the same."""
+        if task.is_hook or task.differs or not self.options.is_on("ApplyOutOfSyncOnly"):
+            return False
+        return task.desired is not None and task.live is not None
+
+    # -- pruning -----------------------------------------------------------------------------------------------
+
+    def keeps(self, live: Manifest) -> str:
+        """Why an extra manifest stays though nothing else speaks against; Argo CD's words."""
+        if not self.request.prune:
+            return "ignored (requires pruning)"
+        if self._prune_option(live) == "false":
+            return "ignored (no prune)"
+        return ""
+
+    def must_confirm(self, live: Manifest) -> bool:
+        if self.keeps(live) or self.is_confirmed:
+            return False
+        return self.is_mass or self._prune_option(live) == CONFIRM
+
+    @property
+    def is_confirmed(self) -> bool:
+        return is_approved(self.app, self.state.started)
+
+    def _prune_option(self, live: Manifest) -> str:
+        return self.options.with_own(live).value("Prune")
+
+    @property
+    def propagation(self) -> str:
+        """argo: foreground where nothing, or nothing known, is said."""
+        word = self.options.value("PrunePropagationPolicy").capitalize()
+        return word if word in ("Foreground", "Background", "Orphan") else "Foreground"
+
+
+def is_approved(app: Application, since: str) -> bool:
+    """argo: whether somebody approved deletions, not before `since`."""
+    text = app.annotations.get(names.DELETION_APPROVED) or ""
+    if not text or not since:
+        return False
+    try:
+        return datetime.fromisoformat(text) >= datetime.fromisoformat(since)
+    except (ValueError, TypeError):
+        return False

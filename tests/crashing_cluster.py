@@ -1,0 +1,73 @@
+"""A cluster behind which the caller dies: before or after its n-th call, as by kill -9.
+
+Everything that the caller tries afterwards dies as well: a dead process does nothing any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from argosy.cluster import Cluster
+
+WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
+
+
+class Crash(BaseException):
+    """Not an Exception: nothing in the product may catch it."""
+
+
+class CrashingCluster:
+    """`point` counts calls from 0; a call that is met dies before it is done, or after, with its answer lost."""
+
+    def __init__(self, inner: Cluster, point: int | None = None, *, after: bool = False) -> None:
+        self._inner, self._point, self._after = inner, point, after
+        self.calls: list[str] = []
+        self.is_dead = False
+
+    @property
+    def writes(self) -> list[str]:
+        return [call for call in self.calls if call.partition(" ")[0] in WRITES]
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        return found if name in ("acting_as",) or not callable(found) else self._guarded(name, found)
+
+    def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        if name in ("watch", "logs"):
+
+            async def streamed(*given: Any, **more: Any) -> AsyncIterator[Any]:
+                self._meet()
+                async for each in call(*given, **more):
+                    yield each
+
+            return streamed
+
+        async def guarded(*given: Any, **more: Any) -> Any:
+            place = self._meet()
+            self.calls.append(f"{name} {_about(given)}")
+            answer = await call(*given, **more)
+            if place == self._point and self._after:
+                self._die()
+            return answer
+
+        return guarded
+
+    def _meet(self) -> int:
+        place = len(self.calls)
+        if self.is_dead or (place == self._point and not self._after):
+            self._die()
+        return place
+
+    def _die(self) -> None:
+        self.is_dead = True
+        raise Crash
+
+
+def _about(given: tuple[Any, ...]) -> str:
+    if not given:
+        return ""
+    first = given[0]
+    if isinstance(first, dict):
+        return f"{first.get('kind')}/{(first.get('metadata') or {}).get('name')}"
+    return f"{first.kind}/{getattr(first, 'name', '*')}"

@@ -1,0 +1,524 @@
+"""Syncs on the embedded cluster: phases, waves, hooks, prunes, ways to apply."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from crashing_cluster import CrashingCluster
+from sync_stage import (
+    LISTED,
+    NAMESPACE,
+    WIDGET,
+    Stage,
+    config,
+    definition,
+    deployment,
+    ends,
+    finish_jobs,
+    job,
+    judge,
+    manifest,
+    roll_out,
+    told,
+)
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Cluster, Propagation
+from argosy.model.application import Progress, Retry, SyncRequest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.sync import retry
+from argosy.sync.terms import SyncSettings
+
+CONFIGS, DEPLOYMENTS, JOBS = LISTED[:3]
+ALL_RUN = (Progress.SUCCEEDED, "successfully synced (all tasks run)")
+NO_MORE = (Progress.SUCCEEDED, "successfully synced (no more tasks)")
+
+
+async def nothing_happens(_: Cluster) -> None:
+    pass
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster.open() as opened:
+        await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        yield opened
+
+
+def key(kind: GroupKind, name: str) -> ResourceKey:
+    return ResourceKey(*kind, NAMESPACE, name)
+
+
+# -- applying --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_sync_without_waves_is_over_as_soon_as_all_is_applied(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("a"), deployment("web")], world=nothing_happens)
+    answer = await stage.step()
+    assert ends(answer.state) == ALL_RUN and answer.wait is None
+    assert told(answer.state) == {
+        "ConfigMap/a": ("Synced", "Running", "configmap/a created"),
+        "Deployment/web": ("Synced", "Running", "deployment.apps/web created"),
+    }
+    assert answer.state.results[1].images == ("web:1",) and answer.state.results[1].version == "v1"
+    assert answer.state.finished
+
+
+async def test_a_second_sync_writes_nothing(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("a", wave=1), deployment("web", wave=2)])
+    await stage.finish()
+    watched = CrashingCluster(cluster)
+    state = await stage.again(cluster=watched).finish()
+    assert ends(state) == ALL_RUN and watched.writes == []
+    assert told(state)["ConfigMap/a"][2] == "configmap/a unchanged"
+
+
+async def test_what_was_asked_for_before_and_is_no_more_goes_and_what_others_added_stays(cluster: Cluster) -> None:
+    stage = Stage(cluster, [manifest("ConfigMap", "a", data={"ours": "1", "gone": "1"})])
+    await stage.finish()
+    await cluster.patch(key(CONFIGS, "a"), {"data": {"theirs": "1"}})
+    state = await stage.again(manifest("ConfigMap", "a", data={"ours": "2"})).finish()
+    found = await cluster.get(key(CONFIGS, "a"))
+    assert found and found["data"] == {"ours": "2", "theirs": "1"}
+    assert told(state)["ConfigMap/a"][2] == "configmap/a configured"
+
+
+async def test_a_field_that_no_kind_has_fails_the_sync_before_anything_is_done(cluster: Cluster) -> None:
+    wrong = manifest("ConfigMap", "b", dta={})
+    state = await Stage(cluster, [config("a"), wrong]).finish()
+    assert ends(state) == (Progress.FAILED, "one or more objects failed to apply (dry run)")
+    assert 'strict decoding error: unknown field "dta"' in told(state)["ConfigMap/b"][2]
+    assert "a" not in await Stage(cluster).names()
+    assert ends(await Stage(cluster, [wrong], options=("Validate=false",)).finish()) == ALL_RUN
+
+
+async def test_a_kind_that_nobody_serves_makes_the_sync_invalid(cluster: Cluster) -> None:
+    state = await Stage(cluster, [config("a"), manifest("Widget", "w", api="example.com/v1")]).finish()
+    assert state.progress is Progress.FAILED
+    assert state.message.startswith("one or more synchronization tasks are not valid: The Kubernetes API could not")
+    assert told(state)["Widget/w"][0] == "SyncFailed" and "a" not in await Stage(cluster).names()
+
+
+async def test_what_the_project_forbids_makes_the_sync_invalid(cluster: Cluster) -> None:
+    state = await Stage(cluster, [config("a")], permitted=lambda *_: "resource :ConfigMap is not permitted").finish()
+    assert ends(state) == (
+        Progress.FAILED, "one or more synchronization tasks are not valid: resource :ConfigMap is not permitted",
+    )  # fmt: skip
+
+
+async def test_a_definition_and_what_it_defines_come_in_one_sync(cluster: Cluster) -> None:
+    stage = Stage(cluster, [manifest("Widget", "w", api="example.com/v1", spec={"size": 1}), definition()])
+    assert ends(await stage.finish()) == ALL_RUN
+    assert await stage.names(WIDGET) == ["w"]
+
+
+async def test_a_namespace_is_made_before_all_else_and_gets_its_metadata() -> None:
+    wanted = [job("first", hook="PreSync"), config("a")]
+    labels = {"managedNamespaceMetadata": {"labels": {"team": "ml"}}}
+    async with EmbeddedCluster.open() as empty:
+        stage = Stage(empty, wanted, options=("CreateNamespace=true",), policy=labels)
+        assert ends(await stage.finish()) == ALL_RUN
+        found = await empty.get(ResourceKey("", "Namespace", "", NAMESPACE))
+        assert found and found["metadata"]["labels"]["team"] == "ml"
+
+
+async def test_only_what_differs_is_applied_where_that_is_asked_for(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("a"), config("b")])
+    await stage.finish()
+    wanted = [config("a"), config("b", "2"), job("check", hook="PostSync")]
+    state = await stage.again(*wanted, options=("ApplyOutOfSyncOnly=true",)).finish()
+    assert set(told(state)) == {"ConfigMap/b", "Job/check@PostSync"}
+
+
+async def test_a_chosen_resource_is_synced_alone_and_without_hooks(cluster: Cluster) -> None:
+    chosen = SyncRequest(resources=(ResourceKey("", "ConfigMap", "", "b"),))
+    state = await Stage(cluster, [config("a"), config("b"), job("check", hook="PreSync")], chosen).finish()
+    assert set(told(state)) == {"ConfigMap/b"}
+
+
+async def test_a_dry_run_tells_what_it_would_do_and_does_not_do_it(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("a"), config("old")])
+    await stage.finish()
+    asked = SyncRequest(dry_run=True, prune=True)
+    state = await stage.again(config("a", "2"), config("b"), job("x", hook="PreSync"), request=asked).finish()
+    assert ends(state) == NO_MORE
+    assert told(state) == {
+        "Job/x@PreSync": ("Synced", "Succeeded", "job.batch/x created (dry run)"),
+        "ConfigMap/a": ("Synced", "Succeeded", "configmap/a configured (dry run)"),
+        "ConfigMap/b": ("Synced", "Succeeded", "configmap/b created (dry run)"),
+        "ConfigMap/old": ("Pruned", "Succeeded", "pruned (dry run)"),
+    }
+    assert {"a", "old"} <= set(await stage.names()) and "b" not in await stage.names()
+
+
+async def test_an_immutable_field_fails_unless_force_makes_it_anew(cluster: Cluster) -> None:
+    stage = Stage(cluster, [deployment("web")])
+    await stage.finish()
+    changed = deployment("web", label="other")
+    for options in ("", "Replace=true"):
+        state = await stage.again(deployment("web", label="other", options=options)).finish()
+        assert state.progress is Progress.FAILED
+        said = 'one or more objects failed to apply, reason: Deployment.apps "web" is invalid'
+        assert state.message.startswith(said)
+    before = await cluster.get(key(DEPLOYMENTS, "web"))
+    state = await stage.again(changed, request=SyncRequest(force=True)).finish()
+    after = await cluster.get(key(DEPLOYMENTS, "web"))
+    assert ends(state) == ALL_RUN and before and after
+    assert before["metadata"]["uid"] != after["metadata"]["uid"]
+
+
+async def test_replace_drops_what_others_added_and_force_makes_it_anew(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("a", options="Replace=true")])
+    assert told(await stage.finish())["ConfigMap/a"][2] == "configmap/a created"
+    await cluster.patch(key(CONFIGS, "a"), {"data": {"theirs": "1"}})
+    before = await cluster.get(key(CONFIGS, "a"))
+    state = await stage.again().finish()
+    after = await cluster.get(key(CONFIGS, "a"))
+    assert before and after and after["data"] == {"value": "1"}
+    assert told(state)["ConfigMap/a"][2] == "configmap/a replaced"
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    await stage.again(config("a", "2", options="Force=true,Replace=true")).finish()
+    anew = await cluster.get(key(CONFIGS, "a"))
+    assert anew and anew["metadata"]["uid"] != before["metadata"]["uid"] and anew["data"] == {"value": "2"}
+
+
+async def test_server_side_apply_takes_over_what_was_applied_from_the_clients_side(cluster: Cluster) -> None:
+    stage = Stage(cluster, [manifest("ConfigMap", "a", data={"kept": "1", "gone": "1"})])
+    await stage.finish()
+    asked = {"options": ("ServerSideApply=true",)}
+    state = await stage.again(manifest("ConfigMap", "a", data={"kept": "1"}), **asked).finish()
+    found = await cluster.get(key(CONFIGS, "a"))
+    assert told(state)["ConfigMap/a"][2] == "configmap/a serverside-applied"
+    assert found and found["data"] == {"kept": "1"}
+    managers = {(each["manager"], each["operation"]) for each in found["metadata"]["managedFields"]}
+    assert managers == {("argocd-controller", "Apply")}
+
+
+async def test_without_migration_the_old_owner_keeps_its_fields(cluster: Cluster) -> None:
+    stage = Stage(cluster, [manifest("ConfigMap", "a", data={"kept": "1", "gone": "1"})])
+    await stage.finish()
+    asked = {"options": ("ServerSideApply=true", "ClientSideApplyMigration=false")}
+    await stage.again(manifest("ConfigMap", "a", data={"kept": "1"}), **asked).finish()
+    found = await cluster.get(key(CONFIGS, "a"))
+    assert found and found["data"] == {"kept": "1", "gone": "1"}
+
+
+# -- waves -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_wave_waits_until_the_one_before_is_healthy(cluster: Cluster) -> None:
+    stage = Stage(cluster, [deployment("web", wave=0), config("after", wave=1)], world=nothing_happens)
+    answer = await stage.step()
+    assert ends(answer.state) == (Progress.RUNNING, "waiting for healthy state of apps/Deployment/web")
+    assert "after" not in await stage.names()
+    await roll_out(cluster)
+    assert ends((await stage.step()).state) == ALL_RUN
+    assert "after" in await stage.names()
+
+
+async def test_waves_of_kinds_without_health_run_in_one_call(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config(f"c{wave}", wave=wave) for wave in range(5)], world=nothing_happens)
+    answer = await stage.step()
+    assert ends(answer.state) == ALL_RUN
+    assert [progress for _, progress, _ in told(answer.state).values()] == ["Succeeded"] * 4 + ["Running"]
+
+
+async def test_a_degraded_wave_fails_the_sync(cluster: Cluster) -> None:
+    await Stage(cluster, [definition()]).finish()
+    sick = manifest("Widget", "w", api="example.com/v1", health="Degraded", message="out of memory")
+    state = await Stage(cluster, [definition(), sick, config("after", wave=1)]).finish()
+    assert ends(state) == (Progress.FAILED, "one or more synchronization tasks completed unsuccessfully")
+    assert told(state)["Widget/w"] == ("Synced", "Failed", "out of memory")
+    assert "after" not in await Stage(cluster).names()
+
+
+@pytest.mark.parametrize("health", ["Progressing", "Suspended", "Unknown", "Missing"])
+async def test_a_wave_waits_for_anything_that_is_neither_healthy_nor_degraded(cluster: Cluster, health: str) -> None:
+    await Stage(cluster, [definition()]).finish()
+    widget = manifest("Widget", "w", api="example.com/v1", health=health)
+    stage = Stage(cluster, [definition(), widget, config("after", wave=1)])
+    await stage.until("waiting for healthy state of example.com/Widget/w")
+    assert ends((await stage.step()).state) == (
+        Progress.RUNNING, "waiting for healthy state of example.com/Widget/w",
+    )  # fmt: skip
+
+
+async def test_what_vanishes_while_a_wave_waits_for_it_fails_the_sync(cluster: Cluster) -> None:
+    stage = Stage(cluster, [deployment("web", wave=0), config("after", wave=1)], world=nothing_happens)
+    await stage.step()
+    await cluster.delete(key(DEPLOYMENTS, "web"), propagation=Propagation.BACKGROUND)
+    state = await stage.finish()
+    text = "Resource apps/Deployment/web is missing, it might have been deleted"
+    assert told(state)["Deployment/web"] == ("SyncFailed", "Error", text)
+    assert state.message == f"one or more synchronization tasks completed unsuccessfully, reason: {text}"
+
+
+async def test_the_pause_between_waves_outlives_a_restart(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("a", wave=0), config("b", wave=1)], settings=SyncSettings(wave_delay=2.0))
+    answer = await stage.step()
+    assert answer.wait == 2.0 and "(next wave not before 2026-01-01T00:00:03.000Z)" in answer.state.message
+    stage.time += timedelta(seconds=0.5)
+    answer = await stage.step()
+    assert answer.wait == 1.5 and "b" not in await stage.names()
+    stage.time += timedelta(seconds=1.5)
+    assert ends((await stage.step()).state) == ALL_RUN
+
+
+async def test_what_fails_does_not_stop_later_kinds_of_its_wave(cluster: Cluster) -> None:
+    bad = config("Bad_Name")
+    state = await Stage(cluster, [bad, config("a"), config("later", wave=1)]).finish()
+    assert state.progress is Progress.FAILED
+    assert state.message.startswith("one or more objects failed to apply, reason: ")
+    found = await Stage(cluster).names()
+    assert "a" in found and "later" not in found
+
+
+# -- gates -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_gate_holds_up_even_the_last_wave(cluster: Cluster) -> None:
+    stage = Stage(cluster, [deployment("web", annotations={"argosy.dev/gate": "block"})], world=nothing_happens)
+    answer = await stage.step()
+    assert ends(answer.state) == (Progress.RUNNING, "waiting for healthy state of apps/Deployment/web")
+    await roll_out(cluster)
+    assert ends((await stage.step()).state) == NO_MORE
+
+
+@pytest.mark.parametrize(("word", "progress"), [("report", "Failed"), ("ignore", "Succeeded")])
+async def test_what_is_reported_or_ignored_holds_up_nothing(cluster: Cluster, word: str, progress: str) -> None:
+    await Stage(cluster, [definition()]).finish()
+    sick = manifest("Widget", "w", api="example.com/v1", health="Degraded", annotations={"argosy.dev/gate": word})
+    state = await Stage(cluster, [definition(), sick, config("after", wave=1)]).finish()
+    assert ends(state) == ALL_RUN and told(state)["Widget/w"][1] == progress
+
+
+async def test_a_gate_that_takes_too_long_fails(cluster: Cluster) -> None:
+    asked = {"argosy.dev/gate": "block", "argosy.dev/gate-timeout": "1m"}
+    stage = Stage(cluster, [deployment("web", annotations=asked)], world=nothing_happens)
+    answer = await stage.step()
+    assert answer.wait == 60.0
+    stage.time += timedelta(seconds=61)
+    state = await stage.finish()
+    assert state.progress is Progress.FAILED and told(state)["Deployment/web"][2].startswith("not healthy within 60s")
+
+
+# -- hooks -----------------------------------------------------------------------------------------------------------
+
+
+async def test_hooks_run_in_their_phases_and_hold_up_what_comes_after(cluster: Cluster) -> None:
+    wanted = [job("pre", hook="PreSync", wave=9), deployment("web", wave=-5), job("post", hook="PostSync")]
+    stage = Stage(cluster, wanted, world=nothing_happens)
+    assert (await stage.step()).state.message == "waiting for completion of hook batch/Job/pre"
+    assert await stage.names(DEPLOYMENTS) == []
+    await finish_jobs(cluster)
+    await stage.step()
+    assert (await stage.step()).state.message == "waiting for healthy state of apps/Deployment/web"
+    assert await stage.names(JOBS) == ["pre"]
+    await roll_out(cluster)
+    assert (await stage.step()).state.message == "waiting for completion of hook batch/Job/post"
+    await finish_jobs(cluster)
+    state = await stage.finish()
+    assert ends(state) == NO_MORE
+    assert told(state)["Job/pre@PreSync"] == ("Synced", "Succeeded", "Complete it is")
+
+
+@pytest.mark.parametrize(
+    ("policy", "well", "left"),
+    [
+        ("", True, True),
+        ("", False, True),
+        ("HookSucceeded", True, False),
+        ("HookSucceeded", False, True),
+        ("HookFailed", True, True),
+        ("HookFailed", False, False),
+        ("HookSucceeded,HookFailed", False, False),
+        ("BeforeHookCreation", True, True),
+    ],
+)
+async def test_a_hook_is_deleted_as_its_policy_says(cluster: Cluster, policy: str, well: bool, left: bool) -> None:
+    async def world(there: Cluster) -> None:
+        await finish_jobs(there, well=well)
+
+    stage = Stage(cluster, [job("check", hook="PreSync", policy=policy), config("a")], world=world)
+    state = await stage.finish()
+    assert state.progress is (Progress.SUCCEEDED if well else Progress.FAILED)
+    for found in (await cluster.list(JOBS)).items:
+        assert "finalizers" not in found["metadata"] or found["metadata"].get("deletionTimestamp")
+    assert bool(await standing(cluster)) is left
+
+
+async def standing(cluster: Cluster) -> list[str]:
+    items = (await cluster.list(JOBS)).items
+    return [each["metadata"]["name"] for each in items if not each["metadata"].get("deletionTimestamp")]
+
+
+async def test_a_hook_of_the_operation_before_is_replaced(cluster: Cluster) -> None:
+    stage = Stage(cluster, [job("check", hook="PreSync"), config("a")])
+    await stage.finish()
+    (first,) = (await cluster.list(JOBS)).items
+    assert ends(await stage.again().finish()) == ALL_RUN
+    (second,) = (await cluster.list(JOBS)).items
+    assert first["metadata"]["uid"] != second["metadata"]["uid"]
+
+
+async def test_a_hook_of_two_phases_runs_twice(cluster: Cluster) -> None:
+    stage = Stage(cluster, [job("check", hook="PreSync,PostSync"), config("a")])
+    state = await stage.finish()
+    assert ends(state) == NO_MORE
+    assert {"Job/check@PreSync", "Job/check@PostSync"} <= set(told(state))
+
+
+async def test_a_hook_without_a_name_gets_one_of_its_operation(cluster: Cluster) -> None:
+    hook = job("", hook="PreSync")
+    hook["metadata"] = {**hook["metadata"], "generateName": "check-"}
+    del hook["metadata"]["name"]
+    stage = Stage(cluster, [hook, config("a")])
+    await stage.finish()
+    assert await stage.names(JOBS) == ["check-0123456-presync-1767225600"]
+
+
+async def test_a_hook_that_somebody_deleted_fails_the_sync(cluster: Cluster) -> None:
+    stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], world=nothing_happens)
+    await stage.step()
+    await cluster.patch(key(JOBS, "check"), {"metadata": {"finalizers": None}})
+    await cluster.delete(key(JOBS, "check"))
+    state = await stage.finish()
+    assert told(state)["Job/check@PreSync"][1:] == (
+        "Error", "Resource batch/Job/check is missing, it might have been deleted",
+    )  # fmt: skip
+
+
+async def test_a_hook_that_is_deleted_after_its_end_still_tells_its_result(cluster: Cluster) -> None:
+    stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], world=nothing_happens)
+    await stage.step()
+    await finish_jobs(cluster)
+    await cluster.delete(key(JOBS, "check"))
+    state = await stage.finish()
+    assert ends(state) == ALL_RUN and told(state)["Job/check@PreSync"][1] == "Succeeded"
+
+
+async def test_hooks_of_failure_run_only_when_something_failed(cluster: Cluster) -> None:
+    wanted = [job("sorry", hook="SyncFail"), config("a")]
+    stage = Stage(cluster, wanted)
+    await stage.finish()
+    assert await stage.names(JOBS) == []
+    bad = config("Bad_Name")
+    state = await stage.again(*wanted, bad).finish()
+    assert state.progress is Progress.FAILED and await stage.names(JOBS) == ["sorry"]
+    assert state.message.startswith("one or more synchronization tasks completed unsuccessfully, reason: ")
+    assert told(state)["Job/sorry@SyncFail"][1] == "Succeeded"
+
+
+async def test_a_terminated_sync_takes_its_running_hooks_away(cluster: Cluster) -> None:
+    stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], world=nothing_happens)
+    state = (await stage.step()).state
+    stage.state = replace(state, progress=Progress.TERMINATING, message="operation is terminating")
+    state = (await stage.step()).state
+    assert ends(state) == (Progress.FAILED, "Operation terminated")
+    assert told(state)["Job/check@PreSync"][1:] == ("Failed", "Terminated") and await standing(cluster) == []
+
+
+async def test_a_sync_that_takes_too_long_is_terminated(cluster: Cluster) -> None:
+    settings = SyncSettings(wave_delay=0, timeout=60)
+    stage = Stage(cluster, [job("check", hook="PreSync")], settings=settings, world=nothing_happens)
+    await stage.step()
+    stage.time += timedelta(seconds=61)
+    assert (await stage.step()).state.progress is Progress.TERMINATING
+    assert ends((await stage.step()).state) == (Progress.FAILED, "Operation terminated")
+
+
+async def test_a_retry_runs_hooks_anew(cluster: Cluster) -> None:
+    async def fails(there: Cluster) -> None:
+        await finish_jobs(there, well=False)
+
+    stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], retry=Retry(limit=1), world=fails)
+    before = stage.begin()
+    failed = await stage.finish()
+    (first,) = (await cluster.list(JOBS)).items
+    resting = retry.settle(before, failed, stage.time)
+    assert resting.message.endswith("completed unsuccessfully. Retrying attempt #1 at 12:00AM.")
+    assert retry.is_resting(resting) and retry.rest(resting, stage.time) == pytest.approx(5, abs=1)
+    stage.state = retry.next_attempt(resting)
+    stage.world = finish_jobs
+    assert ends(await stage.finish()) == ALL_RUN
+    (second,) = (await cluster.list(JOBS)).items
+    assert first["metadata"]["uid"] != second["metadata"]["uid"]
+
+
+# -- prunes ----------------------------------------------------------------------------------------------------------
+
+
+async def test_extra_manifests_stay_until_pruning_is_asked_for(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("a"), config("old"), config("kept", options="Prune=false")])
+    await stage.finish()
+    state = await stage.again(config("a")).finish()
+    assert told(state)["ConfigMap/old"] == ("PruneSkipped", "Succeeded", "ignored (requires pruning)")
+    state = await stage.again(config("a"), request=SyncRequest(prune=True)).finish()
+    assert told(state)["ConfigMap/old"] == ("Pruned", "Succeeded", "pruned")
+    assert told(state)["ConfigMap/kept"] == ("PruneSkipped", "Succeeded", "ignored (no prune)")
+    found = await stage.names()
+    assert "old" not in found and "kept" in found
+
+
+async def test_nothing_is_pruned_that_may_not_be_deleted(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("a"), config("foreign")], may_delete=lambda _: "it belongs to nobody")
+    await stage.finish()
+    state = await stage.again(config("a"), request=SyncRequest(prune=True)).finish()
+    assert told(state)["ConfigMap/foreign"] == ("PruneSkipped", "Succeeded", "it belongs to nobody")
+    assert "foreign" in await stage.names()
+
+
+async def test_the_last_wave_is_pruned_first_and_must_be_gone(cluster: Cluster) -> None:
+    held = config("late", wave=2)
+    held["metadata"]["finalizers"] = ["example.com/held"]
+    stage = Stage(cluster, [config("early", wave=1), held, config("a", wave=3)])
+    await stage.finish()
+    again = stage.again(config("a", wave=3), request=SyncRequest(prune=True), world=nothing_happens)
+    answer = await again.step()
+    assert ends(answer.state) == (Progress.RUNNING, "waiting for deletion of /ConfigMap/late")
+    assert "early" in await stage.names()
+    await cluster.patch(key(CONFIGS, "late"), {"metadata": {"finalizers": None}})
+    assert ends(await again.finish()) == ALL_RUN
+    assert "early" not in await stage.names()
+
+
+async def test_prunes_can_wait_until_all_else_is_healthy(cluster: Cluster) -> None:
+    stage = Stage(cluster, [config("old", wave=-1)])
+    await stage.finish()
+    asked = {"request": SyncRequest(prune=True), "options": ("PruneLast=true",)}
+    again = stage.again(deployment("web"), world=nothing_happens, **asked)
+    assert (await again.step()).state.message == "waiting for healthy state of apps/Deployment/web"
+    assert "old" in await stage.names()
+    await roll_out(cluster)
+    await again.finish()
+    assert "old" not in await stage.names()
+
+
+@pytest.mark.parametrize("is_mass", [False, True])
+async def test_a_prune_that_must_be_confirmed_waits_for_somebody(cluster: Cluster, is_mass: bool) -> None:
+    stage = Stage(cluster, [config("a"), config("old", options="" if is_mass else "Prune=confirm")])
+    await stage.finish()
+    asked: dict[str, Any] = {"request": SyncRequest(prune=True), "more": {"is_mass": is_mass}}
+    again = stage.again(config("a"), **asked)
+    answer = await again.step()
+    assert ends(answer.state) == (Progress.RUNNING, "waiting for pruning confirmation of /ConfigMap/old")
+    again.annotations = {"argocd.argoproj.io/deletion-approved": "2025-12-31T00:00:00Z"}
+    assert (await again.step()).state.progress is Progress.RUNNING
+    again.annotations = {"argocd.argoproj.io/deletion-approved": "2026-01-01T01:00:00Z"}
+    assert ends(await again.finish()) == ALL_RUN
+    assert "old" not in await stage.names()
+
+
+async def test_a_shared_resource_fails_the_sync_where_that_is_asked_for(cluster: Cluster) -> None:
+    more = {"shared": "ConfigMap/a is part of applications demo and other"}
+    state = await Stage(cluster, [config("a")], options=("FailOnSharedResource=true",), more=more).finish()
+    assert ends(state) == (Progress.FAILED, f"Shared resource found: {more['shared']}")
+    assert ends(await Stage(cluster, [config("a")], more=more).finish()) == ALL_RUN
+
+
+async def test_the_judge_of_these_tests_knows_no_health_of_a_config_map() -> None:
+    assert await judge([config("a")]) == [None]
