@@ -105,6 +105,11 @@ class Everything:
         """Those that are followed, whether or not they can be listed."""
         return frozenset(self._followed)
 
+    def knows(self, kind: GroupKind) -> bool:
+        """Has the cache all of this kind, but for what is on its way? If not, its silence means nothing."""
+        followed = self._followed.get(kind)
+        return followed is not None and followed.informer.synced.is_set() and kind not in self._troubles
+
     @property
     def troubles(self) -> Mapping[GroupKind, ArgosyError]:
         """Kinds of which the cache may say too little, and why."""

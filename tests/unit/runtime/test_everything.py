@@ -195,9 +195,10 @@ async def test_a_kind_that_cannot_be_listed_is_reported_and_holds_nobody_up(
     async with following(selective) as found:
         assert dict(found.all.troubles) == {SECRET: error}
         assert found.names(SECRET) == []
+        assert found.all.knows(CONFIG_MAP) and not found.all.knows(SECRET) and not found.all.knows(BOAT)
         selective.error = None
         await eventually(lambda: found.names(SECRET) == ["s"])
-        assert not found.all.troubles
+        assert not found.all.troubles and found.all.knows(SECRET)
 
 
 async def test_a_forbidden_kind_is_asked_for_rarely(
