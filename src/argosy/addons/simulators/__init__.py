@@ -12,8 +12,10 @@ from typing import Final
 from argosy.addons.simulators import names, nodes
 from argosy.addons.simulators.claims import Claims
 from argosy.addons.simulators.deployments import Deployments
+from argosy.addons.simulators.jobs import Jobs
 from argosy.addons.simulators.pods import Pods
 from argosy.addons.simulators.replica_sets import ReplicaSets
+from argosy.addons.simulators.stateful_sets import StatefulSets
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind
 from argosy.runtime import AddOn, Controller
@@ -25,6 +27,8 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.CLAIM: Claims,
     names.REPLICA_SET: ReplicaSets,
     names.DEPLOYMENT: Deployments,
+    names.STATEFUL_SET: StatefulSets,
+    names.JOB: Jobs,
 }
 WITHOUT_CONTROL_PLANE: Final = (names.POD, names.CLAIM)  # what a real controller-manager leaves to others
 

@@ -1,0 +1,130 @@
+"""Plays the Job controller.
+
+In: the key of a Job. Out: its Pods, its status, its end. Never: makes a Pod for a Job that is over or suspended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from argosy.addons.simulators.job_status import (
+    INDEX,
+    Outlook,
+    condition,
+    index_of,
+    is_finished,
+    is_indexed,
+    look,
+    next_try,
+    status_of,
+)
+from argosy.addons.simulators.names import (
+    JOB,
+    POD,
+    is_dying,
+    is_played_by_others,
+    letters,
+    pod_from,
+    unmarked,
+)
+from argosy.addons.simulators.replicas import pods_of
+from argosy.addons.simulators.times import left, moment_of
+from argosy.addons.simulators.writing import create_once, keep_status, patient, remove
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.runtime import Context, Requeue, Watch, owner
+
+MOST_AT_ONCE: Final = 100
+CONTROLLER: Final = "kubernetes.io/job-controller"
+
+
+class Jobs:
+    name = "simulated-jobs"
+    watches = (Watch(JOB, unmarked), Watch(POD, owner(JOB)))
+
+    @patient
+    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+        job = context.cache.get(key)
+        if job is None or is_dying(job) or is_played_by_others(job):
+            return None
+        if job["spec"].get("managedBy", CONTROLLER) != CONTROLLER:
+            return None  # k8s: somebody else plays it
+        if is_finished(job):
+            return await _clean_up(job, context)
+        now, pods = context.clock.now(), pods_of(job, context.cache)
+        outlook = look(job, pods, now)
+        await keep_status(job, status_of(job, outlook, now), context.cluster)
+        if outlook.verdict or job["spec"].get("suspend"):
+            for pod in outlook.active:
+                await remove(pod, context.cluster)
+            return None
+        waits = [outlook.deadline]
+        if (wait := next_try(job, outlook, pods, now)) > 0:
+            waits.append(wait)
+        else:
+            await _fill(job, outlook, pods, context)
+        return Requeue(min(each for each in waits if each is not None)) if any(waits) else None
+
+
+async def _clean_up(job: Manifest, context: Context) -> Requeue | None:
+    seconds = job["spec"].get("ttlSecondsAfterFinished")
+    if seconds is None:
+        return None
+    ended = condition(job, "Complete") or condition(job, "Failed")
+    wait = left(moment_of(ended["lastTransitionTime"]), float(seconds), context.clock.now())
+    if wait > 0:
+        return Requeue(wait)
+    await remove(job, context.cluster)
+    return None
+
+
+async def _fill(job: Manifest, outlook: Outlook, pods: Sequence[Manifest], context: Context) -> None:
+    """As many Pods at a time as it asks for, and never more than are still needed."""
+    spec = job["spec"]
+    completions = spec.get("completions")
+    wanted = int(spec.get("parallelism", 1))
+    if completions is not None:
+        wanted = min(wanted, completions - outlook.succeeded)
+    elif outlook.succeeded:  # k8s: with no number, the first that succeeds says that the work is done
+        wanted = min(wanted, len(outlook.active))
+    surplus = len(outlook.active) - wanted
+    for pod in list(reversed(outlook.active))[: max(surplus, 0)]:
+        await remove(pod, context.cluster)
+    missing = min(wanted - len(outlook.active) - len(outlook.dying), MOST_AT_ONCE)
+    if missing > 0:
+        made = (_indexed if is_indexed(job) else _plain)(job, outlook, pods)
+        await asyncio.gather(*(create_once(pod, context.cluster) for pod, _ in zip(made, range(missing))))
+
+
+def _plain(job: Manifest, outlook: Outlook, pods: Sequence[Manifest]) -> Iterator[Manifest]:
+    """One that the cache does not show yet has the name that it gets again, so none is made twice."""
+    metadata = job["metadata"]
+    taken = {str(each["metadata"]["name"]) for each in pods}
+    for number in range(len(pods) + MOST_AT_ONCE):
+        name = f"{metadata['name'][:57]}-{letters(metadata['uid'] + '/' + str(number), 5)}"
+        if name not in taken:
+            yield pod_from(job["spec"]["template"], job, name)
+
+
+def _indexed(job: Manifest, outlook: Outlook, pods: Sequence[Manifest]) -> Iterator[Manifest]:
+    metadata = job["metadata"]
+    working = {index_of(each) for each in (*outlook.active, *outlook.dying)}
+    for index in range(int(job["spec"].get("completions") or 0)):
+        if index in outlook.done or index in working:
+            continue
+        tries = sum(1 for each in pods if index_of(each) == index)
+        mark = letters(f"{metadata['uid']}/{index}/{tries}", 5)
+        pod = pod_from(_numbered(job["spec"]["template"], index), job, f"{metadata['name'][:50]}-{index}-{mark}")
+        pod["metadata"]["labels"] = {**pod["metadata"]["labels"], INDEX: str(index)}
+        pod["metadata"]["annotations"] = {**pod["metadata"].get("annotations", {}), INDEX: str(index)}
+        yield pod
+
+
+def _numbered(template: Manifest, index: int) -> Manifest:
+    number = {"name": "JOB_COMPLETION_INDEX", "value": str(index)}
+    containers: list[dict[str, Any]] = [
+        {**each, "env": [*(each.get("env") or ()), number]} for each in template["spec"]["containers"]
+    ]
+    return {**template, "spec": {**template["spec"], "containers": containers}}
