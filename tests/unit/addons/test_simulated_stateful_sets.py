@@ -31,6 +31,10 @@ def is_done(live: Manifest) -> bool:
     return is_seen and health(live)[0] == "Healthy" and status["currentRevision"] == status["updateRevision"]
 
 
+def counts(live: Manifest) -> list[int]:
+    return [live["status"][each] for each in ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas")]
+
+
 def images(pods: list[Manifest]) -> list[str]:
     pods = sorted(pods, key=lambda each: each["metadata"]["name"])
     return [each["spec"]["containers"][0]["image"] for each in pods]
@@ -56,7 +60,7 @@ async def test_pods_come_one_after_another_with_claims_of_their_own(cluster: Emb
         claims = {each["metadata"]["name"]: each["status"]["phase"] for each in await world.all(CLAIM)}
     assert names == ["web-0", "web-1", "web-2"]
     assert claims == {"data-web-0": "Bound", "data-web-1": "Bound", "data-web-2": "Bound"}
-    assert [live["status"][each] for each in ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas")] == [3] * 4
+    assert counts(live) == [3, 3, 3, 3]
 
 
 async def test_an_update_goes_from_the_last_pod_to_the_first(cluster: EmbeddedCluster) -> None:
@@ -79,8 +83,7 @@ async def test_pods_below_the_partition_stay_and_come_back_as_they_were(cluster:
         held = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
         await world.patch(STATEFUL_SET, {"spec": {**image("example:2")["spec"], **held}})
         await world.pods_become(lambda pods: images(pods) == ["example:1", "example:1", "example:2"])
-        live = await world.becomes(STATEFUL_SET, lambda it: it["status"]["readyReplicas"] == 3)
-        assert live["status"]["updatedReplicas"] == 1 and live["status"]["currentReplicas"] == 2
+        live = await world.becomes(STATEFUL_SET, lambda it: counts(it) == [3, 3, 2, 1])
         assert health(live) == ("Healthy", "partitioned roll out complete: 1 new pods have been updated...")
         first = next(each for each in await world.pods() if each["metadata"]["name"] == "web-0")
         await cluster.delete(key(GroupKind("", "Pod"), "web-0"))
