@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from argosy.compare.rules import KnownField
 from argosy.language import globs
+from argosy.model.application.policies import seconds_of
 from argosy.model.errors import ManifestError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -29,7 +30,7 @@ def type_named(name: str) -> Rewrite | None:
     if name == "core/Quantity":
         return _quantity
     if name == "meta/v1/Duration":
-        return lambda value: value
+        return _duration
     package, _, local = name.rpartition("/")
     if package != "core/v1":
         return None
@@ -42,6 +43,20 @@ def type_named(name: str) -> Rewrite | None:
 
 def _quantity(value: Any) -> Any:
     return quantity.canonical(value) if isinstance(value, str | int | float) else value
+
+
+def _duration(value: Any) -> Any:
+    """As Go prints it: `90s` is `1m30s`."""
+    try:
+        left = round(seconds_of(value) * 1000) if isinstance(value, str) and not value.isdecimal() else -1
+    except ValueError:
+        return value
+    if left < 1000 or left % 1000:
+        return value  # parts of a second have units of their own, and nobody writes them here
+    minutes, seconds = divmod(left // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    lead = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{lead}{seconds}s"
 
 
 def fields_of(known: Iterable[KnownField], key: ResourceKey) -> list[KnownField]:
