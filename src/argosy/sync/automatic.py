@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from argosy.model.application import Application, OperationRequest, OperationState, Progress, Retry, SyncRequest
 from argosy.model.flow import Comparison, Pair, SyncStatus
+from argosy.patch.merge_patch import without_nulls
 
 USUAL_RETRY = Retry(limit=5)  # argo: of an automated sync whose application says nothing
 
@@ -101,7 +102,9 @@ def _was_attempted(app: Application, state: OperationState, target: Target) -> b
         synced = state.revisions if app.has_many_sources else (state.revision,)
         if synced != target.revisions:
             return False
-    return [dict(each) for each in state.sources] == [dict(source.wire) for source in app.sources]
+    # k8s: a status written by a merge patch has lost the nulls that the sources may hold, such as in valuesObject.
+    synced_sources, asked = map(dict, state.sources), (dict(source.wire) for source in app.sources)
+    return [*map(without_nulls, synced_sources)] == [*map(without_nulls, asked)]
 
 
 def _wait(state: OperationState, now: datetime, backoff: HealBackoff) -> float:

@@ -108,3 +108,16 @@ def test_an_application_is_never_emptied_unless_it_says_so() -> None:
 
 def test_a_revision_without_changes_of_ours_counts_as_attempted() -> None:
     assert decide(app(SYNCED_BEFORE), outdated(), Target(("def",), may_hold_changes=False), NOW) is None
+
+
+def test_a_null_in_the_source_does_not_make_every_sync_a_new_one() -> None:
+    source = {**SOURCE, "helm": {"valuesObject": {"a": None}}}
+    state = {**SYNCED_BEFORE, "syncResult": {"revision": "abc", "source": {**SOURCE, "helm": {"valuesObject": {}}}}}
+    application = read_application(
+        {
+            "metadata": {"name": "models"},
+            "spec": {"source": source, "syncPolicy": {"automated": {}}},
+            "status": {"operationState": state},
+        }
+    )
+    assert decide(application, outdated(), ABC, NOW) is None

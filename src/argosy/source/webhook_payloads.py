@@ -1,0 +1,139 @@
+"""What the hosts of repositories say of a push, each in its own words.
+
+In: a payload that was verified, as JSON data. Out: Pushes, none for other events; or a ManifestError that names the
+field. Never: trusts a list of files that may be cut short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.model.fields import Fields
+
+MOST_COMMITS: Final = 2048  # GitHub lists no more of a push
+MOST_FILES: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A branch or tag that moved, came or went."""
+
+    urls: tuple[str, ...]  # all addresses by which the host knows the repository
+    ref: str  # whole: refs/heads/main
+    before: str = ""
+    after: str = ""  # empty where the ref is gone
+    changed: frozenset[str] | None = None  # files; None where they are not known for sure
+    default_branch: str = ""  # where the host says it
+
+    @property
+    def branch(self) -> str:
+        return self.ref.removeprefix("refs/heads/") if self.ref.startswith("refs/heads/") else ""
+
+    @property
+    def tag(self) -> str:
+        return self.ref.removeprefix("refs/tags/") if self.ref.startswith("refs/tags/") else ""
+
+
+def github_pushes(event: str, payload: Fields) -> Iterator[Push]:
+    if event != "push":
+        return
+    repository = payload.fields("repository")
+    is_sure = not any(payload.flag(name) for name in ("forced", "created", "deleted"))
+    yield Push(
+        _texts(repository, "clone_url", "ssh_url", "html_url"),
+        payload.text("ref"),
+        _commit(payload.text("before")),
+        _commit(payload.text("after")),
+        _files(payload.all_fields("commits")) if is_sure else None,
+        repository.text("default_branch"),
+    )
+
+
+def gitea_pushes(event: str, payload: Fields) -> Iterator[Push]:
+    """Gogs and Forgejo speak alike. A new or deleted branch is another event there."""
+    if event == "push":
+        repository, commits = payload.fields("repository"), payload.all_fields("commits")
+        before, after = _commit(payload.text("before")), _commit(payload.text("after"))
+        is_sure = before and after and payload.count("total_commits") <= len(commits)
+        yield Push(
+            _texts(repository, "clone_url", "ssh_url", "html_url"),
+            payload.text("ref"),
+            before,
+            after,
+            _files(commits) if is_sure else None,
+            repository.text("default_branch"),
+        )
+    elif event in ("create", "delete"):
+        repository = payload.fields("repository")
+        folder = "tags" if payload.text("ref_type") == "tag" else "heads"
+        ref = payload.text("ref").removeprefix(f"refs/{folder}/")
+        yield Push(
+            _texts(repository, "clone_url", "ssh_url", "html_url"),
+            f"refs/{folder}/{ref}",
+            after=_commit(payload.text("sha")),
+            default_branch=repository.text("default_branch"),
+        )
+
+
+def gitlab_pushes(event: str, payload: Fields) -> Iterator[Push]:
+    """Hooks of a project, and those of a whole instance, which are all called System Hook."""
+    kind = payload.text("object_kind") or payload.text("event_name")
+    if event not in ("Push Hook", "Tag Push Hook", "System Hook") or kind not in ("push", "tag_push"):
+        return
+    project, commits = payload.fields("project"), payload.all_fields("commits")
+    before, after = _commit(payload.text("before")), _commit(payload.text("after"))
+    is_sure = before and after and payload.count("total_commits_count") <= len(commits)
+    yield Push(
+        _texts(project, "git_http_url", "git_ssh_url", "web_url"),
+        payload.text("ref"),
+        before,
+        after,
+        _files(commits) if is_sure else None,
+        project.text("default_branch"),
+    )
+
+
+def bitbucket_pushes(event: str, payload: Fields) -> Iterator[Push]:
+    if event != "repo:push":
+        return
+    repository = payload.fields("repository")
+    urls = _texts(repository.fields("links").fields("html"), "href")
+    for change in payload.fields("push").all_fields("changes"):
+        old, new = change.optional("old"), change.optional("new")
+        if named := new or old:
+            folder = "tags" if named.text("type") == "tag" else "heads"
+            yield Push(urls, f"refs/{folder}/{named.text('name')}", _target(old), _target(new))
+
+
+def bitbucket_server_pushes(event: str, payload: Fields) -> Iterator[Push]:
+    if event != "repo:refs_changed":
+        return
+    links = payload.fields("repository").fields("links")
+    urls = tuple(url for each in links.all_fields("clone") if (url := each.text("href")))
+    for change in payload.all_fields("changes"):
+        ref = change.fields("ref").text("id") or change.text("refId")
+        yield Push(urls, ref, _commit(change.text("fromHash")), _commit(change.text("toHash")))
+
+
+def _texts(given: Fields, *names: str) -> tuple[str, ...]:
+    return tuple(text for name in names if (text := given.text(name)))
+
+
+def _commit(text: str) -> str:
+    """Zeros stand for none."""
+    return text if text.strip("0") else ""
+
+
+def _target(change: Fields | None) -> str:
+    return change.fields("target").text("hash") if change else ""
+
+
+def _files(commits: Sequence[Fields]) -> frozenset[str] | None:
+    """Of all commits together; None where none is listed, or so many that some may be missing."""
+    found: set[str] = set()
+    for commit in commits:
+        for name in ("added", "modified", "removed"):
+            found.update(commit.all_texts(name))
+    return frozenset(found) if 0 < len(commits) < MOST_COMMITS and len(found) <= MOST_FILES else None
