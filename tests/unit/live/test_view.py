@@ -255,6 +255,14 @@ def test_with_controller_references_only_other_owners_do_not_count() -> None:
     assert below(cache, controller) == [("Boat", "a"), ("Pod", "x")]
 
 
+def test_with_controller_references_only_nothing_is_guessed() -> None:
+    option = {"metadata": {"annotations": {SYNC_OPTIONS: "ControllerReferencesOnly=true"}}}
+    service, templates = live("Service", "web"), {"volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+    base = live("StatefulSet", "db", group="apps", spec=templates, **option)
+    cache = cache_of(service, base, live("Endpoints", "web", **option), live("PersistentVolumeClaim", "data-db-0"))
+    assert below(cache, service, base) == [("Service", "web"), ("StatefulSet", "db")]
+
+
 def test_below_what_is_not_permitted_nothing_is_looked_for() -> None:
     deployment = live("Deployment", "web", group="apps")
     replica_set = live("ReplicaSet", "web-1", deployment, group="apps")
@@ -279,6 +287,8 @@ def test_a_node_says_who_made_it_when_and_what_runs_in_it() -> None:
         ("web-1", replica_set["metadata"]["uid"], "v1")
     ]
     assert node.images == ("a:1", "b:1")
+    assert dict(node.info) == {"Node": "", "Containers": "0/2"}
+    assert tree(cache_of(), {key_of(replica_set): replica_set})[0].info == ()
 
 
 @pytest.mark.parametrize(
