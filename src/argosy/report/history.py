@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.model.application import OperationState, Progress
-from argosy.report.wire import given, mapping, mappings, sources_wire
+from argosy.report.wire import given, mapping, mappings, synced_wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _entry(number: int, state: OperationState) -> dict[str, Any]:
     return {
         "id": number,
         **(given(revisions=list(state.revisions)) if many else given(revision=state.revision)),
-        **sources_wire(state.sources, are_many=many),
+        **synced_wire(state.sources, are_many=many),
         "deployedAt": state.finished or state.started,
         **given(deployStartedAt=state.started),
         "initiatedBy": given(username=state.request.by, automated=state.request.is_automated),

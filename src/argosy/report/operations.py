@@ -14,7 +14,7 @@ from argosy.model.application.operations import request_of
 from argosy.model.errors import ManifestError
 from argosy.model.fields import Fields
 from argosy.model.names import ResourceKey
-from argosy.report.wire import given, key_wire, sources_wire
+from argosy.report.wire import given, key_wire, sources_wire, synced_wire
 
 _OURS: Final = ("sync", "initiatedBy", "retry")
 
@@ -100,7 +100,7 @@ def _sync_result(state: OperationState) -> dict[str, Any]:
     return {
         "revision": state.revision,  # argo: also where it is empty
         **given(revisions=list(state.revisions)),
-        **sources_wire(state.sources, are_many=bool(state.revisions) or len(state.sources) > 1),
+        **synced_wire(state.sources, are_many=bool(state.revisions) or len(state.sources) > 1),
         **({} if metadata is None else {"managedNamespaceMetadata": dict(metadata)}),
         **given(resources=[_result_wire(each) for each in state.results]),
     }

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.model.flow import Assessment, SyncStatus
-from argosy.model.hooks import has_option, is_hook, wave
+from argosy.model.hooks import is_hook, sync_options, wave
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey, split_api_version
 from argosy.report.wire import given
 
-_CONFIRM: Final = ("Delete=confirm", "Prune=confirm")
+_CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,23 @@ def resource_of(
 ) -> Resource:
     """`is_own`: its tracking is about itself. `confirms`: the application asks so for all that it manages."""
     shown = live or desired or {}
+    runs = is_hook(shown)
+    # argo: a wave is of what Git asks for; what is to be pruned has none, but for hooks, which Git asks for elsewhere
+    counted = desired if desired is not None else shown if runs else None
     return Resource(
         key,
         version=split_api_version(str(shown.get("apiVersion") or ""))[1],
-        status=status if is_own and not is_hook(shown) else None,
+        status=status if is_own and not runs else None,
         assessment=assessment,
-        is_hook=is_hook(shown),
+        is_hook=runs,
         requires_pruning=desired is None and live is not None and is_own,  # argo: of live hooks, too
-        # argo: of what Git asks for; what is to be pruned has none, but for hooks, which Git asks for elsewhere
-        wave=wave(desired) if desired else wave(shown) if is_hook(shown) else 0,
-        requires_confirmation=confirms or any(has_option(each, o) for each in (desired, live) for o in _CONFIRM),
+        wave=wave(counted) if counted is not None else 0,
+        requires_confirmation=confirms or _confirms(desired) or _confirms(live),
     )
+
+
+def _confirms(manifest: Manifest | None) -> bool:
+    return manifest is not None and not _CONFIRM.isdisjoint(sync_options(manifest))
 
 
 def resources_wire(resources: Iterable[Resource], *, shows_health: bool) -> list[dict[str, Any]]:

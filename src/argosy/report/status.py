@@ -17,7 +17,7 @@ from argosy.patch import merge_patch
 from argosy.report.conditions import Condition, ConditionType, conditions_wire
 from argosy.report.operations import state_wire
 from argosy.report.resources import Resource, resources_wire
-from argosy.report.wire import given, mapping, sources_wire
+from argosy.report.wire import given, mapping, synced_wire
 
 RECONCILED: Final = "reconciledAt"
 FRESH: Final = timedelta(minutes=1)  # so long a look that found nothing new is not written down
@@ -56,12 +56,11 @@ def status(report: Report) -> dict[str, Any]:
         **_operation(report),
         **given(controllerNamespace=report.controller_namespace or before.get("controllerNamespace")),
         **given(conditions=conditions_wire(before.get("conditions"), report.conditions, report.looked_for, report.now)),
-        **given(history=before.get("history") if report.history is None else list(report.history)),
+        **given(history=before.get("history") if report.history is None else _cleaned(list(report.history))),
         **({} if report.summary is None else {"summary": dict(report.summary)}),
         **({RECONCILED: report.now} if report.is_refreshed else {}),
     }
-    cleaned: dict[str, Any] = merge_patch.without_nulls(after)
-    return cleaned
+    return {name: value for name, value in after.items() if value is not None}
 
 
 _OPTIONAL: Final = frozenset({"operationState", "conditions", "history", "controllerNamespace"})
@@ -78,11 +77,11 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 def compared_to(app: Application, sources: Sequence[Source]) -> dict[str, Any]:
     """What a comparison is about. Where it differs from what is written, the application must be compared anew."""
     spec = mapping(app.wire.get("spec"))
-    written: dict[str, Any] = merge_patch.without_nulls(
+    written: dict[str, Any] = _cleaned(
         {
             "destination": given(**app.destination._asdict()),
             **given(ignoreDifferences=spec.get("ignoreDifferences")),
-            **sources_wire([each.wire for each in sources], are_many=app.has_many_sources),
+            **synced_wire([each.wire for each in sources], are_many=app.has_many_sources),
         }
     )
     return written
@@ -134,8 +133,14 @@ def _operation(report: Report) -> dict[str, Any]:
     """What was read and is not changed keeps its words."""
     if report.state is None:
         return {}
-    is_kept = report.state == report.app.state
-    return {"operationState": report.app.status.get("operationState") if is_kept else state_wire(report.state)}
+    if report.state == report.app.state:
+        return {"operationState": report.app.status.get("operationState")}
+    return {"operationState": _cleaned(state_wire(report.state))}
+
+
+def _cleaned(wire: Any) -> Any:
+    """k8s: nulls that users wrote, such as in valuesObject, would be lost in the patch; so they are not told at all."""
+    return merge_patch.without_nulls(wire)
 
 
 def _is_fresh(before: Any, now: Any) -> bool:

@@ -6,8 +6,8 @@ than http and https, which a page would show as a link.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from argosy.model.annotations import IGNORE_DEFAULT_LINKS, LINK_PREFIX
@@ -41,22 +41,18 @@ def images_of(manifest: Manifest) -> list[str]:
 def external_urls(manifest: Manifest) -> list[str]:
     """Links that it is given, and for an Ingress or a Route the addresses that it serves."""
     annotations = mapping(mapping(manifest.get("metadata")).get("annotations"))
-    group = split_api_version(str(manifest.get("apiVersion") or ""))[0]
-    found = list(links(annotations))
-    if annotations.get(IGNORE_DEFAULT_LINKS) not in _TRUE:
-        match group, manifest.get("kind"):
-            case "networking.k8s.io" | "extensions", "Ingress":
-                found += _of_ingress(manifest)
-            case "route.openshift.io", "Route":  # argo: tells none of these
-                found += _of_route(manifest)
+    found = links(annotations)
+    if serves := _SERVING.get(str(manifest.get("kind"))):
+        group = split_api_version(str(manifest.get("apiVersion") or ""))[0]
+        if group in serves.groups and annotations.get(IGNORE_DEFAULT_LINKS) not in _TRUE:
+            found += serves.urls(manifest)
     return list(dict.fromkeys(found))
 
 
-def links(annotations: Mapping[str, Any]) -> Iterator[str]:
+def links(annotations: Mapping[str, Any]) -> list[str]:
     """argo: a link may be `title|address`, and is told with its title."""
-    for name, text in sorted(annotations.items()):
-        if name.startswith(LINK_PREFIX) and isinstance(text, str) and is_safe(text.partition("|")[2] or text):
-            yield text
+    texts = [text for name, text in annotations.items() if name.startswith(LINK_PREFIX)]
+    return sorted(text for text in texts if isinstance(text, str) and is_safe(text.partition("|")[2] or text))
 
 
 def is_safe(url: str) -> bool:
@@ -96,3 +92,14 @@ def _of_route(manifest: Manifest) -> Iterator[str]:
     url = f"{scheme}://{spec.get('host') or ''}{spec.get('path') or ''}"
     if is_safe(url):
         yield url
+
+
+class _Serving(NamedTuple):
+    groups: tuple[str, ...]
+    urls: Callable[[Manifest], Iterator[str]]
+
+
+_SERVING: Final = {
+    "Ingress": _Serving(("networking.k8s.io", "extensions"), _of_ingress),
+    "Route": _Serving(("route.openshift.io",), _of_route),  # argo: tells none of these
+}

@@ -28,6 +28,12 @@ def sources_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dic
     return {"source": dict(sources[0])} if sources else {}
 
 
+def synced_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dict[str, Any]:
+    """The same of what was compared or synced. argo: there an empty source stands beside many."""
+    written = sources_wire(sources, are_many=are_many)
+    return {"source": {"repoURL": ""}, **written} if are_many and sources else written
+
+
 def mapping(value: Any) -> Mapping[str, Any]:
     """What was written by others may have any shape."""
     return value if isinstance(value, Mapping) else {}

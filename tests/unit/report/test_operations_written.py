@@ -97,4 +97,9 @@ def test_sources_are_many_where_revisions_are(count: int) -> None:
     sources = tuple({"repoURL": f"https://git.example/{number}"} for number in range(count))
     revisions = tuple(map(str, range(count)))
     state = OperationState(OperationRequest(), has_result=True, revisions=revisions, sources=sources)
-    assert state_wire(state)["syncResult"] == {"revision": "", "revisions": [*revisions], "sources": [*sources]}
+    assert state_wire(state)["syncResult"] == {
+        "revision": "",
+        "revisions": [*revisions],
+        "source": {"repoURL": ""},
+        "sources": [*sources],
+    }

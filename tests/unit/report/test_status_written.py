@@ -82,7 +82,11 @@ def test_many_sources_have_many_revisions_and_tools() -> None:
     found = status(report(app(sources=[SOURCE, SOURCE]), revisions=("a", "b"), tools=("Helm", "Directory")))
     assert found["sync"]["revisions"] == ["a", "b"] and found["sourceTypes"] == ["Helm", "Directory"]
     assert found["sync"]["comparedTo"]["sources"] == [SOURCE, SOURCE]
-    assert "sourceType" not in found and "revision" not in found["sync"] and "source" not in found["sync"]["comparedTo"]
+    assert (
+        "sourceType" not in found
+        and "revision" not in found["sync"]
+        and found["sync"]["comparedTo"]["source"] == {"repoURL": ""}
+    )
 
 
 def test_a_tool_that_is_no_longer_used_is_not_told() -> None:
