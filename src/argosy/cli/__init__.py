@@ -42,7 +42,7 @@ ADVICE = {
 AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) leads there"
 AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
-GROUPS = ("generate", "health", "init", "render", "sandbox", "setup", "version")
+GROUPS = ("controller", "generate", "health", "init", "render", "sandbox", "setup", "version")
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
@@ -53,6 +53,7 @@ Try it:
   argosy health test model.yaml        how an object is judged, and by which rule
 
 Commands:
+  controller deliver the Applications of a cluster
   generate   print manifests that hold up a sync until an image or a notebook is there
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks

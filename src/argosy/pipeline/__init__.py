@@ -1,4 +1,231 @@
 """The corridor: one application, from its source to its status.
 
-In: an application, a cluster, the rules in force. Out: what became of it. Never: knows how a room does its work.
+In: an application, the rules in force. Out: what is to be written, and when to look again. Never: knows how a room does
+its work; writes the Application itself.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from argosy.cluster import Cluster
+from argosy.compare import Memory
+from argosy.live import CacheReader
+from argosy.model import annotations as names
+from argosy.model.application import Application, OperationRequest, OperationState, Source
+from argosy.model.errors import SourceError, UserError
+from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
+from argosy.model.manifest import Manifest
+from argosy.model.project import Project
+from argosy.pipeline.assembling import Assembled, Assembler, Wanted
+from argosy.pipeline.looking import Look, Looker
+from argosy.pipeline.operating import Operator, begun, why_not_delete, written
+from argosy.pipeline.rendering import Crew, Renders
+from argosy.pipeline.rules import Rules
+from argosy.policy.projects import violations
+from argosy.policy.windows import verdict
+from argosy.report import events
+from argosy.report.conditions import Condition, ConditionType, conditions_wire
+from argosy.report.history import with_deployment
+from argosy.report.holds import read_hold
+from argosy.report.operations import request_wire
+from argosy.report.status import Report, changes, status
+from argosy.report.summary import summary
+from argosy.sync.automatic import Later, Refusal, Start, Target, decide
+from argosy.sync.deleting import delete_further, finalizers_for, is_ours
+
+IN_CLUSTER: Final = ("https://kubernetes.default.svc", "in-cluster")
+HARD: Final = "hard"
+LOOKED_FOR: Final = frozenset(ConditionType) - {ConditionType.DELETION_ERROR}
+CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What came of a pass: a merge patch for the Application, Events, and seconds until the next look."""
+
+    patch: dict[str, Any] | None = None
+    events: Sequence[Manifest] = ()
+    wait: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """Where an operation stands after this pass."""
+
+    state: OperationState | None
+    wait: float | None = None
+    asked: OperationRequest | None = None  # that begins by itself
+    is_over: bool = False
+    events: tuple[Manifest, ...] = ()
+    conditions: tuple[Condition, ...] = field(default_factory=tuple)
+
+
+class Pipeline:
+    """The rooms, and what they remember between passes."""
+
+    def __init__(self, cluster: Cluster, cache: CacheReader, crew: Crew, *, now: Callable[[], datetime]) -> None:
+        self.cluster, self.now = cluster, now
+        self.assembler = Assembler(Renders(crew))
+        self.looker = Looker(cluster, cache, Memory())
+        self.operator = Operator(cluster, self.assembler, self.looker, now)
+
+    async def reconcile(self, app: Application, rules: Rules) -> Passed:
+        """One pass, safe to repeat: everything is read anew, and each step leads nearer to Synced."""
+        project = rules.projects.get(app.project)
+        if app.deleted:
+            return await self._delete(app, project, rules)
+        refresh = app.annotations.get(names.REFRESH)
+        if (broken := invalid(app, project, rules)) or project is None:
+            return self._reported(app, rules, unknown(app, broken), _Operation(app.state), refresh)
+        look = await self._look(app, project, rules, refresh)
+        operation = await self._operate(app, project, rules, look)
+        return self._reported(app, rules, look, operation, refresh)
+
+    async def _look(self, app: Application, project: Project, rules: Rules, refresh: str | None) -> Look:
+        max_age = 0.0 if refresh is not None else rules.reconciliation
+        wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD)
+        try:
+            kinds = await self.cluster.kinds()
+            assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
+            return await self.looker.look(app, project, assembled, rules, kinds)
+        except UserError as error:
+            said = f"Failed to load target state: {error}"
+            revisions = (error.last_good,) if isinstance(error, SourceError) and error.last_good else ()
+            return unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
+
+    # -- deletion --------------------------------------------------------------------------------------------------
+
+    async def _delete(self, app: Application, project: Project | None, rules: Rules) -> Passed:
+        """argo: what belongs to it goes first. Without a project or a cluster that is known, nothing can be done."""
+        if project is None or (app.destination.server or app.destination.name) not in IN_CLUSTER:
+            return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_ours(each)]}})
+        look = await self._look(app, project, rules, None)
+        kinds = await self.cluster.kinds()
+
+        def may_delete(manifest: Manifest) -> str:
+            return why_not_delete(manifest, app, project, rules, kinds, None)
+
+        found = await delete_further(
+            app,
+            look.live or self.looker.tracked(app, rules),
+            look.comparison.hooks,
+            cluster=self.cluster,
+            assess_all=rules.assess_all,
+            may_delete=may_delete,
+        )
+        patch: dict[str, Any] = {}
+        if found.finalizers != app.finalizers:
+            patch["metadata"] = {"finalizers": list(found.finalizers)}
+        error = [Condition(ConditionType.DELETION_ERROR, found.error)] if found.error else []
+        before = app.status.get("conditions") or []
+        told = conditions_wire(before, error, {ConditionType.DELETION_ERROR}, written(self.now()))
+        if told != before:
+            patch["status"] = {"conditions": told}
+        return Passed(patch or None, wait=found.wait)
+
+    # -- operations ------------------------------------------------------------------------------------------------
+
+    async def _operate(self, app: Application, project: Project, rules: Rules, look: Look) -> _Operation:
+        state = app.state
+        if app.operation is not None and (state is None or state.progress.is_over):
+            fresh = begun(app.operation, self.now(), state)
+            return _Operation(fresh, 0.0, events=(events.started(app, fresh),))
+        if app.operation is not None and state is not None:
+            step = await self.operator.step(app, state, project, rules, await self.cluster.kinds())
+            over = step.state.progress.is_over
+            told = (events.completed(app, step.state),) if over else ()
+            return _Operation(step.state, 0.0 if over else step.wait, is_over=over, events=told)
+        return self._automatic(app, project, look)
+
+    def _automatic(self, app: Application, project: Project, look: Look) -> _Operation:
+        """Whether a sync begins by itself."""
+        has_errors = any(each.type is ConditionType.COMPARISON_ERROR for each in look.conditions)
+        if not look.is_whole or has_errors or read_hold(app.annotations) is not None:
+            return _Operation(app.state)
+        match decide(app, look.comparison, Target(look.assembled.revisions), self.now()):
+            case Start(request):
+                if verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
+                    return _Operation(app.state, 0.0, asked=request)
+                return _Operation(app.state, CLOSED)
+            case Later(seconds):
+                return _Operation(app.state, seconds)
+            case Refusal(message):
+                return _Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, message),))
+        return _Operation(app.state)
+
+    # -- the report ------------------------------------------------------------------------------------------------
+
+    def _reported(
+        self, app: Application, rules: Rules, look: Look, operation: _Operation, refresh: str | None
+    ) -> Passed:
+        patch: dict[str, Any] = {}
+        if (changed := changes(app.status, status(self._report(app, rules, look, operation)))) is not None:
+            patch["status"] = changed
+        if operation.asked is not None:
+            patch["operation"] = request_wire(operation.asked)
+        elif operation.is_over:
+            patch["operation"] = None
+        if refresh is not None:
+            patch["metadata"] = {"annotations": {names.REFRESH: None}}
+        if look.is_whole and (kept := finalizers_for(app, look.assembled.desired)) != app.finalizers:
+            patch.setdefault("metadata", {})["finalizers"] = list(kept)
+        return Passed(patch or None, operation.events, operation.wait)
+
+    def _report(self, app: Application, rules: Rules, look: Look, operation: _Operation) -> Report:
+        history = app.status.get("history") or []
+        if operation.is_over and operation.state is not None:
+            history = with_deployment(history, operation.state, app.history_limit)
+        settings = (Condition(ConditionType.UNKNOWN_ERROR, text) for text in rules.faults)
+        return Report(
+            app=app,
+            now=written(self.now()),
+            state=None if operation.asked is not None else operation.state,  # argo: cleared when a new one begins
+            status=look.comparison.status,
+            revisions=look.assembled.revisions,
+            sources=look.assembled.sources,
+            tools=look.assembled.tools,
+            resources=look.resources,
+            shows_health=rules.shows_health,
+            health=look.health,
+            conditions=(*look.conditions, *operation.conditions, *settings),
+            looked_for=LOOKED_FOR,
+            history=history,
+            summary=summary(look.live.values(), app.annotations),
+            controller_namespace=rules.control_namespace,
+        )
+
+
+def invalid(app: Application, project: Project | None, rules: Rules) -> list[Condition]:
+    """What is wrong with the Application itself."""
+    said = violations(project, app, control_namespace=rules.control_namespace)
+    if not app.sources:
+        said.append("spec.source.repoURL and either spec.source.path or spec.source.chart are required")
+    said += [text for source in app.sources for text in _faults_of(source)]
+    server, name = app.destination.server, app.destination.name
+    if server and name:
+        said.append(f"application destination can't have both name and server defined: {name} {server}")
+    elif (server or name) not in IN_CLUSTER:
+        said.append(f"there are no clusters with this name or address: {server or name or 'none is given'}")
+    return [Condition(ConditionType.INVALID_SPEC_ERROR, text) for text in said]
+
+
+def _faults_of(source: Source) -> list[str]:
+    if not source.repo_url:
+        return ["spec.source.repoURL is required"]
+    if not source.path and not source.chart and not source.alias:
+        return [f"{source.repo_url}: either spec.source.path or spec.source.chart is required"]
+    return []
+
+
+def unknown(app: Application, conditions: Sequence[Condition], revisions: tuple[str, ...] = ()) -> Look:
+    """argo: where something cannot be found out, all of it is Unknown; what is known of health stays."""
+    before = app.status.get("health")
+    word = before.get("status") if isinstance(before, dict) else ""
+    health = Health(word) if word in set(Health) else Health.UNKNOWN
+    nothing = Assembled(app.sources, revisions, ())
+    comparison = replace(Comparison(), status=SyncStatus.UNKNOWN)
+    return Look(nothing, comparison, {}, health=Assessment(health), conditions=tuple(conditions))

@@ -11,7 +11,7 @@ from argosy.runtime.everything import Everything
 from argosy.runtime.informer import Informer
 from argosy.runtime.leader import Terms, lead
 from argosy.runtime.queue import WorkQueue
-from argosy.runtime.workers import run
+from argosy.runtime.workers import attend, run
 
 __all__ = [
     "SYSTEM_CLOCK",
@@ -28,6 +28,7 @@ __all__ = [
     "Terms",
     "Watch",
     "WorkQueue",
+    "attend",
     "itself",
     "lead",
     "owner",

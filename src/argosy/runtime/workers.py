@@ -60,6 +60,22 @@ async def run(
         await _stop([*watching, *working], busy, grace)
 
 
+async def attend(
+    controller: Controller, queue: WorkQueue, context: Context, *, workers: int = 4, grace: float = 5.0
+) -> None:
+    """Work off a queue that somebody else fills, until cancelled; then what has begun has `grace` seconds to end."""
+    busy: set[asyncio.Task[None]] = set()
+    working = [
+        asyncio.create_task(_work(controller, queue, context, {}, busy), name=f"{controller.name} {number}")
+        for number in range(workers)
+    ]
+    try:
+        await asyncio.gather(*map(asyncio.shield, working))
+    finally:
+        queue.close()
+        await _stop(working, busy, grace)
+
+
 def _informers(
     controllers: Sequence[Controller], queues: Sequence[WorkQueue], context: Context, namespace: str
 ) -> dict[GroupKind, Informer]:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from argosy.model.errors import SourceError
 from argosy.model.flow import Checkout
 from argosy.source.credentials import Credential, Trust, find_credential
 from argosy.source.git.mirror import Mirror
@@ -68,6 +69,13 @@ class Repositories:
         while len(self._open) > MOST_OPEN:
             self._open.pop(next(iter(self._open))).close()
         return mirror
+
+    def is_local(self, url: str) -> bool:
+        """Whether it is really read from this machine; an address that may not be read is not."""
+        try:
+            return self.settings.locate(parse_url(url)).scheme == "file"
+        except SourceError:
+            return False
 
     def close(self) -> None:
         for mirror in self._open.values():

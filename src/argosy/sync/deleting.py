@@ -49,6 +49,12 @@ class Deleted:
     error: str = ""
 
 
+def is_ours(finalizer: str) -> bool:
+    """Whether it is one that we take away."""
+    managed = {each for name in _FINALIZERS.values() for each in (name, name + _CLEAN)}
+    return finalizer in _RESOURCES or finalizer in managed
+
+
 def finalizers_for(app: Application, desired: Iterable[Manifest]) -> tuple[str, ...]:
     """argo: what an application that is not deleted must carry, so that its hooks run when it is."""
     there = {phase for manifest in desired if is_hook(manifest) for phase in phases(manifest)}

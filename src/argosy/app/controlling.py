@@ -1,0 +1,103 @@
+"""The engine alone: delivers the Applications of any cluster until it is told to stop.
+
+In: which cluster, and whose settings. Out: running controllers. Never: two engines at work on one cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from argosy.app.engine import Engine, EngineOptions, control_namespace
+from argosy.app.folder import state_home
+from argosy.app.target import Target, TargetOptions, find_target
+from argosy.cluster import Cluster
+from argosy.cluster.connection import in_cluster
+from argosy.cluster.kube import connect
+from argosy.model.errors import ClusterError
+from argosy.runtime import lead
+from argosy.schema.definitions import definition
+
+LEASE: Final = "argosy-application-controller"
+KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
+MANAGER: Final = "argosy-controller"
+
+
+@dataclass(frozen=True)
+class ControllerOptions:
+    target: TargetOptions = field(default_factory=TargetOptions)
+    namespace: str = ""
+    mirrors: Path | None = None
+    elects: bool = True
+    workers: int = 8
+    renderers: int = 2
+
+
+def run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
+    """In the foreground: returns after SIGTERM or SIGINT, when what has begun is written."""
+    asyncio.run(_run(options, ready))
+
+
+async def _run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
+    target = _target(options.target)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    cluster = await connect(target.connection)
+    try:
+        namespace = options.namespace or await control_namespace(cluster)
+        await _prepare(cluster)
+        work = asyncio.create_task(_lead(cluster, options, namespace, target), name="engine")
+        ending = asyncio.create_task(stop.wait())
+        ready(target, namespace)
+        await asyncio.wait({work, ending}, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        if work.done():
+            work.result()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    finally:
+        await cluster.close()
+
+
+def _target(options: TargetOptions) -> Target:
+    """Inside a Pod the cluster around it, unless another is named."""
+    named = options.context or options.kubeconfig or options.data_dir or os.environ.get("KUBECONFIG")
+    if os.environ.get("KUBERNETES_SERVICE_HOST") and not named:
+        connection = in_cluster()
+        return Target(connection, f"the cluster around this Pod ({connection.server})")
+    return find_target(options)
+
+
+async def _prepare(cluster: Cluster) -> None:
+    """The kinds, where they are not there yet; who already has them keeps their own."""
+    for name in KINDS:
+        try:
+            await cluster.create(definition(name))
+        except ClusterError as error:
+            if error.code != 409:
+                raise
+
+
+async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, target: Target) -> None:
+    engine_options = EngineOptions(
+        mirrors=options.mirrors or state_home() / "mirrors",
+        control_namespace=namespace,
+        # An embedded cluster has nothing that a pause could wait for.
+        wave_delay=0.0 if target.where.startswith("the sandbox") else 2.0,
+        workers=options.workers,
+        renderers=options.renderers,
+    )
+
+    async def work() -> None:
+        await Engine(cluster, engine_options, namespace).run()
+
+    if options.elects:
+        await lead(work, cluster, namespace=namespace, name=LEASE)
+    else:
+        await work()

@@ -1,0 +1,150 @@
+"""The engine: everything that keeps applications as Git asks, wired to one cluster.
+
+In: a cluster, a folder for mirrors. Out: applications that are delivered, until it is told to stop. Never: decides
+anything about an application.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from argosy.cluster import Cluster
+from argosy.confine import Pool
+from argosy.confine.crew import Crew
+from argosy.controllers.application import APPLICATION, ApplicationController
+from argosy.controllers.settings import Settings
+from argosy.live import indexes
+from argosy.model.errors import ArgosyError, ClusterError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline import Pipeline
+from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend
+from argosy.runtime.everything import Everything
+from argosy.source.git.refs import Refs
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+
+log = logging.getLogger(__name__)
+DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
+USUAL, OPENSHIFT = "argocd", "openshift-gitops"
+LOCAL_LOOK: Final = 0.5  # seconds between looks at repositories on this machine
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    mirrors: Path
+    control_namespace: str = ""  # found out where it is not given
+    wave_delay: float = 2.0
+    workers: int = 8
+    renderers: int = 2
+
+
+async def control_namespace(cluster: Cluster) -> str:
+    """Where Argo CD's settings are: with an ArgoCD resource where it is, else where it usually is."""
+    try:
+        found = (await cluster.list(ARGOCD)).items
+    except ClusterError:
+        found = ()
+    return str(found[0]["metadata"]["namespace"]) if found else USUAL
+
+
+class Engine:
+    def __init__(self, cluster: Cluster, options: EngineOptions, namespace: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.cluster, self.options, self.clock = cluster, options, clock
+        self.cache, self.queue = Cache(), WorkQueue(clock=clock)
+        self.crew, self.pool = Crew(workers=options.renderers), Pool()
+        self.repositories = Repositories(options.mirrors, SourceSettings())
+        self.settings = Settings(
+            self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay
+        )
+        self.pipeline = Pipeline(cluster, self.cache, self.crew, now=clock.now)
+        self.controller = ApplicationController(self.pipeline, self.settings, self.cache)
+        self._tracking = self.settings.rules().tracking
+        for name, index in indexes(self._tracking).items():
+            self.cache.index(name, index)
+        self.everything = Everything(
+            cluster,
+            self._is_watched,
+            self.cache,
+            self._noticed,
+            definitions=[DEFINITION],
+            clock=clock,
+        )
+        self._heard: dict[str, Refs] = {}
+
+    def _is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
+        return self.settings.rules().exclusions.is_watched(kind, verbs)
+
+    def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
+        keys = {key for each in (before, after) if each is not None for key in self.controller.woken_by(each)}
+        for key in keys:
+            self.queue.add(key)
+        self._follow_settings()
+
+    def _follow_settings(self) -> None:
+        tracking = self.settings.rules().tracking
+        if tracking != self._tracking:
+            self._tracking = tracking
+            for name, index in indexes(tracking).items():
+                self.cache.index(name, index)
+            self.everything.look_again()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        context = Context(self.cluster, self.cache, self.clock)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.everything.run(), name="everything")
+                await self.everything.synced()
+                tasks.create_task(self._listen(), name="local repositories")
+                tasks.create_task(attend(self.controller, self.queue, context, workers=self.options.workers))
+        finally:
+            self.repositories.close()
+            await self.crew.close()
+            await self.pool.close()
+
+    async def _listen(self) -> None:
+        """Repositories on this machine tell nobody of a push, but to ask them costs next to nothing."""
+        while True:
+            await asyncio.sleep(LOCAL_LOOK)
+            for url, apps in self._local_sources().items():
+                try:
+                    refs = await self.repositories.mirror(url).refs()
+                except ArgosyError:
+                    continue  # those who need it say so themselves
+                if refs != self._heard.get(url):
+                    self._heard[url] = refs
+                    for key in apps:
+                        self.queue.add(key)
+
+    def _local_sources(self) -> dict[str, list[ResourceKey]]:
+        found: dict[str, list[ResourceKey]] = {}
+        for manifest in self.cache.list(APPLICATION):
+            spec = manifest.get("spec") or {}
+            for source in [spec.get("source"), *(spec.get("sources") or ())]:
+                url = source.get("repoURL") if isinstance(source, dict) else None
+                if isinstance(url, str) and self.repositories.is_local(url):
+                    metadata = manifest["metadata"]
+                    key = ResourceKey(*APPLICATION, metadata.get("namespace") or "", metadata["name"])
+                    found.setdefault(url, []).append(key)
+        return found
+
+
+@contextlib.asynccontextmanager
+async def running_engine(cluster: Cluster, options: EngineOptions) -> AsyncIterator[Engine]:
+    """Runs beside what is done in the block."""
+    engine = Engine(cluster, options, options.control_namespace or await control_namespace(cluster))
+    work = asyncio.create_task(engine.run(), name="engine")
+    try:
+        yield engine
+    finally:
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work

@@ -1,0 +1,68 @@
+"""`argosy controller`: the engine alone, on any cluster."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argosy.cli.target_flags import add_target_flags, target_options
+
+if TYPE_CHECKING:
+    from argosy.app.target import Target
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+EXAMPLES = """\
+Examples:
+  argosy controller
+  argosy controller --kubeconfig ~/.kube/config --context staging --namespace argocd
+
+See also: docs/reference/cli.md
+"""
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "controller",
+        help="deliver the Applications of a cluster",
+        description="Keeps the Applications of a cluster as Git asks, until it is stopped. "
+        "Inside a Pod it works on the cluster around it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_target_flags(parser)
+    about = "where argocd-cm and the Applications are (default: that of the ArgoCD resource, else argocd)"
+    parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
+    parser.add_argument("--mirrors", type=Path, metavar="DIR", help="folder for what is fetched from Git")
+    parser.add_argument("--workers", type=int, default=8, metavar="N", help="applications at a time (default: 8)")
+    parser.add_argument("--renderers", type=int, default=2, metavar="N", help="processes that render (default: 2)")
+    about = "do not wait for the lead; only where no other engine works on the cluster"
+    parser.add_argument("--no-leader-elect", action="store_true", help=about)
+    parser.set_defaults(run=control)
+
+
+def control(chosen: argparse.Namespace) -> int:
+    import logging
+
+    from argosy.app.controlling import ControllerOptions, run
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    run(
+        ControllerOptions(
+            target=target_options(chosen),
+            namespace=chosen.namespace,
+            mirrors=chosen.mirrors,
+            elects=not chosen.no_leader_elect,
+            workers=max(1, chosen.workers),
+            renderers=max(1, chosen.renderers),
+        ),
+        _say_ready,
+    )
+    return 0
+
+
+def _say_ready(target: Target, namespace: str) -> None:
+    print(f"Delivering the Applications of {target.where}; settings are in namespace {namespace}.", file=sys.stderr)
+    print("Ctrl-C ends it; what was begun is taken up again at the next start.", file=sys.stderr)

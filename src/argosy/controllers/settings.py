@@ -1,0 +1,171 @@
+"""The settings of an installation, read live from its ConfigMaps, Secrets and projects.
+
+In: the cache. Out: Rules. Never: fails for a setting that cannot be read: that is told, and the last good value holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from argosy.compare import read_compare_settings
+from argosy.health.assess import Assessor
+from argosy.health.facts import facts_from
+from argosy.health.lua import Confined
+from argosy.health.rulebook import Rulebook
+from argosy.health.settings import from_config_maps
+from argosy.live import read_exclusions, read_tracking
+from argosy.model.application.policies import seconds_of
+from argosy.model.errors import UserError
+from argosy.model.flow import Assessment
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.project import Project, read_project
+from argosy.pipeline.rules import Rules
+from argosy.render import read_build_settings
+from argosy.runtime import Cache
+from argosy.source.credentials import Trust, read_credentials
+from argosy.source.repositories import Repositories
+from argosy.source.settings import read_settings
+from argosy.sync.terms import SyncSettings
+
+CONFIG_MAP: Final = GroupKind("", "ConfigMap")
+SECRET: Final = GroupKind("", "Secret")
+PROJECT: Final = GroupKind("argoproj.io", "AppProject")
+STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
+ARGOCD_CM, ARGOSY_CM, PARAMETERS = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
+KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
+_MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS})
+_TYPE: Final = "argocd.argoproj.io/secret-type"
+EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
+    "metadata": {"name": "default"},
+    "spec": {
+        "sourceRepos": ["*"],
+        "destinations": [{"server": "*", "namespace": "*"}],
+        "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+    },
+}
+T = TypeVar("T")
+
+
+class Settings:
+    def __init__(
+        self,
+        cache: Cache,
+        repositories: Repositories,
+        confined: Confined,
+        *,
+        control_namespace: str,
+        wave_delay: float = 2.0,
+    ) -> None:
+        self._cache, self._confined = cache, confined
+        self._wave_delay = wave_delay
+        self.control_namespace = control_namespace
+        self._assessor = Assessor(Rulebook(), confined)
+        self._checks: tuple[dict[str, str], dict[str, str]] | None = None
+        self._rules = Rules(repositories, self._assess, control_namespace=control_namespace)
+        self._is_stale = True
+
+    def concerns(self, manifest: Manifest) -> bool:
+        """Whether a change of this manifest may change the rules."""
+        metadata, kind = manifest["metadata"], manifest.get("kind")
+        if metadata.get("namespace") != self.control_namespace:
+            return kind == STORAGE_CLASS.kind
+        if kind == CONFIG_MAP.kind:
+            return metadata["name"] in _MAPS
+        if kind == SECRET.kind:
+            return _TYPE in (metadata.get("labels") or {})
+        return kind == PROJECT.kind
+
+    def outdate(self) -> None:
+        self._is_stale = True
+
+    def rules(self) -> Rules:
+        if self._is_stale:
+            self._rules = self._read()
+            self._is_stale = False
+        return self._rules
+
+    def _read(self) -> Rules:
+        before, faults = self._rules, list[str]()
+        ours, theirs, parameters = self._data(ARGOSY_CM), self._data(ARGOCD_CM), self._data(PARAMETERS)
+
+        def good(read: Callable[[], T], last: T) -> T:
+            try:
+                return read()
+            except (UserError, ValueError) as error:
+                faults.append(f"settings: {error}")
+                return last
+
+        repositories = before.repositories
+        repositories.settings = good(partial(read_settings, ours), repositories.settings)
+        repositories.credentials = tuple(read_credentials(self._secrets()))
+        repositories.trust = Trust(self._data(KNOWN_HOSTS).get("ssh_known_hosts", ""), self._data(AUTHORITIES))
+        tracking = read_tracking(theirs, self.control_namespace)
+        exclusions = read_exclusions(theirs)
+        compare = read_compare_settings(theirs, parameters)
+        faults += [*tracking.faults, *exclusions.faults, *compare.faults, *self._judge_by(theirs, ours)]
+        projects, wrong = self._projects()
+        return replace(
+            before,
+            build=good(partial(read_build_settings, theirs, ours), before.build),
+            tracking=tracking,
+            exclusions=exclusions,
+            compare=compare,
+            sync=good(partial(self._sync, ours, parameters), before.sync),
+            projects=projects,
+            signature_keys=self._data(GPG_KEYS),
+            reconciliation=good(partial(_seconds, theirs, "timeout.reconciliation", 120.0), before.reconciliation),
+            jitter=good(partial(_seconds, theirs, "timeout.reconciliation.jitter", 60.0), before.jitter),
+            asks_before_mass_prune=ours.get("sync.massPrune", "ask") != "allow",
+            shows_health=parameters.get("controller.resource.health.persist", "").lower() == "true",
+            faults=(*faults, *wrong),
+        )
+
+    def _data(self, name: str) -> dict[str, str]:
+        found = self._cache.get(ResourceKey("", "ConfigMap", self.control_namespace, name)) or {}
+        return {key: value for key, value in (found.get("data") or {}).items() if isinstance(value, str)}
+
+    def _secrets(self) -> list[Manifest]:
+        found = self._cache.list(SECRET, namespace=self.control_namespace)
+        return [each for each in found if _TYPE in (each["metadata"].get("labels") or {})]
+
+    def _projects(self) -> tuple[dict[str, Project], list[str]]:
+        projects = {"default": read_project(EVERYTHING_ALLOWED)}
+        faults = []
+        for manifest in self._cache.list(PROJECT, namespace=self.control_namespace):
+            name = manifest["metadata"]["name"]
+            try:
+                projects[name] = read_project(manifest, f"AppProject {name}")
+            except UserError as error:
+                projects.pop(name, None)  # one that cannot be read allows nothing
+                faults.append(str(error))
+        return projects, faults
+
+    def _sync(self, ours: Mapping[str, str], parameters: Mapping[str, str]) -> SyncSettings:
+        delay = _seconds(parameters, "controller.sync.wave.delay.seconds", self._wave_delay)
+        return SyncSettings(
+            wave_delay=_seconds(ours, "sync.waveDelay", delay),
+            timeout=_seconds(parameters, "controller.sync.timeout.seconds", 0.0),
+        )
+
+    def _judge_by(self, theirs: dict[str, str], ours: dict[str, str]) -> tuple[str, ...]:
+        customizations = from_config_maps(theirs, ours)
+        if self._checks != (theirs, ours):  # what was judged by the same checks is still true
+            self._assessor = Assessor(Rulebook(customizations), self._confined)
+            self._checks = (theirs, ours)
+        return customizations.faults
+
+    async def _assess(self, manifests: Any) -> list[Assessment | None]:
+        facts = facts_from(self._cache.list(STORAGE_CLASS))
+        return await self._assessor.assess_all(manifests, facts)
+
+
+def _seconds(data: Mapping[str, str], name: str, usual: float) -> float:
+    text = data.get(name, "").strip()
+    try:
+        return seconds_of(text) if text else usual
+    except ValueError as error:
+        raise UserError(str(error), where=name) from None

@@ -1,0 +1,171 @@
+"""From an application's sources to the manifests that it desires, as they are to live in the cluster.
+
+In: sources and refs. Out: Assembled, or a UserError. Never: applies anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from argosy.cluster import Catalog
+from argosy.live import track
+from argosy.model.application import Application, Source
+from argosy.model.errors import PolicyError, UserError
+from argosy.model.flow import Checkout, Rendered
+from argosy.model.hooks import is_hook, is_skipped, phases
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey, split_api_version
+from argosy.model.project import Project
+from argosy.pipeline.rendering import Asked, Renders
+from argosy.pipeline.rules import Rules
+from argosy.policy.projects import permits_source
+from argosy.report.conditions import Condition, ConditionType
+from argosy.source.signatures import signature_rule
+
+HEAD: Final = "HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to assemble: sources, each at a ref; and how old the word of its host on that ref may be."""
+
+    sources: tuple[Source, ...]
+    refs: tuple[str, ...]
+    max_age: float = 0.0
+    afresh: bool = False  # argo: a hard refresh
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    sources: tuple[Source, ...]
+    revisions: tuple[str, ...]
+    desired: Sequence[Manifest]
+    tools: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    rendered: Sequence[Rendered] = field(default_factory=tuple)
+
+
+class Assembler:
+    """Sources to desired manifests; what was tracked for a render is remembered with it."""
+
+    def __init__(self, renders: Renders) -> None:
+        self.renders = renders
+        self._shaped: dict[ResourceKey, tuple[Any, tuple[Sequence[Manifest], tuple[Condition, ...]]]] = {}
+
+    async def assemble(
+        self, app: Application, project: Project, wanted: Wanted, rules: Rules, kinds: Catalog
+    ) -> Assembled:
+        checkouts = [
+            await self._checkout(source.repo_url, ref, source.tag_prefix, project, wanted, rules)
+            for source, ref in zip(wanted.sources, wanted.refs, strict=True)
+        ]
+        aliases = {source.alias: each for source, each in zip(wanted.sources, checkouts) if source.alias}
+
+        async def fetch(url: str, ref: str) -> Checkout:
+            if not permits_source(project, url):
+                raise PolicyError(f"the remote base {url} is not permitted in project '{project.name}'", where=url)
+            return await self._checkout(url, ref or HEAD, "", project, wanted, rules)
+
+        rendered = [
+            await self.renders.render(
+                Asked(app, source, checkout, rules.build, aliases), number, fetch, afresh=wanted.afresh
+            )
+            for number, (source, checkout) in enumerate(zip(wanted.sources, checkouts))
+            if not (source.alias and not source.path and not source.chart)
+        ]
+        desired, conditions = self._in_shape(app, rendered, rules, kinds)
+        return Assembled(
+            sources=wanted.sources,
+            revisions=tuple(each.revision for each in checkouts),
+            desired=desired,
+            tools=tuple(each.tool for each in rendered),
+            conditions=conditions,
+            rendered=rendered,
+        )
+
+    async def _checkout(
+        self, url: str, ref: str, prefix: str, project: Project, wanted: Wanted, rules: Rules
+    ) -> Checkout:
+        return await rules.repositories.checkout(
+            url,
+            ref or HEAD,
+            project=project.name,
+            tag_prefix=prefix,
+            max_age=wanted.max_age,
+            signatures=signature_rule(project.signature_keys, rules.signature_keys),
+        )
+
+    def forget(self, app: ResourceKey) -> None:
+        self.renders.forget(app)
+        self._shaped.pop(app, None)
+
+    def _in_shape(
+        self, app: Application, rendered: Sequence[Rendered], rules: Rules, kinds: Catalog
+    ) -> tuple[Sequence[Manifest], tuple[Condition, ...]]:
+        # The same renders under the same rules are the same manifests: no need to copy them again.
+        mark = (*map(id, rendered), app.destination.namespace, rules.tracking, rules.exclusions, id(kinds))
+        known = self._shaped.get(app.key)
+        if known is not None and known[0] == mark:
+            return known[1]
+        shaped = in_shape(app, [each for part in rendered for each in part.manifests], rules, kinds)
+        self._shaped[app.key] = (mark, shaped)
+        return shaped
+
+
+def in_shape(
+    app: Application, manifests: Iterable[Manifest], rules: Rules, kinds: Catalog
+) -> tuple[list[Manifest], tuple[Condition, ...]]:
+    """In their namespaces, each key once, marked as the application's; and what is worth a warning."""
+    by_key: dict[ResourceKey, Manifest] = {}
+    unnamed: list[Manifest] = []
+    repeated: dict[ResourceKey, int] = {}
+    excluded: dict[str, None] = {}
+    for manifest in manifests:
+        placed = in_namespace(manifest, app.destination.namespace, kinds)
+        if is_hook(placed) and not phases(placed) and not is_skipped(placed):
+            continue  # argo: hooks of types that nobody supports are as if they were not there
+        if not placed["metadata"].get("name"):
+            unnamed.append(track(_named_by_its_lead(placed), app, rules.tracking))
+            continue
+        key = key_of(placed)
+        if rules.exclusions.excludes(key.group_kind):
+            excluded[f"Resource {key.group}/{key.kind} {key.name} is excluded in the settings"] = None
+            continue
+        if key in by_key:
+            repeated[key] = repeated.get(key, 1) + 1
+            del by_key[key]  # argo: the last one wins
+        by_key[key] = track(placed, app, rules.tracking)
+    conditions = [Condition(ConditionType.EXCLUDED_RESOURCE_WARNING, text) for text in excluded]
+    conditions += [
+        Condition(
+            ConditionType.REPEATED_RESOURCE_WARNING,
+            f"Resource {key.group}/{key.kind}/{key.namespace}/{key.name} appeared {count} times among application "
+            "resources.",
+        )
+        for key, count in repeated.items()
+    ]
+    return [*by_key.values(), *unnamed], tuple(conditions)
+
+
+def in_namespace(manifest: Manifest, namespace: str, kinds: Mapping[Any, Any]) -> Manifest:
+    """argo: what names no namespace gets the destination's; what is in none stays in none."""
+    group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
+    info = kinds.get((group, manifest.get("kind")))
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict):
+        raise UserError(f"a {manifest.get('kind')} has no metadata; add its name")
+    is_namespaced = info is None or info.namespaced
+    if is_namespaced and not metadata.get("namespace") and namespace:
+        return {**manifest, "metadata": {**metadata, "namespace": namespace}}
+    if not is_namespaced and "namespace" in metadata:
+        return {**manifest, "metadata": {name: value for name, value in metadata.items() if name != "namespace"}}
+    return manifest
+
+
+def _named_by_its_lead(manifest: Manifest) -> Manifest:
+    """A hook whose name is generated; anything else without a name is the author's mistake."""
+    if is_hook(manifest) and manifest["metadata"].get("generateName"):
+        return manifest
+    raise UserError(f"a {manifest.get('kind')} has no metadata.name; add it")

@@ -1,0 +1,207 @@
+"""A look at an application: what it desires, what lives, how they compare, and how it fares.
+
+In: Assembled manifests, the cache. Out: Look. Never: changes anything in the cluster; a dry run is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from argosy.cluster import Catalog, Cluster
+from argosy.compare import CompareRules, Memory, compare, rules_for
+from argosy.health.aggregate import ApplicationHealth, Managed, aggregate, conditions, own_assessment
+from argosy.live import (
+    CacheReader,
+    in_other_versions,
+    instance_name,
+    is_self_referenced,
+    managed,
+    orphan_warning,
+    orphans,
+    owner,
+    settle,
+)
+from argosy.model.application import Application
+from argosy.model.errors import ClusterError
+from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
+from argosy.model.hooks import is_hook
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.model.project import Project
+from argosy.pipeline.assembling import Assembled
+from argosy.pipeline.rules import Rules
+from argosy.policy.projects import permits
+from argosy.report.conditions import Condition, ConditionType
+from argosy.report.resources import Resource, resource_of
+
+MANAGER: Final = "argocd-controller"
+READER: Final = "argosy-reader"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where something could not be found out, `comparison` is Unknown and a condition says why."""
+
+    assembled: Assembled
+    comparison: Comparison
+    live: Mapping[ResourceKey, Manifest]
+    resources: Sequence[Resource] | None = None  # None: not known
+    health: Assessment = field(default_factory=lambda: Assessment(Health.UNKNOWN))
+    conditions: tuple[Condition, ...] = ()
+    shared: str = ""  # the first that another application tracks too
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it may be synced: everything is known."""
+        return self.comparison.status is not SyncStatus.UNKNOWN
+
+
+class Looker:
+    def __init__(self, cluster: Cluster, cache: CacheReader, memory: Memory) -> None:
+        self.cluster, self.cache, self.memory = cluster, cache, memory
+        self._versions: dict[ResourceKey, tuple[object, Manifest]] = {}
+
+    async def look(
+        self, app: Application, project: Project, assembled: Assembled, rules: Rules, kinds: Catalog
+    ) -> Look:
+        instance = instance_name(app, rules.tracking)
+
+        def allowed(key: ResourceKey) -> bool:
+            info = kinds.get(key.group_kind)
+            is_namespaced = info.namespaced if info else bool(key.namespace)
+            return not permits(project, key, is_namespaced=is_namespaced, destination=app.destination)
+
+        live = managed(self.cache, instance, assembled.desired, rules.tracking, allowed)
+        live |= await self._in_their_versions(assembled.desired, live)
+        compare_rules = rules_for(app, rules.compare, mark=repr(rules.tracking))
+        comparison = compare(
+            assembled.desired,
+            self._settled(assembled.desired, live, rules),
+            compare_rules,
+            predicted=await self._predicted(assembled.desired, live, compare_rules),
+            is_own=partial(is_self_referenced, tracking=rules.tracking),
+            memory=self.memory,
+        )
+        judged = await self._judged(comparison, live, rules)
+        found = aggregate(app.key, judged, uid=app.uid)
+        shared = _shared(live, instance, rules)
+        return Look(
+            assembled,
+            comparison,
+            live,
+            _resources(app, comparison, judged, allowed),
+            Assessment(found.health, found.message),
+            (
+                *assembled.conditions,
+                *_warnings(comparison, found, shared, instance),
+                *self._orphan_warning(app, project, live, rules),
+            ),
+            shared[0] if shared else "",
+        )
+
+    def tracked(self, app: Application, rules: Rules) -> dict[ResourceKey, Manifest]:
+        """What is marked as the application's, where nobody knows what it desires."""
+        return managed(self.cache, instance_name(app, rules.tracking), [], rules.tracking, lambda key: True)
+
+    async def _in_their_versions(
+        self, desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest]
+    ) -> dict[ResourceKey, Manifest]:
+        """What Git writes in another version than the cluster prefers, as Git writes it.
+
+        To apply nothing at all, and only for show, gives what lives in the version that is asked for.
+        """
+        found: dict[ResourceKey, Manifest] = {}
+        for manifest, other in in_other_versions(desired, live):
+            key, metadata = key_of(manifest), other["metadata"]
+            mark = (metadata.get("uid"), metadata.get("resourceVersion"), manifest["apiVersion"])
+            known = self._versions.get(key)
+            if known is None or known[0] != mark:
+                asked = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
+                nothing = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": asked}
+                try:
+                    known = mark, await self.cluster.apply(nothing, manager=READER, dry_run=True)
+                except ClusterError:
+                    continue  # it is compared as it is; a sync will say what is wrong
+                self._versions[key] = known
+            found[key] = known[1]
+        return found
+
+    @staticmethod
+    def _settled(
+        desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest], rules: Rules
+    ) -> dict[ResourceKey, Manifest]:
+        by_key = {key_of(each): each for each in desired if each["metadata"].get("name")}
+        return {
+            key: settle(by_key[key], found, rules.tracking) if key in by_key else found for key, found in live.items()
+        }
+
+    async def _predicted(
+        self, desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest], rules: CompareRules
+    ) -> dict[ResourceKey, Manifest]:
+        """argo: what the server itself would make of it, where that is asked for; what is new needs no asking."""
+        if not rules.server_side:
+            return {}
+        found: dict[ResourceKey, Manifest] = {}
+        for manifest in desired:
+            if manifest["metadata"].get("name") and (key := key_of(manifest)) in live and not is_hook(manifest):
+                try:
+                    found[key] = await self.cluster.apply(manifest, manager=MANAGER, force=True, dry_run=True)
+                except ClusterError:
+                    continue  # what the server refuses is compared without it, and refused again when it is synced
+        return found
+
+    async def _judged(
+        self, comparison: Comparison, live: Mapping[ResourceKey, Manifest], rules: Rules
+    ) -> list[Managed]:
+        there = [pair for pair in comparison.pairs if pair.live is not None]
+        said = await rules.assess_all([live.get(pair.key) or pair.live or {} for pair in there])
+        by_key = {pair.key: each for pair, each in zip(there, said, strict=True)}
+        return [Managed(pair.key, pair.desired, pair.live, by_key.get(pair.key)) for pair in comparison.pairs]
+
+    def _orphan_warning(
+        self, app: Application, project: Project, live: Mapping[ResourceKey, Manifest], rules: Rules
+    ) -> list[Condition]:
+        if project.orphans is None:
+            return []
+        found = orphans(self.cache, project.orphans, app.destination.namespace, live, rules.tracking)
+        said = orphan_warning(found, project.orphans)
+        return [Condition(ConditionType.ORPHANED_RESOURCE_WARNING, said)] if said else []
+
+
+def _resources(
+    app: Application, comparison: Comparison, judged: Sequence[Managed], allowed: Callable[[ResourceKey], bool]
+) -> list[Resource]:
+    assessments = {each.key: own_assessment(app.key, each, uid=app.uid) for each in judged}
+    found = []
+    for pair in comparison.pairs:
+        status = SyncStatus.OUT_OF_SYNC if pair.differs else SyncStatus.SYNCED
+        if comparison.status is SyncStatus.UNKNOWN or not allowed(pair.key):
+            status = SyncStatus.UNKNOWN
+        found.append(
+            resource_of(pair.key, pair.desired, pair.live, status=status, assessment=assessments.get(pair.key))
+        )
+    found += [
+        resource_of(key_of(hook), hook, None, status=None) for hook in comparison.hooks if hook["metadata"].get("name")
+    ]
+    return found
+
+
+def _shared(live: Mapping[ResourceKey, Manifest], instance: str, rules: Rules) -> list[str]:
+    return [
+        f"{key.kind}/{key.name} is part of applications {instance} and {other}"
+        for key, found in live.items()
+        if (other := owner(found, rules.tracking)) not in ("", instance)
+    ]
+
+
+def _warnings(
+    comparison: Comparison, found: ApplicationHealth, shared: Sequence[str], instance: str
+) -> list[Condition]:
+    told = [Condition(ConditionType.SHARED_RESOURCE_WARNING, text) for text in shared]
+    told += [Condition(ConditionType.COMPARISON_ERROR, text) for text in comparison.faults]
+    # argo: there a broken check is a ComparisonError, which stops every sync; here it is only told.
+    told += [Condition(ConditionType.UNKNOWN_ERROR, text) for text in conditions(found.faults)]
+    return told

@@ -1,0 +1,203 @@
+"""An operation of an application, one step further.
+
+In: an application that has an operation, the rules. Out: its state as it is to be written, and when to come back.
+Never: takes a step on a state that is not written yet: what a step decides is written before the next begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from argosy.cluster import Catalog, Cluster
+from argosy.compare.respect import respecting
+from argosy.compare.rules import rules_for
+from argosy.live import instance_name, is_self_referenced, owner
+from argosy.model.application import Application, OperationRequest, OperationState, Progress
+from argosy.model.errors import UserError
+from argosy.model.flow import Comparison
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.model.project import Project
+from argosy.pipeline.assembling import Assembler, Wanted
+from argosy.pipeline.looking import Look, Looker
+from argosy.pipeline.rules import Rules
+from argosy.policy.projects import permits, permits_destination
+from argosy.policy.pruning import Candidate, is_mass, may_delete
+from argosy.policy.windows import verdict
+from argosy.report.wire import mapping
+from argosy.sync.advance import advance
+from argosy.sync.options import SyncOptions
+from argosy.sync.plan import Occasion, plan
+from argosy.sync.retry import is_resting, next_attempt, rest, settle
+
+BLOCKED: Final = "Sync operation blocked by sync window"
+LOOK_AGAIN: Final = 30.0  # argo: at the latest
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    state: OperationState
+    wait: float | None = None  # seconds; None: until something changes
+
+
+def begun(request: OperationRequest, now: datetime, last: OperationState | None) -> OperationState:
+    """The state of an operation that was asked for just now.
+
+    When it began tells it from all others of its application, so the second operation of a second has parts of one.
+    """
+    started = written(now)
+    if last is not None and last.started[: len(started) - 1] == started[:-1]:
+        started = now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return OperationState(request=request, progress=Progress.RUNNING, started=started)
+
+
+class Operator:
+    def __init__(self, cluster: Cluster, assembler: Assembler, looker: Looker, now: Callable[[], datetime]) -> None:
+        self.cluster, self.assembler, self.looker, self.now = cluster, assembler, looker, now
+
+    async def step(
+        self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog
+    ) -> Step:
+        """One call of the engine."""
+        if is_resting(state):
+            wait = rest(state, self.now())
+            return Step(state, wait) if wait > 0 else Step(next_attempt(state), 0.0)
+        if state.progress is Progress.RUNNING and (blocked := self._blocked(app, state, project)):
+            return Step(replace(state, message=blocked), LOOK_AGAIN)
+        try:
+            return await self._advanced(app, state, project, rules, kinds)
+        except UserError as error:
+            return self._ended(state, replace(state, progress=Progress.ERROR, message=str(error)))
+
+    def _blocked(self, app: Application, state: OperationState, project: Project) -> str:
+        started = datetime.fromisoformat(state.started) if state.started else None
+        found = verdict(
+            project.windows, app, self.now(), is_manual=not state.request.is_automated, started=started
+        )
+        return "" if found.is_allowed else f"{BLOCKED}: {found.reason}"
+
+    async def _advanced(
+        self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog
+    ) -> Step:
+        wanted = self._wanted(app, state)
+        assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
+        if not state.has_result:
+            # From here on it is this revision, whatever the branch does: it is written before anything is done.
+            many = app.has_many_sources
+            state = replace(
+                state,
+                has_result=True,
+                revision="" if many else assembled.revisions[0] if assembled.revisions else "",
+                revisions=assembled.revisions if many else (),
+                sources=tuple(each.wire for each in wanted.sources),
+                namespace_metadata=mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get(
+                    "managedNamespaceMetadata"
+                ),
+            )
+            return Step(state, 0.0)
+        look = await self.looker.look(app, project, assembled, rules, kinds)
+        if not look.is_whole:
+            said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+            return self._ended(state, replace(state, progress=Progress.ERROR, message=said))
+        return await self._synced(app, state, project, rules, kinds, look)
+
+    def _wanted(self, app: Application, state: OperationState) -> Wanted:
+        asked = state.request.sync
+        sources = asked.sources or app.sources
+        fixed = (state.revisions or (state.revision,)) if state.has_result else (asked.revisions or (asked.revision,))
+        refs = tuple(
+            (fixed[place] if place < len(fixed) else "") or source.ref for place, source in enumerate(sources)
+        )
+        return Wanted(sources, refs)
+
+    async def _synced(
+        self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog, look: Look
+    ) -> Step:
+        request = state.request.sync
+        options = SyncOptions.of(app.policy.options, request.options)
+        comparison = look.comparison
+        if options.is_on("RespectIgnoreDifferences"):
+            comparison = _respecting(app, comparison, rules)
+        occasion = Occasion(app, state.revision or " ".join(state.revisions), state.started)
+        live = {**look.live, **self._cached(app, comparison)}
+        tasks = plan(comparison, request, occasion, options, live)
+        prunes = sum(1 for pair in comparison.pairs if pair.desired is None)
+
+        def is_permitted(key: ResourceKey, is_namespaced: bool) -> str:
+            return permits(project, key, is_namespaced=is_namespaced, destination=app.destination)
+
+        found = await advance(
+            state,
+            tasks,
+            app,
+            options,
+            cluster=self.cluster,
+            assess_all=rules.assess_all,
+            settings=rules.sync,
+            now=self.now,
+            may_delete=lambda manifest: why_not_delete(manifest, app, project, rules, kinds, options),
+            permitted=is_permitted,
+            is_mass=(
+                rules.asks_before_mass_prune
+                and state.request.is_automated
+                and is_mass(prunes, len(comparison.pairs))
+            ),
+            shared=look.shared,
+        )
+        if found.state.progress.is_over:
+            return self._ended(state, found.state)
+        return Step(found.state, found.wait if found.wait is not None else LOOK_AGAIN)
+
+    def _ended(self, before: OperationState, after: OperationState) -> Step:
+        """Over, or the beginning of the next attempt."""
+        finished = after.finished or written(self.now())
+        settled = settle(before, replace(after, finished=finished), self.now())
+        return Step(settled, rest(settled, self.now()) if is_resting(settled) else None)
+
+    def _cached(self, app: Application, comparison: Comparison) -> dict[ResourceKey, Manifest]:
+        """Hooks by the names that they have, and the namespace: in no pair, but a plan must know them."""
+        keys = [ResourceKey("", "Namespace", "", app.destination.namespace)]
+        keys += [key_of(hook) for hook in comparison.hooks if hook["metadata"].get("name")]
+        return {key: found for key in keys if (found := self.looker.cache.get(key)) is not None}
+
+
+def _respecting(app: Application, comparison: Comparison, rules: Rules) -> Comparison:
+    """argo: fields that are not compared keep their live values when they are applied."""
+    compare_rules = rules_for(app, rules.compare)
+    pairs = [
+        replace(pair, desired=respecting(pair.desired, pair.live, compare_rules))
+        if pair.desired is not None and pair.live is not None
+        else pair
+        for pair in comparison.pairs
+    ]
+    return replace(comparison, pairs=pairs)
+
+
+def why_not_delete(
+    live: Manifest, app: Application, project: Project, rules: Rules, kinds: Catalog, options: SyncOptions | None
+) -> str:
+    """The facts, put to the one who decides. `options` are none where the application itself goes."""
+    key = key_of(live)
+    info = kinds.get(key.group_kind)
+    is_namespaced = info.namespaced if info else bool(key.namespace)
+    place = app.destination._replace(namespace=key.namespace) if is_namespaced else app.destination
+    owners = [each for each in live["metadata"].get("ownerReferences") or () if isinstance(each, dict)]
+    candidate = Candidate(
+        owner=owner(live, rules.tracking),
+        is_self_referenced=is_self_referenced(live, rules.tracking),
+        is_rendered_whole=True,  # a render gives all, or an error
+        is_in_destination=permits_destination(project, place),
+        refusal=permits(project, key, is_namespaced=is_namespaced, destination=app.destination),
+        is_excluded=rules.exclusions.excludes(key.group_kind),
+        controller=f"{owners[0].get('kind')}/{owners[0].get('name')}" if owners else "",
+        options=frozenset(options.with_own(live).given) if options else frozenset(),
+    )
+    return may_delete(candidate, instance_name(app, rules.tracking))
+
+
+def written(time: datetime) -> str:
+    """argo: whole seconds."""
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

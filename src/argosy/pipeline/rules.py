@@ -1,0 +1,41 @@
+"""What holds for all applications right now.
+
+In, out: values that the rooms read from settings, and functions of rooms that others need. Never: reads a setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from argosy.compare import CompareSettings
+from argosy.live import Exclusions, Tracking
+from argosy.model.flow import Assessment
+from argosy.model.manifest import Manifest
+from argosy.model.project import Project
+from argosy.render import BuildSettings
+from argosy.source.repositories import Repositories
+from argosy.sync.terms import SyncSettings
+
+AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The settings in force. Those that cannot be read are sentences in `faults`; the last good value stays."""
+
+    repositories: Repositories
+    assess_all: AssessAll
+    control_namespace: str = "argocd"
+    build: BuildSettings = field(default_factory=BuildSettings)
+    tracking: Tracking = field(default_factory=Tracking)
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    compare: CompareSettings = field(default_factory=CompareSettings)
+    sync: SyncSettings = field(default_factory=SyncSettings)
+    projects: Mapping[str, Project] = field(default_factory=dict)
+    signature_keys: Mapping[str, str] = field(default_factory=dict)
+    reconciliation: float = 120.0  # argo: seconds after which a host is asked again
+    jitter: float = 60.0
+    asks_before_mass_prune: bool = True
+    shows_health: bool = False  # argo: whether status.resources tells of health
+    faults: tuple[str, ...] = ()

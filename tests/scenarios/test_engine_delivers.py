@@ -1,0 +1,148 @@
+"""From a commit to a cluster that is as Git asks, and stays so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from engine_room import Room, config_map, engine_room
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        yield found
+
+
+async def test_a_new_application_is_out_of_sync_and_missing_until_somebody_syncs_it(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver()
+    app = await room.until(lambda status: status.get("sync", {}).get("status") == "OutOfSync")
+    assert app["status"]["health"]["status"] == "Missing"
+    await room.sync()
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    app = await room.until_synced()
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
+    assert [entry["revision"] for entry in app["status"]["history"]] == [room.repository.head]
+    assert app["status"]["health"]["status"] == "Healthy"
+
+
+async def test_a_push_is_delivered_by_itself_where_that_is_asked_for(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    room.repository.push({"app/settings.yaml": config_map(a="two")})
+    await room.until_synced()
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "two"}
+
+
+async def test_drift_is_healed_where_that_is_asked_for_and_only_flagged_elsewhere(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one"), "hands/other.yaml": config_map("other", a="one")})
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.deliver("hands", "hands")
+    await room.until_synced()
+    await room.sync("hands")
+    await room.until_synced(name="hands")
+    for name in ("settings", "other"):
+        await room.cluster.patch(key("ConfigMap", name), {"data": {"a": "changed"}})
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync", "hands")
+    await room.until(lambda status: status["operationState"]["operation"]["sync"].get("autoHealAttemptsCount") == 1)
+    await room.until_synced()
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
+    assert (await room.get("ConfigMap", "other") or {})["data"] == {"a": "changed"}
+    app = await room.app()
+    assert len(app["status"]["history"]) == 1  # a heal is no deployment
+
+
+async def test_what_git_no_longer_has_is_pruned_where_that_is_asked_for(room: Room) -> None:
+    files = {"app/settings.yaml": config_map(a="one"), "app/more.yaml": config_map("more", b="two")}
+    room.repository.push(files)
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    foreign = {**config_map("foreign"), "metadata": {"name": "foreign", "namespace": "ml"}}
+    await room.cluster.create(foreign)
+    room.repository.push({"app/more.yaml": None})
+    await room.until_synced()
+    assert await room.get("ConfigMap", "more") is None
+    assert await room.get("ConfigMap", "foreign") is not None
+
+
+async def test_a_hook_runs_before_everything_else_and_once_a_sync(room: Room) -> None:
+    hook = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}},
+    }
+    room.repository.push({"app/settings.yaml": config_map(a="one"), "app/hook.yaml": hook})
+    await room.deliver()
+    await room.sync()
+    waiting = "waiting for completion of hook"
+    await room.until(lambda status: waiting in (status.get("operationState") or {}).get("message", ""))
+    assert await room.get("ConfigMap", "settings") is None
+    first = await room.get("batch/Job", "migrate")
+    assert first is not None
+    done = {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 1}
+    await room.cluster.patch(key("batch/Job", "migrate"), {"status": done}, subresource="status")
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    again = await room.get("batch/Job", "migrate")
+    assert again is not None and again["metadata"]["uid"] == first["metadata"]["uid"]
+
+
+async def test_a_wrong_branch_is_a_comparison_error_and_the_right_one_clears_it(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    source = {"repoURL": room.repository.url, "path": "app", "targetRevision": "nowhere"}
+    await room.deliver(source=source)
+    app = await room.until(lambda status: status.get("conditions"))
+    assert app["status"]["conditions"][0]["type"] == "ComparisonError"
+    assert app["status"]["sync"]["status"] == "Unknown"
+    await room.patch_app({"spec": {"source": {"targetRevision": "main"}}})
+    app = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    assert "conditions" not in app["status"]
+
+
+async def test_an_application_that_is_deleted_takes_its_resources_along(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver(metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]}, syncPolicy=AUTOMATED)
+    await room.until_synced()
+    await room.cluster.delete(key("argoproj.io/Application", "models", "argocd"))
+    async with asyncio.timeout(20):
+        while await room.get("argoproj.io/Application", "models", "argocd") is not None:
+            await asyncio.sleep(0.02)
+    assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_a_refresh_is_taken_up_and_told_so(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver()
+    await room.until(lambda status: status.get("sync", {}).get("status") == "OutOfSync")
+    await room.patch_app({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}})
+    async with asyncio.timeout(20):
+        while "argocd.argoproj.io/refresh" in ((await room.app())["metadata"].get("annotations") or {}):
+            await asyncio.sleep(0.02)
+
+
+async def test_a_second_sync_writes_nothing_that_is_managed(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver()
+    await room.sync()
+    await room.until_synced()
+    before = await room.get("ConfigMap", "settings") or {}
+    await room.sync()
+    await room.until(lambda status: len(status.get("history") or []) == 2)
+    after = await room.get("ConfigMap", "settings") or {}
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+def key(kind: str, name: str, namespace: str = "ml") -> ResourceKey:
+    group, _, plain = kind.rpartition("/")
+    return ResourceKey(group, plain, namespace, name)
