@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from argosy.cluster import Cluster
+from argosy.model.errors import TransientError
+from argosy.model.manifest import Manifest
 
 WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
 
@@ -18,11 +20,23 @@ class Crash(BaseException):
 
 
 class CrashingCluster:
-    """`point` counts calls from 0; a call that is met dies before it is done, or after, with its answer lost."""
+    """`point` counts calls from 0; a call that is met dies before it is done, or after, with its answer lost.
 
-    def __init__(self, inner: Cluster, point: int | None = None, *, after: bool = False) -> None:
-        self._inner, self._point, self._after = inner, point, after
+    Where that is not fatal, the call fails as if the network had, and the caller lives on.
+    """
+
+    def __init__(
+        self,
+        inner: Cluster,
+        point: int | None = None,
+        *,
+        after: bool = False,
+        created: list[Manifest] | None = None,
+        is_fatal: bool = True,
+    ) -> None:
+        self._inner, self._point, self._after, self._is_fatal = inner, point, after, is_fatal
         self.calls: list[str] = []
+        self.created = [] if created is None else created  # all that ever was, whoever saw the answer
         self.is_dead = False
 
     @property
@@ -47,6 +61,8 @@ class CrashingCluster:
             place = self._meet()
             self.calls.append(f"{name} {_about(given)}")
             answer = await call(*given, **more)
+            if name == "create":
+                self.created.append(answer)
             if place == self._point and self._after:
                 self._die()
             return answer
@@ -54,12 +70,17 @@ class CrashingCluster:
         return guarded
 
     def _meet(self) -> int:
+        if self.is_dead:
+            raise Crash
         place = len(self.calls)
-        if self.is_dead or (place == self._point and not self._after):
+        if place == self._point and not self._after:
+            self.calls.append("")  # it counts, or the next one would be met again
             self._die()
         return place
 
     def _die(self) -> None:
+        if not self._is_fatal:
+            raise TransientError("connection lost")
         self.is_dead = True
         raise Crash
 

@@ -147,6 +147,9 @@ class Stage:
     annotations: dict[str, str] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
+    engine: Cluster | None = None  # how the engine sees the cluster, where that is not how the test does
+    lags: bool = False  # what the engine knows of the cluster is as old as its call before
+    seen: tuple[dict[ResourceKey, Manifest], dict[ResourceKey, Manifest]] | None = None
     state: OperationState | None = None
     time: datetime = datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
 
@@ -167,12 +170,15 @@ class Stage:
         """One call, on what lives now; what it answers is kept as if it were written."""
         state = self.state or self.begin()
         options = SyncOptions.of(self.options, self.request.options)
-        live = await self.live()
         occasion = Occasion(self.app, "0123456789abcdef", state.started, state.retries)
-        tasks = plan(self.compared(live), self.request, occasion, options, await self._beside(live, occasion))
+        live = await self.live()
+        beside = await self._beside(live, occasion)
+        known, self.seen = (self.seen or (live, beside)) if self.lags else (live, beside), (live, beside)
+        tasks = plan(self.compared(known[0]), self.request, occasion, options, known[1])
         answer = await advance(
-            state, tasks, self.app, options, cluster=self.cluster, assess_all=judge, settings=self.settings,
-            now=lambda: self.time, may_delete=self.may_delete, permitted=self.permitted, **self.more,
+            state, tasks, self.app, options, cluster=self.engine or self.cluster, assess_all=judge,
+            settings=self.settings, now=lambda: self.time, may_delete=self.may_delete, permitted=self.permitted,
+            **self.more,
         )  # fmt: skip
         self.state = answer.state
         return answer
@@ -238,7 +244,8 @@ class Stage:
     def again(self, *desired: Manifest, started: str = "2026-01-01T01:00:00Z", **changes: Any) -> Stage:
         """The next operation on the same cluster."""
         made = replace(self, desired=list(desired) or self.desired, **changes)
-        made.state, made.time = None, self.time + timedelta(hours=1)
+        made.state, made.seen = None, None
+        made.time = self.time + timedelta(hours=1)
         made.begin(started)
         return made
 

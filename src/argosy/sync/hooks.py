@@ -6,9 +6,9 @@ call is for one uid.
 
 from __future__ import annotations
 
-from argosy.cluster import Cluster, Propagation
+from argosy.cluster import Cluster, PatchKind, Propagation
 from argosy.model.annotations import HOOK_FINALIZER
-from argosy.model.errors import ClusterError, Conflict
+from argosy.model.errors import ClusterError, Conflict, Invalid
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.sync.apply import ROUNDS
@@ -16,17 +16,21 @@ from argosy.sync.apply import ROUNDS
 
 async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
     """Without the finalizer that kept it until its end was told."""
-    found: Manifest | None = live
     for _ in range(ROUNDS):
+        found = await cluster.get(key)  # what is known may be from before it got the finalizer
         if found is None or _uid(found) != _uid(live) or HOOK_FINALIZER not in _finalizers(found):
             return
-        kept = [each for each in _finalizers(found) if each != HOOK_FINALIZER]
-        metadata = {"finalizers": kept, "resourceVersion": found["metadata"].get("resourceVersion")}
+        place = f"/metadata/finalizers/{_finalizers(found).index(HOOK_FINALIZER)}"
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": _uid(live)},
+            {"op": "test", "path": place, "value": HOOK_FINALIZER},
+            {"op": "remove", "path": place},
+        ]
         try:
-            await cluster.patch(key, {"metadata": metadata})
+            await cluster.patch(key, patch, kind_of_patch=PatchKind.JSON)
             return
-        except Conflict:
-            found = await cluster.get(key)
+        except (Conflict, Invalid):
+            continue  # a test failed: somebody else was faster
         except ClusterError as error:
             if error.code == 404:
                 return

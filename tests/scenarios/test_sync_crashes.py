@@ -1,0 +1,175 @@
+"""The engine dies before or after any of its calls to the cluster, and is started again with what was written last.
+
+Whatever the moment: the sync ends as it would have, no hook runs twice, none is forgotten or left behind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+from crashing_cluster import Crash, CrashingCluster
+from sync_stage import (
+    LISTED,
+    NAMESPACE,
+    Stage,
+    all_goes_well,
+    config,
+    definition,
+    deployment,
+    finish_jobs,
+    job,
+    manifest,
+)
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Cluster
+from argosy.model import annotations as names
+from argosy.model.application import Progress, SyncRequest
+from argosy.model.errors import TransientError
+from argosy.model.manifest import Manifest, key_of
+from argosy.sync.terms import SyncSettings
+
+JOBS = LISTED[2]
+
+
+async def jobs_fail(cluster: Cluster) -> None:
+    """But for those that are there because of a failure."""
+    await finish_jobs(cluster, only="sorry")
+    await finish_jobs(cluster, well=False)
+
+
+async def jobs_are_tidied_up(cluster: Cluster) -> None:
+    """As Kubernetes does with Jobs that have a time to live: deleted as soon as they are over."""
+    await finish_jobs(cluster)
+    for each in (await cluster.list(JOBS)).items:
+        if not each["metadata"].get("deletionTimestamp"):
+            await cluster.delete(key_of(each))
+
+
+@dataclass(frozen=True)
+class Scene:
+    desired: list[Manifest]
+    before: tuple[Manifest, ...] = ()  # an operation before this one asked for these
+    more: Any = None
+    progress: Progress = Progress.SUCCEEDED
+    world: Callable[[Cluster], Awaitable[None]] = all_goes_well
+
+
+PRUNE = {"request": SyncRequest(prune=True)}
+SCENES = {
+    "phases": Scene([job("pre", hook="PreSync"), config("a"), job("post", hook="PostSync")]),
+    "policies": Scene(
+        [
+            job("a", hook="PreSync", policy="HookSucceeded"),
+            job("b", hook="PreSync", policy="HookFailed", wave=1),
+            job("c", hook="Sync", policy="BeforeHookCreation,HookSucceeded"),
+            config("x"),
+        ]
+    ),
+    "once more": Scene(
+        [job("pre", hook="PreSync"), config("a", "2"), job("post", hook="PostSync", policy="HookSucceeded")],
+        before=(job("pre", hook="PreSync"), config("a"), job("post", hook="PostSync")),
+    ),
+    "two phases": Scene([job("both", hook="PreSync,PostSync"), config("a")]),
+    "tidied up": Scene(
+        [job("pre", hook="PreSync"), config("a"), job("post", hook="PostSync")], world=jobs_are_tidied_up
+    ),
+    "failure": Scene(
+        [job("check", hook="PreSync", policy="HookFailed"), job("sorry", hook="SyncFail"), config("a")],
+        progress=Progress.FAILED,
+        world=jobs_fail,
+    ),
+    "refusal": Scene(
+        [config("Bad_Name"), config("a"), job("sorry", hook="SyncFail", policy="HookFailed")], progress=Progress.FAILED
+    ),
+    "waves": Scene([deployment("web", wave=0), config("a", wave=1), deployment("late", wave=2), config("b", wave=3)]),
+    "pauses": Scene(
+        [config("a", wave=0), job("mid", hook="Sync", wave=1), config("b", wave=2)],
+        more={"settings": SyncSettings(wave_delay=2)},
+    ),
+    "prunes": Scene(
+        [config("a"), job("post", hook="PostSync")], before=(config("a"), config("b", wave=1), config("c", wave=2)),
+        more=PRUNE,
+    ),
+    "anew": Scene(
+        [deployment("web", label="other", options="Force=true,Replace=true"), config("a", wave=1)],
+        before=(deployment("web"), config("a")),
+    ),
+    "on the server": Scene(
+        [config("a", "2"), config("b", wave=1)], before=(config("a"),), more={"options": ("ServerSideApply=true",)}
+    ),
+    "kinds": Scene([definition(), manifest("Widget", "w", api="example.com/v1"), job("post", hook="PostSync")]),
+    "namespace": Scene([job("pre", hook="PreSync"), config("a")], more={"options": ("CreateNamespace=true",)}),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    progress: Progress
+    hooks: dict[str, str]
+    standing: dict[str, list[str]]
+    runs: Counter[str]
+    calls: int
+
+
+async def played(scene: Scene, engine: Callable[[Cluster], CrashingCluster], *, lags: bool = False) -> Outcome:
+    async with EmbeddedCluster.open() as cluster:
+        if "CreateNamespace=true" not in (scene.more or {}).get("options", ()):
+            await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        stage = Stage(cluster, scene.desired, world=scene.world, lags=lags, **(scene.more or {}))
+        if scene.before:
+            await Stage(cluster, list(scene.before)).finish()
+            stage = stage.again()
+        stage.engine = first = engine(cluster)
+        stage.begin("2026-01-01T01:00:00Z")
+        try:
+            state = await stage.finish()
+        except Crash:
+            await scene.world(cluster)
+            stage.engine, stage.seen = CrashingCluster(cluster, created=first.created), None
+            state = await stage.finish()
+        except TransientError:
+            state = await stage.finish()
+        return Outcome(
+            state.progress,
+            {f"{each.key.name}@{each.phase}": str(each.progress) for each in state.results if each.hook},
+            {kind.kind: await stage.names(kind) for kind in LISTED[:3]},
+            Counter(_run(each) for each in first.created if _run(each)),
+            len(first.calls),
+        )
+
+
+def _run(made: Manifest) -> str:
+    mark = (made["metadata"].get("annotations") or {}).get(names.OPERATION)
+    return f"{made['metadata']['name']} {mark}" if mark else ""
+
+
+async def check_every_point(name: str, *, is_fatal: bool, lags: bool) -> None:
+    scene = SCENES[name]
+    whole = await played(scene, CrashingCluster, lags=lags)
+    assert whole.progress is scene.progress
+    assert set(whole.runs.values()) <= {1}
+    for point in range(whole.calls):
+        for after in (False, True):
+            engine = partial(CrashingCluster, point=point, after=after, is_fatal=is_fatal)
+            found = await played(scene, engine, lags=lags)
+            where = f"{name}: {'after' if after else 'before'} call {point}"
+            assert found.progress is whole.progress, where
+            assert found.runs == whole.runs, where
+            assert found.hooks == whole.hooks, where
+            assert found.standing == whole.standing, where
+
+
+@pytest.mark.parametrize("name", SCENES)
+async def test_a_sync_ends_as_if_nothing_had_happened_wherever_it_is_killed(name: str) -> None:
+    await check_every_point(name, is_fatal=True, lags=False)
+
+
+@pytest.mark.parametrize("name", SCENES)
+async def test_a_lost_connection_and_old_news_of_the_cluster_repeat_nothing(name: str) -> None:
+    await check_every_point(name, is_fatal=False, lags=True)
