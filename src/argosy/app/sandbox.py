@@ -88,6 +88,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> N
         serve(plane, found, port=port, any_port=options.port is None) as api,
         running(addons, EmbeddedCluster(plane), on_failure=stop.set),
     ):
+        plane.actions.pod_logs = next((each.pod_logs for each in addons if each.pod_logs), None)
         document = kubeconfig.document(
             kubeconfig.context_of(folder), api, found.authority.read_bytes(), ADMIN.name, token
         )

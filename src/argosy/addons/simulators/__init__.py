@@ -13,6 +13,7 @@ from argosy.addons.simulators import names, nodes
 from argosy.addons.simulators.claims import Claims
 from argosy.addons.simulators.deployments import Deployments
 from argosy.addons.simulators.jobs import Jobs
+from argosy.addons.simulators.logs import SimulatedLogs
 from argosy.addons.simulators.pods import Pods
 from argosy.addons.simulators.replica_sets import ReplicaSets
 from argosy.addons.simulators.stateful_sets import StatefulSets
@@ -49,6 +50,7 @@ def playing(kinds: Iterable[GroupKind], *, name: str = NAME) -> AddOn:
         about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs ({names.BY})",
         controllers=[PLAYED[kind]() for kind in chosen],
         first=nodes.first_objects(),
+        pod_logs=SimulatedLogs(),
         embedded_only=True,
     )
 

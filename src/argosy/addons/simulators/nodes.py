@@ -14,7 +14,7 @@ from argosy.model.manifest import Manifest, annotation
 
 NAME: Final = "sandbox"
 ADDRESS: Final = "192.0.2.10"  # RFC 5737: for documentation, belongs to nobody
-PROVISIONER: Final = "sandbox.argosy.dev/volumes"
+PROVISIONER: Final = "volumes.sandbox.argosy.dev"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 SIZE: Final = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
 

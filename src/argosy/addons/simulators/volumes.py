@@ -19,6 +19,7 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+DRIVER: Final = "volumes.sandbox.argosy.dev"  # k8s: a name by rules that a provisioner need not keep
 
 
 def claims_of(pod: Manifest) -> Iterator[str]:
@@ -51,7 +52,7 @@ def volume_for(claim: Manifest, storage: Manifest) -> Manifest:
         "persistentVolumeReclaimPolicy": storage.get("reclaimPolicy") or "Delete",
         "storageClassName": storage["metadata"]["name"],
         "claimRef": claim_reference(claim),
-        "csi": {"driver": storage["provisioner"], "volumeHandle": f"simulated-{metadata['uid']}"},
+        "csi": {"driver": DRIVER, "volumeHandle": f"simulated-{metadata['uid']}"},
     }
     return {
         "apiVersion": "v1",

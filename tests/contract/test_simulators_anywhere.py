@@ -1,0 +1,98 @@
+"""The simulators on every kind of cluster; beside a real controller-manager they play only what it leaves to others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from argosy.addons.simulators import make
+from argosy.app.addons import running
+from argosy.cluster import Cluster
+from argosy.health.builtin import judge
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+
+pytestmark = pytest.mark.anyio
+POD, CLAIM = GroupKind("", "Pod"), GroupKind("", "PersistentVolumeClaim")
+STORAGE = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+@pytest.fixture
+async def played(flavour: Any) -> AsyncIterator[Cluster]:
+    addon = make("kubelet" if flavour.name == "real" else "")
+    cluster: Cluster = flavour.cluster
+    try:
+        async with running([addon], cluster, on_failure=lambda: None):
+            yield cluster
+    finally:
+        for manifest in addon.first:  # a real server is shared with other tests
+            await cluster.delete(key_of(manifest))
+
+
+async def becomes(cluster: Cluster, key: ResourceKey, is_so: Callable[[Manifest], Any]) -> Manifest:
+    async with asyncio.timeout(60):
+        while True:
+            found = await cluster.get(key)
+            if found is not None and is_so(found):
+                return found
+            await asyncio.sleep(0.02)
+
+
+def is_healthy(live: Manifest) -> bool:
+    status = live.get("status") or {}
+    is_seen = status.get("observedGeneration", 0) == live["metadata"].get("generation") or live["kind"] == "Job"
+    found = judge(live)
+    return is_seen and found is not None and found.health == "Healthy"
+
+
+def workload(kind: str, namespace: str, spec: Manifest, **pod: Any) -> Manifest:
+    api = "batch/v1" if kind == "Job" else "apps/v1"
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "main", "image": "example:1"}], **pod},
+    }
+    selector = {} if kind == "Job" else {"selector": {"matchLabels": {"app": "web"}}}
+    metadata = {"name": "web", "namespace": namespace}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {"template": template, **selector, **spec}}
+
+
+async def test_a_deployment_becomes_healthy_and_rolls_over(played: Cluster, namespace: str) -> None:
+    wanted = workload("Deployment", namespace, {"replicas": 2})
+    await played.create(wanted)
+    live = await becomes(played, key_of(wanted), is_healthy)
+    assert live["status"]["availableReplicas"] == 2
+    containers = {"containers": [{"name": "main", "image": "example:2"}]}
+    await played.patch(key_of(wanted), {"spec": {"template": {"spec": containers}}})
+    await becomes(played, key_of(wanted), is_healthy)
+    await becomes(played, key_of(wanted), lambda it: it["status"]["replicas"] == 2)
+    await played.delete(key_of(wanted))
+    async with asyncio.timeout(60):
+        while (await played.list(POD, namespace=namespace)).items:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_job_is_complete(played: Cluster, namespace: str) -> None:
+    wanted = workload("Job", namespace, {"completions": 2}, restartPolicy="Never")
+    await played.create(wanted)
+    live = await becomes(played, key_of(wanted), is_healthy)
+    assert live["status"]["succeeded"] == 2
+
+
+async def test_a_job_that_fails_is_degraded(played: Cluster, namespace: str) -> None:
+    wanted = workload("Job", namespace, {"backoffLimit": 0}, restartPolicy="Never")
+    wanted["metadata"]["annotations"] = {"sandbox.argosy.dev/fail": "Exit"}
+    await played.create(wanted)
+    live = await becomes(played, key_of(wanted), lambda it: (found := judge(it)) and found.health == "Degraded")
+    assert live["status"]["failed"] == 1
+
+
+async def test_a_stateful_set_with_claims_becomes_healthy(played: Cluster, namespace: str) -> None:
+    claims = [{"metadata": {"name": "data"}, "spec": {**STORAGE, "storageClassName": "standard-wait"}}]
+    wanted = workload("StatefulSet", namespace, {"replicas": 2, "serviceName": "x", "volumeClaimTemplates": claims})
+    await played.create(wanted)
+    await becomes(played, key_of(wanted), is_healthy)
+    claims_found = (await played.list(CLAIM, namespace=namespace)).items
+    assert [each["status"]["phase"] for each in claims_found] == ["Bound", "Bound"]
