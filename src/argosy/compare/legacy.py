@@ -11,13 +11,13 @@ from typing import Any
 import orjson
 
 from argosy.compare.trimming import trimmed, trimmed_map
-from argosy.compare.typed import completed, type_for
+from argosy.compare.typed import kept, type_for
 from argosy.model.annotations import LAST_APPLIED
 from argosy.model.hooks import annotation_text
 from argosy.model.manifest import Manifest
 from argosy.model.names import split_api_version
 from argosy.patch import merge_patch, strategic, three_way
-from argosy.schema.types import Type
+from argosy.patch.shape import Shape
 
 
 def last_applied(live: Manifest) -> Manifest | None:
@@ -30,19 +30,16 @@ def last_applied(live: Manifest) -> Manifest | None:
     return found if isinstance(found, dict) else None
 
 
-def predict(original: Manifest, desired: Manifest, live: Manifest) -> tuple[Manifest, Manifest]:
+def predict(original: Manifest, desired: Manifest, live: Manifest, shape: Shape) -> tuple[Manifest, Manifest]:
     """Raises PatchError or ManifestError where the desired manifest does not fit its kind."""
     original, desired = _without_place(original), _without_place(desired)
     type_ = type_for(desired)
     if type_ is None:
         known = trimmed_map(original, live)
-        return merge_patch.apply(live, three_way.merge(original, desired, known)), live
+        predicted = merge_patch.apply(live, three_way.merge(original, desired, known))
+        return kept(predicted, shape), kept(live, shape)
     patch = three_way.strategic(original, desired, _with_known_claims(original, live), type_)
-    return _as_kept(type_, strategic.apply(live, patch, type_)), _as_kept(type_, live)
-
-
-def _as_kept(type_: Type, manifest: Manifest) -> Manifest:
-    return completed(type_, manifest)
+    return kept(strategic.apply(live, patch, type_), type_), kept(live, type_)
 
 
 def _without_place(manifest: Manifest) -> Manifest:
@@ -50,10 +47,10 @@ def _without_place(manifest: Manifest) -> Manifest:
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return manifest
-    kept = {name: value for name, value in metadata.items() if name != "namespace"}
-    if "annotations" in kept and not kept["annotations"]:
-        del kept["annotations"]
-    return {**manifest, "metadata": kept}
+    rest = {name: value for name, value in metadata.items() if name != "namespace"}
+    if "annotations" in rest and not rest["annotations"]:
+        del rest["annotations"]
+    return {**manifest, "metadata": rest}
 
 
 def _with_known_claims(original: Manifest, live: Manifest) -> Manifest:

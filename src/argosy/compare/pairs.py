@@ -23,9 +23,9 @@ from argosy.model.flow import Comparison, Pair, SyncStatus
 from argosy.model.hooks import compare_options, has_option, is_hook, is_skipped
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from argosy.patch.ownership import bare
 
 _EXTRANEOUS: Final = "IgnoreExtraneous"
+_OF_A_WRITE: Final = frozenset(("managedFields", "resourceVersion", "generation"))
 
 
 def _always(live: Manifest) -> bool:
@@ -135,14 +135,20 @@ def predict(
     if rules.server_side and dry_run is not None:
         if not rules.keeps_mutations:
             dry_run = structured.without_mutations(dry_run, live, rules.controller, shape)
-        return bare(normalizer.comparable(dry_run, key, removed)), bare(found)
+        return _unversioned(normalizer.comparable(dry_run, key, removed)), _unversioned(found)
     wanted = normalizer.comparable(desired, key, removed)
     if rules.server_side or rules.structured or has_option(desired, "ServerSideApply=true"):
         return structured.predict(wanted, found, rules.controller, shape)
     original = legacy.last_applied(found)
     if original is not None:
-        return legacy.predict(normalizer.normalized(original, key, removed), wanted, found)
-    return legacy.predict(wanted, wanted, found)
+        return legacy.predict(normalizer.normalized(original, key, removed), wanted, found, shape)
+    return legacy.predict(wanted, wanted, found, shape)
+
+
+def _unversioned(manifest: Manifest) -> Manifest:
+    """Without what changes with every write, and so is as old as the moment of the dry run."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name not in _OF_A_WRITE}
+    return {**manifest, "metadata": metadata}
 
 
 def needs_confined(rules: CompareRules) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from argosy.compare.typed import completed, type_for
+from argosy.compare.typed import kept
 from argosy.model.errors import PatchError
 from argosy.model.manifest import Manifest
 from argosy.patch import server_side_apply
 from argosy.patch.comparison import EMPTIED, compare, field_shape, is_keyed_list
-from argosy.patch.fields import FieldSet, Tree, intersection, is_member, union
+from argosy.patch.fields import Tree, intersection, is_member, union
 from argosy.patch.ownership import bare, managers_of
 from argosy.patch.path_elements import ElementError, element_of
 from argosy.patch.shape import Shape
@@ -33,9 +33,7 @@ def predict(desired: Manifest, live: Manifest, controller: str, shape: Shape) ->
         now="",
         shape=shape,
     )
-    type_ = type_for(desired)
-    predicted, compared = bare(merged), bare(live)
-    return (completed(type_, predicted), completed(type_, compared)) if type_ else (predicted, compared)
+    return kept(bare(merged), shape), kept(bare(live), shape)
 
 
 def without_trusted(
@@ -87,16 +85,16 @@ def _owned(manifest: Manifest, controller: str) -> Tree:
 
 def _within(changed: Tree, owned: Tree) -> Tree:
     """The part of the changes that lies in or around what is owned: a list may be one field here and many there."""
-    kept: Tree = {}
+    part: Tree = {}
     for element, node in changed.items():
         other = owned.get(element)
         if other is None:
             continue
         if not node or not other:
-            kept[element] = node
+            part[element] = node
         elif below := _within(node, other):
-            kept[element] = below
-    return FieldSet(kept).tree
+            part[element] = below
+    return part
 
 
 def _extracted(value: Any, tree: Tree, shape: Shape | None) -> Any:

@@ -14,6 +14,8 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, split_api_version
 from argosy.patch.shape import ListType, Shape, ShapeKind
 from argosy.schema import defaults, wire
+from argosy.schema.custom.decode import fill
+from argosy.schema.custom.node import Node
 from argosy.schema.types import Type, type_of
 
 ShapeOf = Callable[[str, str], Shape | None]
@@ -76,9 +78,24 @@ def retyped(manifest: Manifest) -> Manifest:
     return trimmed_map(manifest, made)
 
 
-def completed(type_: Type, manifest: Manifest) -> Manifest:
+def kept(manifest: Manifest, shape: Shape) -> Manifest:
     """As a server keeps it: read by its type, with defaults. Raises ManifestError for what the type does not take."""
-    kind, api_version = manifest["kind"], manifest["apiVersion"]
-    group, version = split_api_version(api_version)
-    made = wire.decode(type_, manifest, kind=kind, api_version=api_version).manifest
-    return defaults.apply(GroupKind(group, kind), version, made)
+    if isinstance(shape, Type):
+        kind, api_version = manifest["kind"], manifest["apiVersion"]
+        group, version = split_api_version(api_version)
+        made = wire.decode(shape, manifest, kind=kind, api_version=api_version).manifest
+        return defaults.apply(GroupKind(group, kind), version, made)
+    manifest = _with_said_metadata(manifest)
+    return fill(manifest, shape) if isinstance(shape, Node) and shape.has_defaults else manifest
+
+
+def _with_said_metadata(manifest: Manifest) -> Manifest:
+    """k8s: the metadata of every kind is read by its type, which leaves out what says nothing."""
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or all(map(_says_something, metadata.values())):
+        return manifest
+    return {**manifest, "metadata": {name: value for name, value in metadata.items() if _says_something(value)}}
+
+
+def _says_something(value: object) -> bool:
+    return bool(value) or isinstance(value, bool | int)

@@ -1,0 +1,249 @@
+"""What a server makes of a manifest is no drift, and what somebody changes of it is: on the embedded cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.compare import CompareRules, compare, differences
+from argosy.model.errors import ClusterError, ManifestError
+from argosy.model.flow import Comparison
+from argosy.model.manifest import Manifest, key_of, read_manifests
+from argosy.patch.shape import Shape
+from argosy.schema.definitions import definitions
+
+ROOT = Path(__file__).parents[2]
+US = "argocd-controller"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+MACHINE: Manifest = {
+    "apiVersion": "example.com/v1",
+    "kind": "Machine",
+    "metadata": {"name": "one"},
+    "spec": {"disks": [{"name": "b"}, {"name": "a", "mode": "ro"}], "anything": {"x": [1, {"y": None}]}},
+}
+
+
+def written() -> list[Manifest]:
+    """Every manifest of the examples, and one of each kind that people deliver."""
+    found = read_manifests((ROOT / "tests/data/comparing/kinds.yaml").read_text())
+    for folder in ("llmops-via-argocd", "examples"):
+        for file in sorted((ROOT / folder).rglob("*.yaml")):
+            if file.name == "kustomization.yaml":
+                continue
+            try:
+                found += read_manifests(file.read_text())
+            except ManifestError:
+                continue  # no manifests: expectations of a pipeline, a workflow
+    return [*(each for each in found if each["metadata"].get("name")), MACHINE]
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster.open() as made:
+        for each in definitions():
+            await made.create(each)
+        yield made
+
+
+def applied(manifest: Manifest) -> Manifest:
+    """As `kubectl apply` sends it."""
+    metadata = manifest["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), LAST_APPLIED: json.dumps(manifest)}
+    return manifest | {"metadata": metadata | {"annotations": annotations}}
+
+
+async def placed(cluster: EmbeddedCluster, manifests: list[Manifest]) -> list[Manifest]:
+    """In a namespace that is there, and each key once."""
+    kinds = await cluster.kinds()
+    made: dict[Any, Manifest] = {}
+    for each in manifests:
+        kind = key_of(each).group_kind
+        if kind in kinds and not kinds[kind].namespaced:
+            made.setdefault(key_of(each), each)
+        else:
+            here = each | {"metadata": each["metadata"] | {"namespace": "default"}}
+            made.setdefault(key_of(here), here)
+    return sorted(made.values(), key=lambda each: each["kind"] != "CustomResourceDefinition")
+
+
+def shapes_of(cluster: EmbeddedCluster) -> Callable[[str, str], Shape | None]:
+    def shape_of(api_version: str, kind: str) -> Shape | None:
+        served = (each for each in cluster.plane.registry.catalog)
+        return next(
+            (each.shape for each in served if (each.resource.api_version, each.resource.kind) == (api_version, kind)),
+            None,
+        )
+
+    return shape_of
+
+
+def drift(found: Comparison) -> dict[str, list[str]]:
+    assert not found.faults
+    return {str(pair.key): [each.pointer for each in differences(pair)] for pair in found.pairs if pair.differs}
+
+
+@pytest.mark.anyio
+async def test_what_was_applied_from_the_clients_side_is_no_drift(cluster: EmbeddedCluster) -> None:
+    desired = await placed(cluster, written())
+    live = {key_of(each): await cluster.create(applied(each)) for each in desired}
+    assert len(live) > 50
+    assert drift(compare(desired, live, CompareRules())) == {}
+    bare = {key: _without_last_applied(each) for key, each in live.items()}
+    assert drift(compare(desired, bare, CompareRules())) == {}
+
+
+@pytest.mark.anyio
+async def test_what_was_applied_on_the_servers_side_is_no_drift_by_any_way_of_comparing(
+    cluster: EmbeddedCluster,
+) -> None:
+    desired = await placed(cluster, written())
+    live = {key_of(each): await cluster.apply(_bare(each), manager=US) for each in desired}
+    shape_of = shapes_of(cluster)
+    for rules in (CompareRules(), CompareRules(structured=True)):
+        assert drift(compare(desired, live, rules, shape_of=shape_of)) == {}
+    live = {key: await cluster.get(key) or {} for key in live}  # a definition is established meanwhile
+    again = {key_of(each): await cluster.apply(_bare(each), manager=US, dry_run=True) for each in desired}
+    for keeps in (False, True):
+        rules = CompareRules(server_side=True, keeps_mutations=keeps)
+        assert drift(compare(desired, live, rules, predicted=again, shape_of=shape_of)) == {}
+
+
+def _bare(manifest: Manifest) -> Manifest:
+    metadata = {name: value for name, value in manifest["metadata"].items() if value is not None}
+    return manifest | {"metadata": metadata}
+
+
+def _without_last_applied(live: Manifest) -> Manifest:
+    annotations = {
+        name: value for name, value in live["metadata"]["annotations"].items() if name != LAST_APPLIED
+    }
+    return live | {"metadata": live["metadata"] | {"annotations": annotations}}
+
+
+@pytest.mark.anyio
+async def test_one_edit_is_one_difference_with_its_author(cluster: EmbeddedCluster) -> None:
+    desired = [each for each in await placed(cluster, written()) if each["kind"] == "Deployment"][:1]
+    (key,) = map(key_of, desired)
+    await cluster.apply(desired[0], manager=US)
+    edited = await cluster.patch(key, {"spec": {"replicas": 7}})
+    (pair,) = compare(desired, {key: edited}, CompareRules()).pairs
+    (one,) = differences(pair)
+    assert (one.pointer, one.desired, one.live) == ("/spec/replicas", 2, 7)
+    assert one.manager not in ("", US)
+    assert one.since
+
+
+# -- whatever people write -----------------------------------------------------------------------------------------
+
+names = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
+texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=8)
+amounts = st.sampled_from(["1", "1500m", "0.5", "1.50", "2000m", "1e3", "0"])
+sizes = st.sampled_from(["1Gi", "1024Mi", "1048576Ki", "1e9", "1000M", "123456789", "0.5Gi"])
+keys = st.from_regex(r"[A-Za-z0-9_.-]{1,8}", fullmatch=True)
+labels = st.dictionaries(names, names, max_size=2)
+
+
+@st.composite
+def containers(draw: Any) -> list[Any]:
+    def container(name: str) -> dict[str, Any]:
+        limits = draw(st.fixed_dictionaries({}, optional={"cpu": amounts, "memory": sizes}))
+        optional = {
+            "args": st.lists(texts, max_size=2),
+            "stdin": st.booleans(),
+            "workingDir": st.sampled_from(["", "/work"]),
+            "imagePullPolicy": st.sampled_from(["Always", "IfNotPresent", "Never"]),
+            "resources": st.just({"limits": limits}),
+            "env": st.lists(names, unique=True, max_size=2).map(lambda found: [{"name": each} for each in found]),
+            "ports": st.lists(st.integers(1, 65535), unique=True, max_size=2).map(
+                lambda found: [{"containerPort": each} for each in found]
+            ),
+        }
+        image = draw(st.sampled_from(["web", "web:1", "web:latest", "r.io:5000/web"]))
+        return {"name": name, "image": image} | draw(st.fixed_dictionaries({}, optional=optional))
+
+    return [container(name) for name in draw(st.lists(names, min_size=1, max_size=3, unique=True))]
+
+
+@st.composite
+def manifests(draw: Any) -> Manifest:
+    kind = draw(st.sampled_from(["ConfigMap", "Secret", "Service", "Deployment", "Machine"]))
+    metadata = {"name": draw(names), "namespace": "default"} | draw(
+        st.fixed_dictionaries({}, optional={"labels": labels, "annotations": labels, "creationTimestamp": st.none()})
+    )
+    head = {"kind": kind, "metadata": metadata}
+    match kind:
+        case "ConfigMap":
+            return {"apiVersion": "v1", **head, "data": draw(st.dictionaries(keys, texts, max_size=3))}
+        case "Secret":
+            return {"apiVersion": "v1", **head, "stringData": draw(st.dictionaries(keys, texts, max_size=3))}
+        case "Service":
+            ports = draw(st.lists(st.integers(1, 65535), min_size=1, max_size=3, unique=True))
+            named = [{"name": f"p{port}", "port": port} for port in ports]
+            return {"apiVersion": "v1", **head, "spec": {"ports": named, "selector": draw(labels)}}
+        case "Machine":
+            disks = [{"name": name} for name in draw(st.lists(names, max_size=3, unique=True))]
+            spec = {"disks": disks, "size": draw(names), "anything": draw(st.dictionaries(names, texts, max_size=2))}
+            return {"apiVersion": "example.com/v1", **head, "spec": spec}
+    spec = {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": draw(containers())}},
+    } | draw(st.fixed_dictionaries({}, optional={"replicas": st.integers(0, 3), "paused": st.booleans()}))
+    return {"apiVersion": "apps/v1", **head, "spec": spec}
+
+
+class Standing:
+    """A cluster that outlives one example."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._stack = AsyncExitStack()
+        self.cluster = self.run(self._stack.enter_async_context(EmbeddedCluster.open()))
+        found = read_manifests((ROOT / "tests/data/comparing/kinds.yaml").read_text())
+        self.run(self.cluster.create(next(each for each in found if each["kind"] == "CustomResourceDefinition")))
+
+    def run(self, waited: Any) -> Any:
+        return self.loop.run_until_complete(waited)
+
+    def stored(self, manifest: Manifest, apply: Callable[[Manifest], Any]) -> Manifest:
+        made: Manifest = self.run(apply(manifest))
+        self.run(self.cluster.delete(key_of(manifest)))
+        return made
+
+    def close(self) -> None:
+        self.run(self._stack.aclose())
+        self.loop.close()
+
+
+@pytest.fixture(scope="module")
+def standing() -> Iterator[Standing]:
+    made = Standing()
+    yield made
+    made.close()
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(manifests())
+def test_a_manifest_is_never_drift_from_what_the_server_stores_of_it(standing: Standing, manifest: Manifest) -> None:
+    before = copy.deepcopy(manifest)
+    key = key_of(manifest)
+    try:
+        plain = standing.stored(manifest, standing.cluster.create)
+    except ClusterError:
+        return  # the server does not take it
+    kept = standing.stored(manifest, lambda each: standing.cluster.create(applied(each)))
+    owned = standing.stored(_bare(manifest), lambda each: standing.cluster.apply(each, manager=US))
+    for live in (plain, kept, owned):
+        assert drift(compare([manifest], {key: live}, CompareRules())) == {}
+    shape_of = shapes_of(standing.cluster)
+    assert drift(compare([manifest], {key: owned}, CompareRules(structured=True), shape_of=shape_of)) == {}
+    assert manifest == before
