@@ -1,0 +1,137 @@
+"""What is told of an application means the same to every server: it is stored as told, and need not be told twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from contract_manifests import eventually
+
+from argosy.cluster import Cluster
+from argosy.model.application import (
+    Application,
+    OperationRequest,
+    OperationState,
+    Progress,
+    Result,
+    SyncRequest,
+    read_application,
+)
+from argosy.model.errors import Conflict
+from argosy.model.flow import Assessment, Health, SyncStatus
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.report import events
+from argosy.report.conditions import Condition, ConditionType
+from argosy.report.history import with_deployment
+from argosy.report.operations import request_wire
+from argosy.report.resources import Resource
+from argosy.report.status import Report, changes, is_outdated, status
+from argosy.schema.definitions import definition
+
+pytestmark = pytest.mark.anyio
+
+NAME = "applications.argoproj.io"
+STARTED, FINISHED, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", "2026-01-01T00:00:06Z"
+SOURCE = {"repoURL": "https://git.example/models", "helm": {"valuesObject": {"a": None, "b": [{"c": None, "d": 1.0}]}}}
+WEB = ResourceKey("apps", "Deployment", "ml", "web")
+
+
+@pytest.fixture
+async def furnished(cluster: Cluster) -> AsyncIterator[Cluster]:
+    """With the definition of Applications, for the time of one test."""
+    key = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", NAME)
+    await cluster.create(definition(NAME))
+
+    async def served() -> bool:
+        return GroupKind("argoproj.io", "Application") in await cluster.kinds()
+
+    async def gone() -> bool:
+        return await cluster.get(key) is None
+
+    try:
+        await eventually(served)
+        yield cluster
+    finally:
+        await cluster.delete(key)
+        await eventually(gone)  # a real server deletes all objects first, and takes no new definition meanwhile
+
+
+async def made(cluster: Cluster, namespace: str, **spec: Any) -> Manifest:
+    return await cluster.create(
+        {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": "models", "namespace": namespace},
+            "spec": {"project": "default", "destination": {"namespace": "ml"}, **spec},
+        }
+    )
+
+
+def synced(app: Application) -> OperationState:
+    sources = tuple(source.wire for source in app.sources)
+    revisions = tuple(map(str, range(len(sources)))) if app.has_many_sources else ()
+    return OperationState(
+        OperationRequest(SyncRequest(runs_hooks=False), by="ann"),
+        Progress.SUCCEEDED,
+        message="successfully synced",
+        started=STARTED,
+        finished=FINISHED,
+        has_result=True,
+        revision="" if revisions else "abc",
+        revisions=revisions,
+        sources=sources,
+        results=(Result(WEB, "v1", images=("nginx:1",)),),
+    )
+
+
+def report(app: Application, state: OperationState) -> Report:
+    return Report(
+        app=app,
+        now=NOW,
+        state=state,
+        status=SyncStatus.OUT_OF_SYNC,
+        revisions=state.revisions or (state.revision,),
+        tools=("Helm",) * len(app.sources),
+        resources=[Resource(WEB, "v1", SyncStatus.OUT_OF_SYNC, Assessment(Health.DEGRADED, "no"), wave=-1)],
+        shows_health=True,
+        health=Assessment(Health.DEGRADED, "Caused by apps/Deployment:ml/web"),
+        conditions=[Condition(ConditionType.SYNC_ERROR, "failed")],
+        looked_for=frozenset(ConditionType),
+        history=with_deployment([], state, app.history_limit),
+        summary={"images": ["nginx:1"], "externalURLs": ["https://a.example/"]},
+        controller_namespace="argocd",
+    )
+
+
+@pytest.mark.parametrize("spec", [{"source": SOURCE}, {"sources": [SOURCE, SOURCE]}], ids=["one source", "many"])
+async def test_a_status_is_stored_as_told_and_told_once(
+    furnished: Cluster, namespace: str, spec: dict[str, Any]
+) -> None:
+    app = read_application(await made(furnished, namespace, **spec))
+    state = synced(app)
+    told = status(report(app, state))
+    stored = await furnished.patch(app.key, {"status": changes(app.status, told)})
+    assert stored["status"] == told
+    again = read_application(stored)
+    assert not is_outdated(again)
+    assert changes(again.status, status(report(again, again.state or state))) is None
+
+
+async def test_an_operation_is_asked_for_in_words_that_are_kept(furnished: Cluster, namespace: str) -> None:
+    app = read_application(await made(furnished, namespace, source=SOURCE))
+    asked = OperationRequest(SyncRequest(revision="abc", resources=(WEB,), prune=True), is_automated=True)
+    stored = await furnished.patch(app.key, {"operation": request_wire(asked)})
+    assert stored["operation"] == request_wire(asked)
+
+
+async def test_an_event_is_told_once(furnished: Cluster, namespace: str) -> None:
+    app = read_application(await made(furnished, namespace, source=SOURCE))
+    event = events.completed(app, synced(app))
+    await furnished.create(event)
+    with pytest.raises(Conflict):
+        await furnished.create(event)
+    found = await furnished.get(key_of(event))
+    assert found is not None and found["message"] == "Sync operation to abc succeeded"
+    assert found["metadata"]["annotations"]["user"] == "ann"
