@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from text_tree import TextTree
 
-from argosy.model.errors import RenderError
+from argosy.model.errors import LimitError, RenderError
 from argosy.render.kustomize import build
 
 WEB = """apiVersion: apps/v1
@@ -129,3 +129,42 @@ serviceAccount: {name: theirs, projectId: project}
 def test_metadata_alone_is_no_empty_kustomization_and_asks_for_nothing_unknown() -> None:
     assert built("metadata: {name: x}\n") == {}
     assert set(built("resources: [from.yaml]\nbuildMetadata: [nonsense]\n")) == {"ConfigMap"}
+
+
+@pytest.mark.parametrize(
+    "name", ["(a+)+b", "((a+)x?)+b", "(a|aa)*b", "((a|aa)x?)*b", "a*a*a*a*a*a*a*a*a*b", "(a?a?)*b", "(.*a){20}b"]
+)
+def test_a_pattern_that_would_run_for_ages_is_refused(name: str) -> None:
+    patch = '[{"op": "add", "path": "/x", "value": 1}]'
+    entry = f"resources: [from.yaml]\npatches: [{{target: {{name: '{name}'}}, patch: '{patch}'}}]\n"
+    assert "too costly" in str(refusal(entry, from_yaml=SOURCE.replace("from", "a" * 5000)))
+
+
+@pytest.mark.parametrize(
+    "name", ["fr.*", "f.*o.*", "(from|to)", "(?:fr|x)om", "fr(a|o)m", "f[a-z]+m", "(f?r?)om", ".{4}"]
+)
+def test_an_ordinary_pattern_fits(name: str) -> None:
+    patch = '[{"op": "add", "path": "/x", "value": 1}]'
+    entry = f"resources: [from.yaml]\npatches: [{{target: {{name: '{name}'}}, patch: '{patch}'}}]\n"
+    assert built(entry)["ConfigMap"]["x"] == 1
+
+
+def test_replacements_into_their_own_source_take_what_was_there_and_end_at_a_size() -> None:
+    one = "- source: {kind: ConfigMap, fieldPath: x}\n  targets: [{select: {kind: ConfigMap}, "
+    two = "fieldPaths: [x.y%d, x.z%d], options: {create: true}}]\n"
+    entries = [one + two % (each, each) for each in range(30)]
+    text = f"{SOURCE}x: {{a: b}}\n"
+    found = built("resources: [from.yaml]\nreplacements:\n" + entries[0], from_yaml=text)["ConfigMap"]["x"]
+    assert found == {"a": "b", "y0": {"a": "b"}, "z0": {"a": "b"}}
+    with pytest.raises(LimitError, match="replace less"):
+        built("resources: [from.yaml]\nreplacements:\n" + "".join(entries), from_yaml=text)
+
+
+def test_variables_end_at_a_size() -> None:
+    variable = "{name: X, objref: {kind: ConfigMap, name: from, apiVersion: v1}, fieldref: {fieldPath: data.k}}"
+    with pytest.raises(LimitError, match="fewer"):
+        built(
+            f"resources: [web.yaml, from.yaml]\nvars: [{variable}]\n",
+            from_yaml=SOURCE.replace("k: v", f"k: {'v' * 5000}"),
+            web_yaml=WEB.replace("a$(X)b", "$(X)" * 5000),
+        )

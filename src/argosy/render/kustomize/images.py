@@ -18,7 +18,7 @@ def set_image(resources: Resources, image: dict[str, Any], specs: SpecsOf, where
 
     def put(holder: dict[str, Any], name: str) -> None:
         current = holder.get(name)
-        if isinstance(current, str) and known.fullmatch(current):
+        if isinstance(current, str) and known.fits(current):
             holder[name] = renamed(current, image)
 
     def put_single(holder: dict[str, Any], name: str) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final
+from math import comb
+from re import _parser  # type: ignore[attr-defined]  # the only way to see what a pattern is made of
+from typing import Any, Final, NamedTuple
 
 from argosy.model.errors import RenderError
 
 _LONGEST: Final = 1000
-# Repeats of repeats take Python exponential time, but not Go.
-_NESTED = re.compile(r"\((?:[^()\\]|\\.)*[+*](?:[^()\\]|\\.)*\)+(?:[+*]|\{\d+,?\d{2,}\})")
-
+_FEW: Final = 3
+_MOST_STEPS: Final = 50_000_000
 # k8s: these have no meaning for Go, which refuses them.
 _FOREIGN = re.compile(r"\(\?(?:[=!(#>]|<[=!]|P[=>])|(?<!\\)(?:\\\\)*\\[1-9]|(?<!\\)[*+?}]\+")
 _CLASSES: Final = {
@@ -21,17 +23,66 @@ _CLASSES: Final = {
 }  # fmt: skip
 
 
+class Pattern(NamedTuple):
+    text: str
+    where: str
+    compiled: re.Pattern[str]
+    repeats: int
+
+    def fits(self, text: str) -> bool:
+        """Whether it stands for the whole text."""
+        # Repeats behind one another take Python as many steps as there are ways to share the text among them.
+        if self.repeats > 1 and comb(len(text) + 1, self.repeats) > _MOST_STEPS:
+            raise _costly(self.text, self.where)
+        return self.compiled.fullmatch(text) is not None
+
+
+def _costly(text: str, where: str) -> RenderError:
+    return RenderError(f"the pattern {text[:80]!r} is too costly: repeat less, and no group that repeats", where=where)
+
+
+def _repeats(parsed: Iterable[tuple[Any, Any]], *, within: bool = False) -> int | None:
+    """How many repeats follow one another; None where what is repeated can be read in several ways.
+
+    That takes Python exponential time, but not Go.
+    """
+    found = 0
+    for operation, given in parsed:
+        count: int | None = 0
+        match str(operation):
+            case "MAX_REPEAT" | "MIN_REPEAT" if given[0] != given[1]:
+                many = given[1] > _FEW
+                below = _repeats(given[2], within=within or many)
+                count = None if within or below is None else many or below * given[1]
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                below = _repeats(given[2], within=within)
+                count = None if below is None else below * given[1]
+            case "SUBPATTERN":
+                count = _repeats(given[-1], within=within)
+            case "BRANCH":
+                ways = [_repeats(each, within=within) for each in given[1]]
+                count = None if within or None in ways else max(each or 0 for each in ways)
+        if count is None:
+            return None
+        found += count
+    return found
+
+
 @lru_cache(1024)
-def pattern(text: str, where: str, rest: str = "") -> re.Pattern[str]:
+def pattern(text: str, where: str, rest: str = "") -> Pattern:
     """The pattern, with one of our own behind it."""
-    if len(text) > _LONGEST or _NESTED.search(text):
-        raise RenderError(f"the pattern {text[:80]!r} is too costly: repeat no group that repeats", where=where)
+    if len(text) > _LONGEST:
+        raise _costly(text, where)
     if _FOREIGN.search(text):
         message = f"{text!r} looks around or back, which patterns here cannot: write it without"
         raise RenderError(message, where=where)
     for name, range_ in _CLASSES.items() if "[:" in text else ():
         text = text.replace(name, range_)
     try:
-        return re.compile(text + rest, re.ASCII)
+        compiled = re.compile(text + rest, re.ASCII)
+        repeats = _repeats(_parser.parse(text + rest, re.ASCII))
     except (re.error, RecursionError, OverflowError) as error:
         raise RenderError(f"{text!r} is no regular expression ({error}): correct it", where=where) from error
+    if repeats is None:
+        raise _costly(text, where)
+    return Pattern(text, where, compiled, repeats)

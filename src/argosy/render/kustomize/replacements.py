@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.model.errors import RenderError
+from argosy.model.errors import LimitError, RenderError
 from argosy.model.manifest import Profile
 from argosy.model.manifest.scalars import resolve
 from argosy.render.kustomize.faults import within
@@ -19,11 +19,14 @@ from argosy.render.kustomize.resources import Resources, carries
 _STEP = re.compile(r"((?:\\\.|\[[^\]]*\]|[^.\[])+)(?:\.|$)|(\[[^\]]*\])\.?")
 _FILTER = re.compile(r"\[([^=\]]*)=(.*)\]", re.DOTALL)
 _NEW: Final = object()
+_LARGEST: Final = 1024 * 1024
 
 
 def replace(resources: Resources, given: dict[str, Any], where: str) -> None:
     try:
         value = _source(resources, given, where)
+        if isinstance(value, dict | list):
+            value = _copied(value, where)  # else a target within the source would change it
     except RenderError as error:
         raise within(error, "source") from None
     targets = given.get("targets")
@@ -156,7 +159,7 @@ def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where
             parts[index] = _text(value)
         value = delimiter.join(parts)
     if isinstance(value, dict | list):
-        return orjson.loads(orjson.dumps(value))
+        return _copied(value, where)
     if isinstance(current, dict | list):
         return value
     # k8s: a target keeps its type and takes the text; a new one has the type that the text looks like.
@@ -167,6 +170,13 @@ def _changed(current: Any, value: Any, options: dict[str, Any], path: str, where
         was = _text(current) or "null"
         raise RenderError(f"replacements: {path} holds {was}, which {_text(value)[:40]!r} cannot replace", where=where)
     return found
+
+
+def _copied(value: Any, where: str) -> Any:
+    data = orjson.dumps(value)
+    if len(data) > _LARGEST:
+        raise LimitError(f"replacements: a value has more than {_LARGEST} bytes: replace less", where=where)
+    return orjson.loads(data)
 
 
 def _fits(value: Any, current: Any) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from argosy.model.errors import ManifestError, RenderError
 from argosy.render.kustomize.gvk import Gvk
-from argosy.render.kustomize.patterns import pattern
+from argosy.render.kustomize.patterns import Pattern, pattern
 from argosy.render.kustomize.resource import Id, Resource
 
 Addresses = dict[tuple[Gvk, str, str], Resource]
@@ -72,12 +71,12 @@ class Resources:
         found = []
         for each in self.listed:
             gvk = each.gvk
-            if any(part and not part.fullmatch(gvk[at]) for part, at in kind_of):
+            if any(part and not part.fits(gvk[at]) for part, at in kind_of):
                 continue
             ids = (each.first_id, each.id)
-            if space and not any(space.fullmatch(id.place) for id in ids):
+            if space and not any(space.fits(id.place) for id in ids):
                 continue
-            if name and not any(name.fullmatch(id.name) for id in ids):
+            if name and not any(name.fits(id.name) for id in ids):
                 continue
             if carries(each, target, where):
                 found.append(each)
@@ -103,5 +102,5 @@ def carries(resource: Resource, target: dict[str, Any], where: str) -> bool:
     return True
 
 
-def _pattern(text: str, where: str) -> re.Pattern[str] | None:
+def _pattern(text: str, where: str) -> Pattern | None:
     return pattern(text, where) if text else None

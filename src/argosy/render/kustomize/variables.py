@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from argosy.model.errors import RenderError
+from argosy.model.errors import LimitError, RenderError
 from argosy.render.kustomize.config import Config
 from argosy.render.kustomize.faults import Fault, Path
 from argosy.render.kustomize.gvk import Gvk, gvk_of
@@ -15,6 +15,7 @@ from argosy.render.kustomize.resources import Resources
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _STEP = re.compile(r"(?:\\\.|[^.\[])+|\[[^\]]*\]")
+_LARGEST: Final = 10 * 1024 * 1024
 
 
 class Var(NamedTuple):
@@ -126,6 +127,10 @@ def _expanded(text: str, values: dict[str, Any]) -> Any:
     whole = re.fullmatch(r"\$\(([^)]*)\)", text)
     if whole and whole[1] in values:
         return values[whole[1]]
+
+    longest = max((len(_text(each)) for each in values.values()), default=0)
+    if text.count("$(") * longest > _LARGEST:
+        raise LimitError(f"vars make a text of more than {_LARGEST} bytes: write fewer of them")
 
     def one(match: re.Match[str]) -> str:
         name = match[1]
