@@ -21,7 +21,9 @@ def rollback_request(
     if not sources:
         raise ManifestError("it does not say what was synced; choose another entry", where=given.where)
     sync: dict[str, Any] = {"syncStrategy": {"apply": {}}, "prune": prune, "dryRun": dry_run}
-    sync |= {name: entry[name] for name in ("revision", "revisions", "source", "sources") if entry.get(name)}
+    # argo: beside many sources an entry has an empty one
+    parts = ("revisions", "sources") if many else ("revision", "source")
+    sync |= {name: entry[name] for name in parts if entry.get(name)}
     if options:
         sync["syncOptions"] = list(options)
     return OperationRequest(
