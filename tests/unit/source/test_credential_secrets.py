@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,20 @@ def test_an_access_leaves_no_file_behind_and_lets_nobody_else_in(tmp_path: Path)
         assert (folder / "key").read_text() == "KEY\n"
         assert (folder / "key").stat().st_mode & 0o177 == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_goes_with_the_next_access_and_what_is_in_use_stays(tmp_path: Path) -> None:
+    url, long_ago = parse_url("ssh://host/x"), 1_000_000_000
+    left = tmp_path / "access-left"
+    left.mkdir()
+    (left / "key").write_text("KEY")
+    with access(tmp_path, url, None, Trust()) as given:
+        assert left.exists()  # it may just be being made
+        used = Path(given.env["GIT_SSH"]).parent
+        for each in (left, used):
+            os.utime(each, (long_ago, long_ago))
+        with access(tmp_path, url, None, Trust()):
+            assert used.exists() and not left.exists()
 
 
 @pytest.mark.skipif(not Path("/usr/bin/ssh").exists(), reason="ssh is not installed")

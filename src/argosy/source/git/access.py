@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from argosy.source.credentials import Credential, Trust
 from argosy.source.urls import RepositoryUrl
 
 USER_OF_TOKENS = "x-access-token"  # argo: the name that goes with a password that has none
+_PREFIX: Final = "access-"
+_MAKING_SECONDS: Final = 60
 
 
 class Access(NamedTuple):
@@ -30,8 +34,7 @@ class Access(NamedTuple):
 @contextlib.contextmanager
 def access(folder: Path, url: RepositoryUrl, credential: Credential | None, trust: Trust) -> Iterator[Access]:
     """Keys and certificates lie in a folder below the given one that only this user can enter, until git has ended."""
-    with tempfile.TemporaryDirectory(prefix="access-", dir=folder) as name:
-        files = Path(name)
+    with _own_folder(folder) as files:
         env = {"GIT_ALLOW_PROTOCOL": url.scheme}
         config: dict[str, str] = {}
         secrets = credential.secrets if credential else ()
@@ -44,6 +47,32 @@ def access(folder: Path, url: RepositoryUrl, credential: Credential | None, trus
         elif url.scheme == "ssh":
             env |= {"GIT_SSH": str(_ssh(files, credential, trust)), "GIT_SSH_VARIANT": "ssh"}
         yield Access(config, env, tuple(secret for secret in secrets if secret))
+
+
+@contextlib.contextmanager
+def _own_folder(above: Path) -> Iterator[Path]:
+    _sweep(above)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=above) as name:
+        held = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield Path(name)
+        finally:
+            os.close(held)
+
+
+def _sweep(above: Path) -> None:
+    """Takes away what a process that was killed has left: nobody holds it, and it is not just being made."""
+    for each in above.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - each.lstat().st_mtime < _MAKING_SECONDS:
+                continue
+            found = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(each, ignore_errors=True)
+            finally:
+                os.close(found)
 
 
 def _authorization(credential: Credential | None) -> str:
