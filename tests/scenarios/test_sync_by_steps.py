@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +29,12 @@ from sync_stage import (
 )
 
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.plane import Plane
+from argosy.apiserver.server import serve
+from argosy.apiserver.tls import certificates
 from argosy.cluster import Cluster, Propagation
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
 from argosy.model.application import Progress, Retry, SyncRequest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.sync import retry
@@ -42,9 +49,16 @@ async def nothing_happens(_: Cluster) -> None:
     pass
 
 
-@pytest.fixture
-async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster.open() as opened:
+@pytest.fixture(params=["embedded", "wire"])
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
+    """In this process, and through HTTP."""
+    async with Plane.open(rbac=True, admin_token="of-a-test") as plane, contextlib.AsyncExitStack() as stack:
+        opened: Cluster = EmbeddedCluster(plane)
+        if request.param == "wire":
+            found = certificates(tmp_path)
+            url = await stack.enter_async_context(serve(plane, found))
+            there = Connection(server=url, ca_file=str(found.authority), token="of-a-test")
+            opened = await stack.enter_async_context(await connect(there))
         await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         yield opened
 
