@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from argosy.addons.simulators.names import (
@@ -21,8 +22,8 @@ from argosy.addons.simulators.names import (
     unmarked,
 )
 from argosy.addons.simulators.orphans import Orphans
-from argosy.addons.simulators.replicas import counted, first_to_go, is_active, phase_of, pods_of
-from argosy.addons.simulators.times import stamp
+from argosy.addons.simulators.replicas import counted, first_to_go, is_active, is_fresh, phase_of, pods_of
+from argosy.addons.simulators.times import left, moment_of, stamp
 from argosy.addons.simulators.writing import ENDING, adopt, create_once, keep_status, patient, remove
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
@@ -31,6 +32,7 @@ from argosy.runtime import Context, Requeue, Watch, owner
 from argosy.schema import selectors
 
 MOST_AT_ONCE: Final = 100
+EARLY_SECONDS: Final = 2.0
 
 
 class ReplicaSets:
@@ -57,7 +59,17 @@ class ReplicaSets:
                 return None  # seeing the Pods wakes us again, and then there is more to tell
         elif len(active) > _wanted(live):
             await _shrink(live, context)
+        elif _is_early(live, active, context.clock.now()):
+            return Requeue(EARLY_SECONDS)
         return await _report(live, active, problem, context)
+
+
+def _is_early(live: Manifest, active: Sequence[Manifest], now: datetime) -> bool:
+    """Its Pods are about to be more than made: to tell of them only then saves a write here and one above."""
+    if (live.get("status") or {}).get("observedGeneration"):
+        return False
+    made = [moment_of(pod["metadata"]["creationTimestamp"]) for pod in active if is_fresh(pod)]
+    return any(left(each, EARLY_SECONDS, now) > 0 for each in made)
 
 
 def _wanted(live: Manifest) -> int:

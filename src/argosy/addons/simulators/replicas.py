@@ -37,6 +37,13 @@ def is_active(pod: Manifest) -> bool:
     return phase_of(pod) not in FINISHED and not is_dying(pod)
 
 
+def is_fresh(pod: Manifest) -> bool:
+    """Neither has it been started, nor has anybody said why not."""
+    status = pod.get("status") or {}
+    refused = any(each["status"] == "False" for each in status.get("conditions") or ())
+    return not status.get("startTime") and not refused
+
+
 def ready_since(pod: Manifest) -> str:
     """Empty: it is not ready."""
     conditions = (pod.get("status") or {}).get("conditions") or ()

@@ -1,0 +1,154 @@
+"""`argosy sandbox start --addons simulators`, seen with the real kubectl."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from serving import Finished, Sandbox, kubectl, sandbox
+
+pytestmark = pytest.mark.usefixtures("needs_kubectl")
+ADDONS = "argocd_operator,simulators"
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """With the stand-in for Argo CD beside: the two must not fight."""
+    with sandbox(tmp_path_factory.mktemp("simulated") / "data", "--port", "0", "--addons", ADDONS) as started:
+        yield started
+
+
+@pytest.fixture
+def run(simulated: Sandbox, request: pytest.FixtureRequest) -> Callable[..., str]:
+    """kubectl in a namespace of the test's own; what it says on success."""
+    namespace = f"t{abs(hash(request.node.name)) % 10**8}"
+    kubectl(simulated.kubeconfig, "create", "namespace", namespace)
+
+    def runs(*words: object, given: str | None = None) -> str:
+        done: Finished = kubectl(simulated.kubeconfig, "-n", namespace, *words, input=given, timeout=60)
+        assert done.code == 0, done.err
+        return done.out
+
+    return runs
+
+
+def test_rollout_status_ends_when_all_pods_are_ready(run: Callable[..., str]) -> None:
+    run("create", "deployment", "web", "--image", "example:1", "--replicas", 3)
+    assert "successfully rolled out" in run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    assert run("get", "deployment", "web", "--no-headers").split()[1:4] == ["3/3", "3", "3"]
+    assert [line.split()[1:3] for line in run("get", "pods", "--no-headers").splitlines()] == [["1/1", "Running"]] * 3
+    assert "simulated by argosy" in run("describe", "pods")
+
+
+def test_scale_and_delete_do_what_they_say(run: Callable[..., str]) -> None:
+    run("create", "deployment", "web", "--image", "example:1")
+    run("scale", "deployment", "web", "--replicas", 4)
+    run("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=4", "--timeout", "20s")
+    run("scale", "deployment", "web", "--replicas", 1)
+    run("wait", "deployment", "web", "--for=jsonpath={.status.replicas}=1", "--timeout", "20s")
+    run("delete", "deployment", "web")
+    within(20, lambda: run("get", "pods,replicasets", "-o", "name") == "")
+
+
+def test_rollout_undo_history_and_restart_work(run: Callable[..., str]) -> None:
+    run("create", "deployment", "web", "--image", "example:1")
+    run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    run("set", "image", "deployment/web", "example=example:2")
+    run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    assert [line.split()[0] for line in run("rollout", "history", "deployment", "web").splitlines()[2:4]] == ["1", "2"]
+    run("rollout", "undo", "deployment", "web")
+    run("rollout", "status", "deployment", "web", "--timeout", "20s")
+    assert run("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") == "example:1"
+    run("rollout", "restart", "deployment", "web")
+    assert "successfully rolled out" in run("rollout", "status", "deployment", "web", "--timeout", "20s")
+
+
+@pytest.mark.parametrize(
+    ("fault", "shown"),
+    [("ImagePull", "ImagePullBackOff"), ("CrashLoop", "CrashLoopBackOff"), ("Unschedulable", "Pending")],
+)
+def test_a_fault_is_seen_in_get_pods(run: Callable[..., str], fault: str, shown: str) -> None:
+    annotations = json.dumps({"metadata": {"annotations": {"sandbox.argosy.dev/fail": fault}}})
+    run("run", "broken", "--image", "example:1", "--overrides", annotations)
+    within(20, lambda: run("get", "pod", "broken", "--no-headers").split()[2] == shown)
+
+
+def test_a_job_is_waited_for(run: Callable[..., str]) -> None:
+    run("create", "job", "once", "--image", "example:1")
+    run("wait", "job", "once", "--for=condition=complete", "--timeout", "20s")
+    assert run("get", "job", "once", "--no-headers").split()[1:3] == ["Complete", "1/1"]
+    assert run("get", "pods", "-l", "job-name=once", "--no-headers").split()[2] == "Completed"
+
+
+def test_a_stateful_set_has_its_pods_and_claims(run: Callable[..., str]) -> None:
+    run("apply", "-f", "-", given=json.dumps(STATEFUL_SET))
+    assert "complete" in run("rollout", "status", "statefulset", "db", "--timeout", "20s")
+    assert run("get", "pods", "-o", "name").split() == ["pod/db-0", "pod/db-1"]
+    claims = [line.split()[:2] for line in run("get", "pvc", "--no-headers").splitlines()]
+    assert claims == [["data-db-0", "Bound"], ["data-db-1", "Bound"]]
+
+
+def test_logs_say_that_nothing_runs(run: Callable[..., str]) -> None:
+    run("run", "talks", "--image", "example:1")
+    run("wait", "pod", "talks", "--for=condition=ready", "--timeout", "20s")
+    said = run("logs", "talks")
+    assert "simulated by argosy" in said and "example:1" in said
+    assert len(run("logs", "talks", "--tail", 1).splitlines()) == 1
+
+
+def test_a_namespace_with_all_of_it_goes_away(simulated: Sandbox) -> None:
+    kube = simulated.kubeconfig
+    kubectl(kube, "create", "namespace", "full")
+    for words in (("create", "deployment", "web"), ("create", "job", "once"), ("run", "pod")):
+        assert kubectl(kube, "-n", "full", *words, "--image", "example:1").code == 0
+    assert kubectl(kube, "-n", "full", "apply", "-f", "-", input=json.dumps(STATEFUL_SET)).code == 0
+    assert kubectl(kube, "-n", "full", "rollout", "status", "statefulset", "db", "--timeout", "20s").code == 0
+    done = kubectl(kube, "delete", "namespace", "full", "--timeout", "20s")
+    assert done.code == 0, done.err
+
+
+def test_what_the_stand_in_for_argo_cd_plays_is_left_to_it(simulated: Sandbox) -> None:
+    kube = simulated.kubeconfig
+    gitops = ("-n", "openshift-gitops")
+    done = kubectl(kube, *gitops, "wait", "argocd/openshift-gitops", "--for=jsonpath={.status.phase}=Available")
+    assert done.code == 0, done.err
+    wait = ("wait", "deployment", "openshift-gitops-server", "--for=condition=Available", "--timeout", "20s")
+    assert kubectl(kube, *gitops, *wait).code == 0
+    assert kubectl(kube, *gitops, "get", "replicasets", "-o", "name").out == ""
+
+    def versions() -> Any:
+        listed = kubectl(kube, *gitops, "get", "deployments,statefulsets,pods", "-o", "json").out
+        return [each["metadata"]["resourceVersion"] for each in json.loads(listed)["items"]]
+
+    within(20, lambda: versions() == versions())
+
+
+def within(seconds: float, is_so: Callable[[], object]) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, f"not so within {seconds:g} s"
+
+
+STATEFUL_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "metadata": {"name": "db"},
+    "spec": {
+        "replicas": 2,
+        "serviceName": "db",
+        "selector": {"matchLabels": {"app": "db"}},
+        "template": {
+            "metadata": {"labels": {"app": "db"}},
+            "spec": {"containers": [{"name": "db", "image": "example:1"}]},
+        },
+        "volumeClaimTemplates": [
+            {
+                "metadata": {"name": "data"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+            }
+        ],
+    },
+}
