@@ -168,3 +168,8 @@ def test_variables_end_at_a_size() -> None:
             from_yaml=SOURCE.replace("k: v", f"k: {'v' * 5000}"),
             web_yaml=WEB.replace("a$(X)b", "$(X)" * 5000),
         )
+
+
+def test_ways_of_an_image_are_not_in_brackets() -> None:
+    containers = built("resources: [web.yaml]\nimages: [{name: 'ngi|box', newTag: '9'}]\n")["Deployment"]["spec"]
+    assert [each["image"] for each in containers["template"]["spec"]["containers"]] == ["nginx:9", "busybox:9"]

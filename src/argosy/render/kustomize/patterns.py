@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import comb
 from re import _parser  # type: ignore[attr-defined]  # the only way to see what a pattern is made of
@@ -26,15 +26,15 @@ _CLASSES: Final = {
 class Pattern(NamedTuple):
     text: str
     where: str
-    compiled: re.Pattern[str]
+    find: Callable[[str], re.Match[str] | None]
     repeats: int
 
     def fits(self, text: str) -> bool:
-        """Whether it stands for the whole text."""
+        """Whether it stands for the text."""
         # Repeats behind one another take Python as many steps as there are ways to share the text among them.
         if self.repeats > 1 and comb(len(text) + 1, self.repeats) > _MOST_STEPS:
             raise _costly(self.text, self.where)
-        return self.compiled.fullmatch(text) is not None
+        return self.find(text) is not None
 
 
 def _costly(text: str, where: str) -> RenderError:
@@ -78,11 +78,15 @@ def pattern(text: str, where: str, rest: str = "") -> Pattern:
         raise RenderError(message, where=where)
     for name, range_ in _CLASSES.items() if "[:" in text else ():
         text = text.replace(name, range_)
+    whole = text + rest
+    if rest and "|" in text:
+        # k8s: put together without brackets, so that the first way ends anywhere and the last one begins anywhere.
+        whole = rf"^{whole}\Z"
     try:
-        compiled = re.compile(text + rest, re.ASCII)
-        repeats = _repeats(_parser.parse(text + rest, re.ASCII))
+        compiled = re.compile(whole, re.ASCII)
+        repeats = _repeats(_parser.parse(whole, re.ASCII))
     except (re.error, RecursionError, OverflowError) as error:
         raise RenderError(f"{text!r} is no regular expression ({error}): correct it", where=where) from error
     if repeats is None:
         raise _costly(text, where)
-    return Pattern(text, where, compiled, repeats)
+    return Pattern(text, where, compiled.search if whole != text + rest else compiled.fullmatch, repeats)
