@@ -96,3 +96,32 @@ def test_files_that_are_missing_can_be_ignored_but_not_those_that_are_refused() 
 )
 def test_commas_are_escaped_as_argo_cd_escapes_them(value: str, given: str) -> None:
     assert escaped(value) == given
+
+
+@pytest.mark.parametrize(
+    ("name", "refs", "many", "said"),
+    [
+        ("$vals/shared.yaml", {"other": OTHER}, True, r"\$vals is the ref of no source \(those there are: \$other\)"),
+        ("$vals/shared.yaml", {}, True, r"\$vals is the ref of no source \(no source has one\)"),
+        ("$vals/shared.yaml", {}, False, "nor is it a build variable"),
+        ("$ENV/shared.yaml", {"other": OTHER}, True, r"\$ENV is the ref of no source"),
+    ],
+)
+def test_an_alias_that_no_source_has_is_never_a_file_of_the_repository_itself(
+    name: str, refs: dict[str, TextTree], many: bool, said: str
+) -> None:
+    def substitute(text: str) -> str:
+        return text.replace("$ENV", "prod").replace("$vals", "")
+
+    files = ValueFiles(a_chart(FILES), "charts/shop", substitute, refs, has_many_sources=many)
+    with pytest.raises(RenderError, match=said):
+        files.read([name], ignore_missing=True)
+    with pytest.raises(RenderError, match=said):
+        files.read_one("fileParameters[0]", name)
+
+
+def test_the_alias_of_a_source_wins_over_a_build_variable() -> None:
+    files = ValueFiles(a_chart(FILES), "charts/shop", lambda text: text.replace("$other", "env"), {"other": OTHER})
+    assert [each.content for each in files.read(["$other/x.yaml"])] == [b"x"]
+    alone = ValueFiles(a_chart(FILES), "charts/shop", lambda text: text.replace("$other", "env"))
+    assert [each.content for each in alone.read(["$other/prod.yaml"])] == [b"prod"]

@@ -50,7 +50,7 @@ def template(
     if options.version not in ("", "v3"):  # argo: nothing else is left to choose from
         message = f"{options.version!r} cannot be chosen; remove source.helm.version"
         raise RenderError(message, where=path or ".")
-    files = ValueFiles(tree, path, substitute, refs or {})
+    files = ValueFiles(tree, path, substitute, refs or {}, app.has_many_sources)
     release = Release(
         name=options.release_name or app.name,
         namespace=options.namespace or app.destination.namespace,

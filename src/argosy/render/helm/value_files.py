@@ -32,6 +32,7 @@ class ValueFiles:
     folder: str  # the chart's
     substitute: Callable[[str], str] = str
     refs: Mapping[str, Tree] | None = None
+    has_many_sources: bool = False
 
     def read(self, names: Sequence[str], ignore_missing: bool = False) -> list[ValuesFile]:
         """argo: a file that is named outright stands where it is named, not where a pattern finds it."""
@@ -63,11 +64,24 @@ class ValueFiles:
         alias, slash, rest = name.removeprefix("$").partition("/")
         if slash and name.startswith("$") and alias in (self.refs or {}):
             return _Place(alias, joined("", self.substitute(rest).lstrip("/"), self._where(field)))
+        if name.startswith("$") and not name.startswith("$$"):
+            self._check_variable(field, f"${alias}")
         path = self.substitute(name)
         if scheme := _SCHEME.match(path):
             raise RenderError(_refused_url(path, scheme[0]), where=self._where(field))
         folder = "" if path.startswith("/") else self.folder
         return _Place("", joined(folder, path.lstrip("/"), self._where(field)))
+
+    def _check_variable(self, field: str, lead: str) -> None:
+        """What is left of a name whose lead is nothing would be another file, from the root of this repository."""
+        # argo: where there are several sources, a lead with a dollar sign can only be one of them.
+        if self.substitute(lead) and not self.has_many_sources:
+            return
+        known = ", ".join(f"${each}" for each in self.refs or {})
+        there = f"those there are: {known}" if known else "no source has one"
+        also = "" if self.has_many_sources else ", nor is it a build variable that has a value here"
+        message = f"{lead} is the ref of no source ({there}){also}; correct the name, or add `ref` to the source meant"
+        raise RenderError(message, where=self._where(field))
 
     def _matching(self, field: str, place: _Place) -> list[_Place]:
         tree = self._tree(place)
