@@ -145,7 +145,7 @@ def test_without_a_repository_the_current_folder_is_the_tree(desk: Desk, models:
     assert names(desk.render(models, "overlays/dev")) == ["dev-model"]
     outside = desk.render(desk.home / "models" / "overlays", "dev")
     assert outside.returncode == 2
-    assert "leads out of the repository" in outside.stderr
+    assert "leads out of the folder that is read" in outside.stderr and "next: run the command from a" in outside.stderr
 
 
 def test_several_folders_are_one_stream_in_their_order(desk: Desk, models: Path) -> None:

@@ -79,6 +79,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, formatter_class: Any = argparse.HelpFormatter, **options: Any) -> None:
         # Every flag that is added makes a formatter, which would ask the terminal for its width: help alone needs that.
+        # An abbreviation would mean another flag as soon as there is a second one that begins like it.
+        options.setdefault("allow_abbrev", False)
         super().__init__(formatter_class=functools.partial(formatter_class, width=80), **options)
         self._full_width = formatter_class
 
@@ -173,16 +175,18 @@ def _run(arguments: list[str]) -> int:
     if left and hasattr(chosen, "paths") and all(word == "-" or not word.startswith("-") for word in left):
         chosen.paths += map(Path, left)  # argparse takes paths in one run only, but people put flags between them
     elif left:
-        parser.error(f"unrecognized arguments: {' '.join(left)}")
+        from argosy.cli.guessing import meant  # late: it is for mistakes
+
+        parser.error(f"unrecognized arguments: {' '.join(left)}{meant(parser, arguments, left)}")
     answer: int = chosen.run(chosen)
     return answer
 
 
-def _told(error: ArgosyError) -> tuple[str, str]:
+def _told(error: ArgosyError, said: str = "") -> tuple[str, str]:
     """What, and what next. Our own sentences end in advice, after a semicolon; a cluster's do not."""
     if isinstance(error, ClusterError):
         return str(error), ADVICE.get(error.code, "change what it names, and run the command again")
-    what, _, advice = str(error).partition("; ")
+    what, _, advice = (said or str(error)).partition("; ")
     return what, advice or _usual_advice(error)
 
 
@@ -201,8 +205,9 @@ def failed(error: ArgosyError) -> int:
     return code
 
 
-def tell(error: ArgosyError) -> None:
-    what, advice = _told(error)
+def tell(error: ArgosyError, said: str = "") -> None:
+    """Tells it in its own words, or in those of somebody who knows more about where it happened."""
+    what, advice = _told(error, said)
     print(f"argosy: {what}\nnext: {advice}", file=sys.stderr)
 
 

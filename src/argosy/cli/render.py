@@ -44,7 +44,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add("paths", nargs="*", type=Path, metavar="PATH", help="a folder; with --repo, one in that repository")
     about = "render the sources of the Applications in this file (- is standard input); repeatable"
     add("-f", "--filename", action="append", default=[], metavar="FILE", help=about)
-    add("--revision", default="", metavar="R", help="a branch, tag or commit instead of the working tree")
+    add("--revision", metavar="R", help="a branch, tag or commit instead of the working tree")
     add("--repo", default="", metavar="URL", help="read PATH in this repository (default: the one that holds PATH)")
     about = "repositories below this folder may be read by file:// or their path; repeatable"
     add("--root", action="append", default=[], type=Path, metavar="DIR", help=about)
@@ -74,7 +74,7 @@ def run(chosen: argparse.Namespace) -> int:
         if outcome.error is not None:
             codes.append(code_of(outcome.error))
             if chosen.output != "jsonl":
-                tell(outcome.error)
+                tell(outcome.error, outcome.said)
         with _kept(codes):
             print_one(outcome, shown)
         if outcome.error is None:
@@ -139,6 +139,8 @@ def _print_line(outcome: Outcome, before: list[Outcome]) -> None:
         message, line = getattr(error, "message", str(error)), getattr(error, "line", 0)
         told = {"file": getattr(error, "where", "") or None, "line": line or None, "message": message}
     answer = {"path": outcome.path, "ok": error is None, "error": told, "ms": round(outcome.seconds * 1e3, 3)}
+    if outcome.file:
+        answer = {"path": outcome.path, "application": outcome.app or None, "file": outcome.file, **answer}
     _write(orjson.dumps({**answer, "manifests": outcome.manifests}).decode() + "\n")
 
 

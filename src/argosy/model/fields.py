@@ -7,12 +7,23 @@ kind for another; what is absent or null is empty.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from argosy.model.errors import ManifestError
 
 _Word = TypeVar("_Word", bound=enum.StrEnum)
+_KINDS: Final = {int: "a number", float: "a number", bool: "true or false", dict: "a map", list: "a list"}
+_STEP: Final = re.compile(r"[^.\[\]]+")
+
+
+
+class WrongField(ManifestError):
+    """A field is of another kind than it must be."""
+
+    path: tuple[str | int, ...] = ()
+
 
 class Fields:
     """A map, and where it stands."""
@@ -70,8 +81,13 @@ class Fields:
             raise self._wrong(name, what)
         return value
 
-    def _wrong(self, name: str, what: str) -> ManifestError:
-        return ManifestError(f"{self._path(name)} must be {what}", where=self.where)
+    def _wrong(self, name: str, what: str) -> WrongField:
+        found = _KINDS.get(type(self.values.get(name)), "")
+        but = f", and is {found}" if found and not what.startswith(found) else ""
+        kind, semicolon, advice = what.partition("; ")
+        error = WrongField(f"{self._path(name)} must be {kind}{but}{semicolon}{advice}", where=self.where)
+        error.path = tuple(int(step) if step.isdecimal() else step for step in _STEP.findall(self._path(name)))
+        return error
 
     def _path(self, name: str) -> str:
         return f"{self._at}.{name}" if self._at else name

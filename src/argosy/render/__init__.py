@@ -54,7 +54,8 @@ def render(
     inputs: dict[Input, str] = {}
     tree = RecordingTree(checkout.tree, "", inputs)
     folder = source_folder(tree, source.path)
-    source = overridden(tree, folder, source, app.name)
+    notes: list[str] = []
+    source = overridden(tree, folder, source, app.name, notes)
     job = Job(
         tree=tree,
         folder=folder,
@@ -65,13 +66,15 @@ def render(
         environment=RecordingEnvironment(build_environment(app, source, checkout.revision, settings), inputs),
         refs={alias: RecordingTree(each.tree, f"${alias}", inputs) for alias, each in (refs or {}).items()},
         fetch=RecordingFetch(fetch, inputs) if fetch else None,
+        notes=notes,
     )
     manifests, origins = run(job)
     paths = app.annotations.get(ANNOTATION, "")
     if paths and knows_ids(checkout.tree):
         inputs.update(generate_path_inputs(checkout.tree, paths, source.path))
     # A copy: what origins read later is no input.
-    return Rendered(manifests, origins, {**whole_folders(checkout.tree, "", inputs), **inputs}, job.tool)
+    read = {**whole_folders(checkout.tree, "", inputs), **inputs}
+    return Rendered(manifests, origins, read, job.tool, tuple(notes))
 
 
 def render_application(

@@ -26,6 +26,7 @@ SKIP_MARKER: Final = b"+argocd:skip-file-rendering"
 _JSONNET: Final = ".jsonnet"
 _EXTENSIONS: Final = (".yaml", ".yml", ".json", _JSONNET)
 _WORDS: Final = (b"apiVersion:", b"kind:", b"metadata:")
+_FIELDS: Final = ("apiVersion", "kind", "metadata")
 _DEEPEST: Final = 100
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -51,10 +52,12 @@ def read_directory(
     options: DirectoryOptions,
     limits: RenderLimits,
     evaluate: Evaluate | None = None,
+    notes: list[str] | None = None,
 ) -> list[tuple[str, Manifest]]:
     """Each manifest with its file. Jsonnet files go to `evaluate`, all at once; without it they are passed over."""
+    told: list[str] = [] if notes is None else notes
     found = {
-        file.path: [] if file.is_jsonnet else read_file(file.path, file.text)
+        file.path: [] if file.is_jsonnet else read_file(file.path, file.text, told)
         for file in manifest_files(tree, folder, options, limits)
     }
     programs = [path for path in found if path.endswith(_JSONNET)]
@@ -127,8 +130,8 @@ def _files(tree: Tree, folder: str, recurse: bool, depth: int = 0) -> Iterator[s
             yield from _files(tree, path, recurse, depth + 1)
 
 
-def read_file(path: str, text: bytes) -> list[Manifest]:
-    """The manifests of one file; nothing where it is another kind of file."""
+def read_file(path: str, text: bytes, notes: list[str] | None = None) -> list[Manifest]:
+    """The manifests of one file; nothing where it is another kind of file, and a note where it may be meant as one."""
     if path.endswith(".json"):
         return list(flattened(_json_object(path, text)))
     try:
@@ -144,6 +147,8 @@ def read_file(path: str, text: bytes) -> list[Manifest]:
         if fault := fault_of(value):
             # argo: what has no kind is no manifest; a file that holds manifests, or looks like it, must be one.
             if not found and _is_foreign(value) and not all(word in text for word in _WORDS):
+                if notes is not None and (slip := _slip(value)):
+                    notes.append(f"{path}:{_line_of(text, number)}: {slip}")
                 return []
             raise _error(path, text, number, fault)
         try:
@@ -179,6 +184,28 @@ def _holds_several(text: bytes) -> bool:
 
 def _is_foreign(value: Any) -> bool:
     return not isinstance(value, dict) or not isinstance(value.get("kind"), str) or not value["kind"]
+
+
+def _slip(value: Any) -> str:
+    """Why something without a kind looks like a manifest all the same; empty where it does not."""
+    if not isinstance(value, dict):
+        return ""
+    others = [name for name in value if isinstance(name, str) and name not in _FIELDS]
+    near = {field: next((name for name in others if _is_near(name, field)), "") for field in _FIELDS}
+    there = sum(1 for field in _FIELDS if field in value or near[field])
+    if there < 2 or ("apiVersion" not in value and not near["kind"]):
+        return ""
+    meant = [f"{name} for {field}" for field, name in near.items() if name and field not in value]
+    why = f"it has {' and '.join(meant)}" if meant else "it has no kind"
+    return f"is left out, as it is no manifest: {why}"
+
+
+def _is_near(name: str, field: str) -> bool:
+    """The same letters but for their case, or but for one that is missing."""
+    short, long = sorted((name.lower(), field.lower()), key=len)
+    return short == long or (
+        len(long) - len(short) == 1 and any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+    )
 
 
 def _error(path: str, text: bytes, number: int, fault: str) -> RenderError:

@@ -37,6 +37,7 @@ class Job:
     environment: Mapping[str, str]
     refs: Mapping[str, Tree] = field(default_factory=dict)
     fetch: Fetch | None = None
+    notes: list[str] = field(default_factory=list)  # tools add to them
 
 
 Made = tuple[list[Manifest], Origins]
@@ -128,7 +129,7 @@ def _directory(job: Job) -> Made:
 
     options = job.source.directory or DirectoryOptions()
     evaluate = None if "Jsonnet" in job.settings.disabled_tools else partial(_jsonnet, job, options)
-    found = read_directory(job.tree, job.folder, options, job.settings.limits, evaluate)
+    found = read_directory(job.tree, job.folder, options, job.settings.limits, evaluate, job.notes)
     made = {
         key_of(manifest): path
         for path, manifest in found

@@ -1,37 +1,92 @@
 """Applications of a file.
 
-In: its text. Out: Applications in order. Never: anything else that the file holds.
+In: its text. Out: Applications in order, and what in them nobody reads. Never: anything else that the file holds.
 """
 
 from __future__ import annotations
 
-from argosy.model.application import Application, read_application
-from argosy.model.errors import UserError
-from argosy.model.manifest import load_all
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
+from argosy.model.application import Application, read_application
+from argosy.model.application.spelling import SPEC, unknown_fields
+from argosy.model.errors import UserError
+from argosy.model.fields import WrongField
+from argosy.model.manifest import load_all
+from argosy.model.manifest.lines import Lines
+
+STDIN: Final = "-"
 _GROUP = "argoproj.io/"
 
 
-def read_applications(content: bytes, where: str) -> list[Application]:
-    documents = load_all(content, where=where)
+class Written(NamedTuple):
+    """An Application as it stands in a file; `fault` where it cannot be read."""
+
+    app: Application
+    notes: tuple[str, ...] = ()
+    fault: UserError | None = None
+
+
+def content_of(file: str) -> bytes:
+    if file == STDIN:
+        return sys.stdin.buffer.read() if sys.stdin else b""
+    if os.path.isdir(file):
+        raise UserError("is a folder; name a file with an Application in it, or the folder without -f", where=file)
+    if not os.path.exists(file):
+        raise UserError("there is no such file; correct the path after -f", where=file)
+    return Path(file).read_bytes()
+
+
+def read_applications(content: bytes, where: str) -> list[Written]:
+    documents = [each for each in load_all(content, where=where) if each is not None]
     flat = [
         each
         for document in documents
         for each in (document.get("items") or [] if _is(document, "List", "v1") else [document])
     ]
-    found = [each for each in flat if _is(each, "Application", _GROUP)]
+    found = [(number, each) for number, each in enumerate(flat) if _is(each, "Application", _GROUP)]
     if not found:
-        raise UserError("holds no Application; name a file that does, or a folder without -f", where=where)
-    return [_checked(read_application(each, where), where) for each in found]
+        raise _none(flat, where)
+    lines = Lines(content.decode("utf-8", "replace"))
+    return [_written(each, number, where, lines) for number, each in found]
+
+
+def _written(manifest: dict[str, Any], number: int, where: str, lines: Lines) -> Written:
+    try:
+        app = read_application(manifest, where)
+    except WrongField as error:
+        error.line = lines.of_field(number, error.path)
+        metadata = manifest.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else ""
+        return Written(Application(name=str(name or "")), fault=error)
+    notes = tuple(_notes(manifest.get("spec"), number, where, lines))
+    if not app.sources:
+        message = f"the Application {app.name!r} has no source; add spec.source"
+        return Written(app, notes, UserError(message, where=where, line=lines.of_field(number, ("spec",))))
+    return Written(app, notes)
+
+
+def _notes(spec: Any, number: int, where: str, lines: Lines) -> Iterator[str]:
+    for each in unknown_fields(spec, SPEC, ("spec",)):
+        yield f"{where}:{lines.of_field(number, each.path)}: {each.sentence}"
+
+
+def _none(flat: list[Any], where: str) -> UserError:
+    kinds = [str(each["kind"]) for each in flat if isinstance(each, dict) and isinstance(each.get("kind"), str)]
+    if "ApplicationSet" in kinds:
+        message = "holds an ApplicationSet, which makes Applications only where it runs; name a file with one of those"
+    elif flat and not kinds:
+        message = f"holds no Application; if it holds values for Helm: --values {where}, seen from the chart"
+    else:
+        what = f" ({', '.join(sorted(set(kinds)))})" if kinds else ""
+        message = f"holds no Application{what}; name a file that does, or a folder without -f"
+    return UserError(message, where=where)
 
 
 def _is(document: object, kind: str, api: str) -> bool:
     if not isinstance(document, dict):
         return False
     return document.get("kind") == kind and str(document.get("apiVersion") or "").startswith(api)
-
-
-def _checked(app: Application, where: str) -> Application:
-    if not app.sources:
-        raise UserError(f"the Application {app.name!r} has no source; add spec.source", where=where)
-    return app

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from argosy.app.rendering.heads import head_of
 from argosy.app.rendering.places import own_folder, shared_folder
 from argosy.model.errors import Unreachable
 from argosy.model.flow import Checkout
@@ -52,7 +53,7 @@ class Checkouts:
         if known is None:
             from argosy.source.trees import FolderTree
 
-            known = self._known[root, "", ""] = Checkout(FolderTree(Path(root)), "")
+            known = self._known[root, "", ""] = Checkout(FolderTree(Path(root)), head_of(root).commit)
         return known
 
     def at(self, url: str, ref: str, *, tag_prefix: str = "", also: Sequence[Path] = ()) -> Checkout:

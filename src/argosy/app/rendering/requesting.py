@@ -6,20 +6,18 @@ In: paths, Applications, flags. Out: parts, each with sources on trees that are 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from argosy.app.rendering.checkouts import Checkouts, Talk
+from argosy.app.rendering.heads import is_checked_out
 from argosy.app.rendering.options import with_options
 from argosy.app.rendering.places import enclosing, locate, remotes
 from argosy.model.application import Application, Destination, Source, read_source
 from argosy.model.errors import SourceRefused, UserError
 from argosy.model.flow import Checkout
-
-STDIN: Final = "-"
 
 
 class Request(NamedTuple):
@@ -28,7 +26,7 @@ class Request(NamedTuple):
     paths: tuple[str, ...] = ()
     files: tuple[str, ...] = ()  # with Applications
     repo: str = ""
-    revision: str = ""
+    revision: str | None = None  # None: what is there
     roots: tuple[Path, ...] = ()
     settings: tuple[Path, ...] = ()  # files with argocd-cm and argosy-cm
     name: str = ""
@@ -49,9 +47,17 @@ class Part(NamedTuple):
     path: str
     app: Application
     open: Callable[[], Opened]
+    file: str = ""  # that the Application is in
+
+    @property
+    def lead(self) -> str:
+        """What is told begins with it."""
+        return f"{self.app.name} ({self.file}): " if self.app.name and self.file else ""
 
 
 def parts_of(request: Request, checkouts: Checkouts, talk: Talk) -> Iterator[Part]:
+    if request.revision == "":
+        raise UserError("is empty; name a branch, tag or commit, or leave it out", where="--revision")
     if not request.files:
         if not request.paths:
             raise UserError("nothing to render; name a folder, or a file with an Application after -f")
@@ -68,31 +74,43 @@ def parts_of(request: Request, checkouts: Checkouts, talk: Talk) -> Iterator[Par
 
 
 def _parts_of_file(request: Request, file: str, checkouts: Checkouts, talk: Talk) -> Iterator[Part]:
-    from argosy.app.rendering.applications import read_applications
+    from argosy.app.rendering.applications import STDIN, content_of, read_applications
 
+    shown = "standard input" if file == STDIN else file
     folder = os.path.realpath(os.curdir if file == STDIN else os.path.dirname(file) or os.curdir)
-    opener = _Opener(request, checkouts, talk, enclosing(folder))
-    for app in read_applications(_content(file), "standard input" if file == STDIN else file):
+    opener = _Opener(request, checkouts, talk, enclosing(folder), shown)
+    try:
+        found = read_applications(content_of(file), shown)
+    except UserError as error:
+        yield Part(file, Application(), partial(_raise, error), shown)
+        return
+    for app, notes, fault in found:
+        for note in notes:
+            talk(f"warning: {note}")
+        if fault:
+            yield Part(file, app, partial(_raise, fault), shown)
+            continue
         for path in request.paths:
-            yield Part(path, app, partial(opener.application, app, path))
+            yield Part(path, app, partial(opener.application, app, path), shown)
         if not request.paths:
-            shown = next((each.path or each.chart for each in app.sources if each.path or each.chart), ".")
-            yield Part(shown, app, partial(opener.application, app, ""))
+            path = next((each.path or each.chart for each in app.sources if each.path or each.chart), ".")
+            yield Part(path, app, partial(opener.application, app, ""), shown)
 
 
-def _content(file: str) -> bytes:
-    if file == STDIN:
-        return sys.stdin.buffer.read() if sys.stdin else b""
-    return Path(file).read_bytes()
+def _raise(error: UserError) -> NoReturn:
+    raise error
 
 
 class _Opener:
     """From what was asked to trees; `root` is the working tree in which Applications are written."""
 
-    def __init__(self, request: Request, checkouts: Checkouts, talk: Talk, root: str | None = None) -> None:
+    def __init__(
+        self, request: Request, checkouts: Checkouts, talk: Talk, root: str | None = None, file: str = ""
+    ) -> None:
         self.request = request
         self.checkouts = checkouts
         self.root = root
+        self.file = file
         self._talk = talk
         self._told: set[str] = set()
 
@@ -100,6 +118,8 @@ class _Opener:
         return Opened([self._placed(path, source)], {})
 
     def application(self, app: Application, path: str) -> Opened:
+        if not path:
+            self._check(app)
         refs = {each.alias: self._checkout(each, app) for each in app.sources if each.alias}
         # argo: a source that has an alias and no path only serves files to the others.
         rendered = [each for each in app.sources if each.path or each.chart or not each.alias]
@@ -110,14 +130,24 @@ class _Opener:
             return Opened([self._placed(path, rendered[0])], refs)
         return Opened([(self._checkout(each, app), self._read(each, {})) for each in rendered], refs)
 
+    def _check(self, app: Application) -> None:
+        from argosy.model.application.spelling import missing_field
+
+        for number, source in enumerate(app.sources):
+            if fault := missing_field(source):
+                field = f"spec.sources[{number}]" if app.has_many_sources else "spec.source"
+                sentence = f"{field}.{fault}" if fault.startswith("repoURL") else f"{field} {fault}"
+                raise UserError(f"{app.name}: {sentence}" if app.name else sentence, where=self.file)
+
     def _placed(self, path: str, source: Source) -> tuple[Checkout, Source]:
         """A source whose path was typed."""
         asked = self.request
         if asked.repo:
             checkout = self._repository(asked.repo, asked.revision or source.ref)
-            return checkout, self._read(source, {"repoURL": asked.repo, "path": path, "targetRevision": asked.revision})
+            fields = {"repoURL": asked.repo, "path": path, "targetRevision": asked.revision or ""}
+            return checkout, self._read(source, fields)
         root, inner = locate(path)
-        fields = {"path": inner or ".", "targetRevision": asked.revision}
+        fields = {"path": inner or ".", "targetRevision": asked.revision or ""}
         if not source.repo_url:
             fields["repoURL"] = remotes(root).get("origin", "")
         if asked.revision and enclosing(root) is None:
@@ -136,6 +166,9 @@ class _Opener:
             if not os.path.exists(os.path.join(folder, "HEAD")):
                 raise UserError("is no Git repository; name one, or leave --repo out", where=typed)
             return self.checkouts.at(folder, ref, also=(Path(folder),))
+        if typed.startswith(("/", ".", "file://")) or ":" not in typed:
+            message = "there is no such folder; correct the path, or write a whole address"
+            raise UserError(message, where=f"--repo {typed}")
         try:
             parse_url(typed)
         except SourceRefused as error:
@@ -145,9 +178,12 @@ class _Opener:
     def _checkout(self, source: Source, app: Application) -> Checkout:
         """A source as its Application says."""
         root = self.root if self.root and _is_of(source.repo_url, self.root) else None
-        revision = self.request.revision if root or len(app.sources) == 1 else ""
+        revision = (self.request.revision or "") if root or len(app.sources) == 1 else ""
         if root and not revision:
-            self._tell(f"{source.repo_url} is read from the working tree in {root}")
+            other = "" if is_checked_out(root, source.ref) else (
+                f", as it is, instead of {source.ref}; for that: --revision {source.ref}"
+            )
+            self._tell(f"{source.repo_url} is read from the working tree in {root}{other}")
             return self.checkouts.working(root)
         if root:
             self._tell(f"{source.repo_url} is read from the repository in {root}, at {revision}")

@@ -74,6 +74,7 @@ class Rendered:
     origins: Origins
     inputs: Mapping[Input, str] = field(default_factory=dict)
     tool: str = ""  # argo: Directory, Helm, Kustomize or Plugin
+    notes: tuple[str, ...] = ()  # what may have been meant otherwise, each with its file
 
 
 def __getattr__(name: str) -> Any:

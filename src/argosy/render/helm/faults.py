@@ -74,7 +74,7 @@ def fault(said: str, place: Place, release: Release) -> RenderError:
 
 
 def _short(text: str) -> str:
-    plain = " ".join(text.split())
+    plain = " ".join(text.split()).replace("; ", ", ")  # after a semicolon stands what to do, and this is a cause
     return plain if len(plain) <= _MOST else f"{plain[: _MOST // 2]} … {plain[-_MOST // 2 :]}"
 
 
@@ -123,7 +123,7 @@ def _in_schema(text: str, place: Place, release: Release) -> Iterator[RenderErro
     inside = "" if charts[:1] in ([], [place.chart]) else f" of the chart {charts[0]}"
     said = "; ".join(faults) or "; ".join(line for line in lines if not line.endswith(":"))
     if faults:
-        message = f"the values do not fit the schema{inside}: {_short(said)}"
+        message = f"the values do not fit the schema{inside}: {_short(said)}; correct the values, or the schema"
     else:
         message = f"the schema{inside} cannot be used: {_short(said)}; correct it, or set skipSchemaValidation"
     yield RenderError(message, where=place.within("values.schema.json"))

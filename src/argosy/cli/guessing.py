@@ -1,0 +1,47 @@
+"""The flag that was meant. In: words that no command knows. Out: the nearest flag. Never: acts on a guess."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+HABITS: Final = {  # what people type who come from helm, kubectl, kustomize and git
+    "--set": ("--helm-set",),
+    "--set-string": ("--helm-set-string",),
+    "--set-file": ("--helm-set-file",),
+    "--namespace": ("--dest-namespace",),
+    "-n": ("--namespace", "--dest-namespace"),
+    "--image": ("--kustomize-image",),
+    "--ref": ("--revision",),
+    "--branch": ("--revision",),
+    "--tag": ("--revision",),
+    "--kube-version": ("--helm-kube-version",),
+    "--api-versions": ("--helm-api-versions",),
+    "--recurse": ("--directory-recurse",),
+    "--recursive": ("--directory-recurse",),
+    "-R": ("--directory-recurse",),
+    "--tla-str": ("--jsonnet-tla-str",),
+    "--ext-str": ("--jsonnet-ext-var-str",),
+}
+
+
+def meant(parser: argparse.ArgumentParser, arguments: Sequence[str], left: Sequence[str]) -> str:
+    """The flag that was meant by the first that is not known: by habit from other commands, or by its letters."""
+    typed = next((word.partition("=")[0] for word in left if word.startswith("-")), "")
+    known = set(_flags(parser, iter(arguments)))
+    habit = next((flag for flag in HABITS.get(typed, ()) if flag in known), "")
+    begins = [flag for flag in sorted(known) if len(typed) > 3 and flag.startswith(typed)]
+    near = [habit] if habit else begins or difflib.get_close_matches(typed, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _flags(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator[str]:
+    """Those of the command that the words lead to."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            chosen = next((action.choices[word] for word in words if word in action.choices), None)
+            if chosen is not None:
+                yield from _flags(chosen, words)

@@ -1,0 +1,195 @@
+"""Slips that people make with `argosy render`, and what they are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from test_render_command import ADDRESS, APPLICATION, Desk, names
+
+CHART = {
+    "chart/Chart.yaml": "apiVersion: v2\nname: model\nversion: 1.0.0\n",
+    "chart/templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    "data: {a: '{{ .Values.a }}'}\n",
+    "x.yaml": "a: own\n",
+}
+
+
+@pytest.fixture
+def desk(home: Path) -> Desk:
+    return Desk(home)
+
+
+@pytest.fixture
+def models(desk: Desk) -> Path:
+    files = {
+        "base/kustomization.yaml": "resources: [config.yaml]\n",
+        "base/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: model}\n",
+        "overlays/dev/kustomization.yaml": "resources: [../../base]\nnamePrefix: dev-\n",
+        "overlays/prod/kustomization.yaml": "resources: [../../base]\nnamePrefix: prod-\n",
+        "overlays/broken/kustomization.yaml": "resources:\n  - ../../base\n  - missing.yaml\n",
+        "slips/one.yaml": "apiVersion: v1\nknd: ConfigMap\nmetadata: {name: a}\n",
+        "slips/two.yaml": "apiVersion: v1\nKind: ConfigMap\nmetadata: {name: b}\n",
+        "slips/values.yaml": "replicas: 1\nmetadata: {}\n",
+        **CHART,
+    }
+    folder = desk.repository("models", files)
+    desk.git(folder, "remote", "add", "origin", ADDRESS)
+    return folder
+
+
+def application(name: str = "fraud-dev", **source: object) -> str:
+    whole = yaml.safe_load(APPLICATION)
+    whole["metadata"]["name"] = name
+    whole["spec"]["source"] = {"repoURL": ADDRESS, "targetRevision": "main", **source}
+    return yaml.safe_dump(whole)
+
+
+def test_an_alias_that_no_source_has_is_an_error(desk: Desk, models: Path) -> None:
+    whole = yaml.safe_load(APPLICATION)
+    del whole["spec"]["source"]
+    whole["spec"]["sources"] = [
+        {"repoURL": ADDRESS, "path": "chart", "helm": {"valueFiles": ["$vals/x.yaml"]}},
+        {"repoURL": ADDRESS, "ref": "values"},
+    ]
+    (models / "app.yaml").write_text(yaml.safe_dump(whole))
+    done = desk.render(models, "-f", "app.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "$vals is the ref of no source (those there are: $values)" in done.stderr
+    assert "argosy: fraud-dev (app.yaml): " in done.stderr
+
+
+def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, models: Path) -> None:
+    text = application(path="overlays/dev", kustomize={"nameprefix": "x-", "image": ["a:b"]})
+    (models / "app.yaml").write_text(text)
+    done = desk.render(models, "-f", "app.yaml")
+    line = text.splitlines().index("      nameprefix: x-") + 1
+    assert done.returncode == 0 and names(done) == ["dev-model"]
+    said = f"warning: app.yaml:{line}: spec.source.kustomize.nameprefix is no field, and is left out; did you mean"
+    assert f"{said} namePrefix?" in done.stderr
+    assert "did you mean images?" in done.stderr
+    (models / "overlays/dev/.argocd-source.yaml").write_text("path: other\nkustomize: {nameSufix: -y}\n")
+    beside = desk.render(models, "overlays/dev")
+    assert names(beside) == ["dev-model"]
+    assert "overlays/dev/.argocd-source.yaml:1: path cannot be changed from here" in beside.stderr
+    assert "yaml:2: kustomize.nameSufix is no field, and is left out; did you mean nameSuffix?" in beside.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"pth": "overlays/dev"}, "app.yaml: fraud-dev: spec.source has none of path, chart and ref"),
+        ({"path": "a", "repoURL": ""}, "app.yaml: fraud-dev: spec.source.repoURL is empty"),
+        ({"path": 1}, "app.yaml:12: spec.source.path must be a text, and is a number"),
+    ],
+)
+def test_a_source_that_says_too_little_is_an_error(
+    desk: Desk, models: Path, source: dict[str, object], said: str
+) -> None:
+    (models / "app.yaml").write_text(application(**source))
+    done = desk.render(models, "-f", "app.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr and "next: " in done.stderr
+
+
+def test_the_working_tree_has_the_commit_that_is_checked_out(desk: Desk, models: Path) -> None:
+    (models / "overlays/dev/.argocd-source.yaml").write_text(
+        "kustomize: {commonAnnotationsEnvsubst: true, commonAnnotations: {rev: $ARGOCD_APP_REVISION}}\n"
+    )
+    commit = desk.git(models, "rev-parse", "HEAD")
+    assert commit in desk.render(models, "overlays/dev").stdout
+    desk.git(models, "pack-refs", "--all")
+    assert commit in desk.render(models, "overlays/dev").stdout
+    desk.git(models, "worktree", "add", "-q", "--detach", "../other")
+    (desk.home / "other/overlays/dev/.argocd-source.yaml").write_text(
+        (models / "overlays/dev/.argocd-source.yaml").read_text()
+    )
+    assert commit in desk.render(desk.home / "other", "overlays/dev").stdout
+
+
+def test_a_working_tree_in_the_place_of_another_revision_is_told(desk: Desk, models: Path) -> None:
+    desk.git(models, "tag", "v1.0.0")
+    for ref, is_told in (("v1.0.0", False), ("v0.9", True), ("main", False), ("HEAD", False), ("other", True)):
+        (models / "app.yaml").write_text(application(path="overlays/dev", targetRevision=ref))
+        said = desk.render(models, "-f", "app.yaml").stderr
+        assert (f"instead of {ref}; for that: --revision {ref}" in said) is is_told, (ref, said)
+    empty = desk.render(models, "overlays/dev", "--revision", "")
+    assert empty.returncode == 2 and "--revision: is empty" in empty.stderr
+
+
+def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
+    done = desk.render(models, "overlays")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == (
+        "note: no manifests in overlays; overlays/broken, overlays/dev and overlays/prod have a kustomization\n"
+    )
+    slips = desk.render(models, "slips")
+    assert "slips/one.yaml:1: is left out, as it is no manifest: it has knd for kind" in slips.stderr
+    assert "slips/two.yaml:1: is left out, as it is no manifest: it has Kind for kind" in slips.stderr
+    assert "values.yaml" not in slips.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["chart", "--set", "a=b"], "did you mean --helm-set?"),
+        (["chart", "--set-string=a=b"], "did you mean --helm-set-string?"),
+        (["overlays/dev", "--rev", "main"], "did you mean --revision?"),
+        (["chart", "-f", "x.yaml"], "--values x.yaml"),
+        (["-f", "overlays"], "overlays: is a folder"),
+        (["-f", "none.yaml"], "none.yaml: there is no such file"),
+        (["-f", "set.yaml"], "holds an ApplicationSet"),
+        (["overlays/dev", "--repo", "../nowhere"], "--repo ../nowhere: there is no such folder"),
+    ],
+)
+def test_a_habit_from_another_command_is_told_the_flag_here(
+    desk: Desk, models: Path, words: list[str], said: str
+) -> None:
+    (models / "set.yaml").write_text("apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: a}\n")
+    done = desk.render(models, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr and "next: " in done.stderr
+
+
+def test_a_flag_that_a_file_overrules_is_told(desk: Desk, models: Path) -> None:
+    (models / "overlays/dev/.argocd-source.yaml").write_text("kustomize: {namePrefix: file-}\n")
+    done = desk.render(models, "overlays/dev", "--nameprefix", "flag-", "--namesuffix=-x")
+    assert names(done) == ["file-model-x"]
+    assert done.stderr == "note: --nameprefix is overruled by .argocd-source.yaml in overlays/dev, which is read last\n"
+
+
+def test_lines_of_applications_say_which(desk: Desk, models: Path) -> None:
+    (models / "apps").mkdir()
+    (models / "apps/dev.yaml").write_text(application("dev", path="overlays/dev"))
+    (models / "apps/broken.yaml").write_text(application("broken", path="overlays/broken"))
+    done = desk.render(models, "-f", "apps/broken.yaml", "-f", "none.yaml", "-f", "apps/dev.yaml", "-o", "jsonl")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(line["application"], line["file"], line["path"], line["ok"]) for line in lines] == [
+        ("broken", "apps/broken.yaml", "overlays/broken", False),
+        (None, "none.yaml", "none.yaml", False),
+        ("dev", "apps/dev.yaml", "overlays/dev", True),
+    ]
+    assert lines[0]["error"]["file"] == "overlays/broken/kustomization.yaml"
+    told = desk.render(models / "apps", "-f", "broken.yaml").stderr
+    assert "argosy: broken (broken.yaml): ../overlays/broken/kustomization.yaml:3: " in told
+
+
+def test_a_file_is_named_as_it_is_seen_from_the_current_folder(desk: Desk, models: Path) -> None:
+    done = desk.render(models / "overlays", "broken")
+    assert done.stderr.startswith("argosy: broken/kustomization.yaml:3: ")
+    line = json.loads(desk.render(models / "overlays", "broken", "-o", "jsonl").stdout)
+    assert line["error"]["file"] == "overlays/broken/kustomization.yaml"
+
+
+def test_every_value_that_does_not_fit_the_schema_is_told_at_once(desk: Desk, models: Path) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
+    (models / "chart/values.schema.json").write_text(json.dumps(schema))
+    (models / "chart/values.yaml").write_text("a: 1\nb: x\n")
+    done = desk.render(models, "chart")
+    if "install" in done.stderr:
+        pytest.skip("Helm: neither the program nor the package is here")
+    first, second = done.stderr.splitlines()
+    assert "a" in first and "b" in first and first.count("nvalid type") + first.count("got ") >= 2
+    assert second == "next: correct the values, or the schema"
