@@ -1,0 +1,186 @@
+"""An application is deleted with what belongs to it, step by step, and goes on wherever it was killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from crashing_cluster import Crash, CrashingCluster
+from sync_stage import LISTED, NAMESPACE, Stage, config, definition, finish_jobs, job, judge
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Cluster
+from argosy.model import annotations as names
+from argosy.model.application import Application, read_application
+from argosy.model.hooks import is_hook
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.sync.deleting import Deleted, delete_further, finalizers_for
+
+JOBS, CONFIGS = LISTED[2], LISTED[0]
+ALL = (
+    "pre-delete-finalizer.argocd.argoproj.io", "pre-delete-finalizer.argocd.argoproj.io/cleanup",
+    "resources-finalizer.argocd.argoproj.io",
+    "post-delete-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io/cleanup",
+)  # fmt: skip
+RESOURCES = ALL[2:3]
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster.open() as opened:
+        await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        yield opened
+
+
+@dataclass
+class Deletion:
+    """Calls `delete_further` with what lives now, and keeps the finalizers as they would be written."""
+
+    cluster: Cluster
+    hooks: list[Manifest] = field(default_factory=list)
+    finalizers: tuple[str, ...] = ALL
+    annotations: dict[str, str] = field(default_factory=dict)
+    options: list[str] = field(default_factory=list)
+    may_delete: Callable[[Manifest], str] = lambda _: ""
+    engine: Cluster | None = None
+    well: bool = True
+    errors: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def app(self) -> Application:
+        metadata = {"name": "demo", "namespace": "argocd", "uid": "u", "finalizers": list(self.finalizers),
+                    "deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": self.annotations}  # fmt: skip
+        return read_application({"metadata": metadata, "spec": {"syncPolicy": {"syncOptions": self.options}}})
+
+    async def step(self) -> Deleted:
+        live = await Stage(self.cluster).live()
+        answer = await delete_further(
+            self.app, live, self.hooks, cluster=self.engine or self.cluster, assess_all=judge,
+            may_delete=self.may_delete,
+        )  # fmt: skip
+        self.finalizers = answer.finalizers
+        self.said += [answer.message] if answer.message else []
+        self.errors += [answer.error] if answer.error else []
+        return answer
+
+    async def finish(self, most: int = 60) -> None:
+        for _ in range(most):
+            if not self.finalizers:
+                return
+            await self.step()
+            await finish_jobs(self.cluster, well=self.well)
+            await asyncio.sleep(0)
+        raise AssertionError(f"still {self.finalizers}: {self.said}")
+
+
+async def standing(cluster: Cluster, kind: Any = CONFIGS) -> list[str]:
+    return await Stage(cluster).names(kind)
+
+
+async def test_resources_go_from_the_highest_wave_down(cluster: Cluster) -> None:
+    held = config("late", wave=2)
+    held["metadata"]["finalizers"] = ["example.com/held"]
+    await Stage(cluster, [config("early", wave=-1), config("mid"), held]).finish()
+    deletion = Deletion(cluster, finalizers=RESOURCES)
+    answer = await deletion.step()
+    assert answer.message == "waiting for deletion of /ConfigMap/late" and answer.wait
+    await deletion.step()
+    assert {"early", "mid"} <= set(await standing(cluster))
+    await cluster.patch(ResourceKey(*CONFIGS, NAMESPACE, "late"), {"metadata": {"finalizers": None}})
+    await deletion.finish()
+    assert not {"early", "mid", "late"} & set(await standing(cluster))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "options"),
+    [
+        ({names.SYNC_OPTIONS: "Delete=false"}, []),
+        ({names.HELM_RESOURCE_POLICY: "keep"}, []),
+        ({}, ["Delete=false"]),
+    ],
+)
+async def test_what_asks_to_stay_stays(cluster: Cluster, annotations: dict[str, str], options: list[str]) -> None:
+    await Stage(cluster, [config("kept", annotations=annotations)]).finish()
+    await Deletion(cluster, finalizers=RESOURCES, options=options).finish()
+    assert "kept" in await standing(cluster)
+
+
+async def test_definitions_and_what_may_not_be_deleted_stay(cluster: Cluster) -> None:
+    await Stage(cluster, [config("foreign"), definition()]).finish()
+    await Deletion(cluster, finalizers=RESOURCES, may_delete=lambda _: "not ours").finish()
+    assert "foreign" in await standing(cluster)
+    await Deletion(cluster, finalizers=RESOURCES).finish()
+    assert "foreign" not in await standing(cluster)
+    assert await cluster.get(ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com"))
+
+
+async def test_a_deletion_that_must_be_confirmed_waits_for_somebody(cluster: Cluster) -> None:
+    await Stage(cluster, [config("a", options="Delete=confirm"), config("b")]).finish()
+    deletion = Deletion(cluster, finalizers=RESOURCES)
+    answer = await deletion.step()
+    assert answer.message == "waiting for deletion confirmation of /ConfigMap/a" and answer.wait is None
+    deletion.annotations = {names.DELETION_APPROVED: "2026-01-01T00:00:00Z"}
+    await deletion.finish()
+    assert "a" not in await standing(cluster)
+
+
+async def test_hooks_run_before_and_after_and_are_cleaned_up_by_policy(cluster: Cluster) -> None:
+    hooks = [job("before", hook="PreDelete", policy="HookSucceeded"), job("after", hook="PostDelete")]
+    await Stage(cluster, [config("a")]).finish()
+    deletion = Deletion(cluster, hooks)
+    assert (await deletion.step()).message == "waiting for completion of hook batch/Job/before"
+    assert "a" in await standing(cluster)
+    await deletion.finish()
+    assert deletion.said[-1] == "waiting for completion of hook batch/Job/after"
+    assert "a" not in await standing(cluster) and await standing(cluster, JOBS) == ["after"]
+    (left,) = [each for each in (await cluster.list(JOBS)).items if each["metadata"]["name"] == "after"]
+    assert not left["metadata"].get("finalizers")
+
+
+async def test_a_hook_that_fails_is_tried_again_and_told(cluster: Cluster) -> None:
+    await Stage(cluster, [config("a")]).finish()
+    deletion = Deletion(cluster, [job("before", hook="PreDelete")], well=False)
+    with pytest.raises(AssertionError):
+        await deletion.finish(6)
+    assert deletion.errors[0] == "PreDelete hook batch/Job/before failed: Failed it is"
+    assert "a" in await standing(cluster)
+    deletion.well = True
+    await deletion.finish()
+
+
+async def test_finalizers_come_and_go_with_hooks() -> None:
+    app = read_application({"metadata": {"name": "a", "finalizers": ["mine", *ALL[3:]]}, "spec": {}})
+    hooks = [job("before", hook="PreDelete"), config("a")]
+    assert finalizers_for(app, hooks) == ("mine", *ALL[:2])
+    assert finalizers_for(app, [config("a")]) == ("mine",)
+
+
+async def test_a_deletion_ends_as_if_nothing_had_happened_wherever_it_is_killed() -> None:
+    hooks = [job("before", hook="PreDelete", policy="HookSucceeded"), job("after", hook="PostDelete")]
+
+    async def played(point: int | None, *, after: bool) -> tuple[Any, ...]:
+        async with EmbeddedCluster.open() as cluster:
+            await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+            await Stage(cluster, [config("a"), config("b", wave=1), config("kept", options="Delete=false")]).finish()
+            engine = CrashingCluster(cluster, point, after=after)
+            deletion = Deletion(cluster, hooks, engine=engine)
+            try:
+                await deletion.finish()
+            except Crash:
+                deletion.engine = CrashingCluster(cluster, created=engine.created)
+                await deletion.finish()
+            runs = Counter(each["metadata"]["name"] for each in engine.created if is_hook(each))
+            return runs, await standing(cluster), await standing(cluster, JOBS), len(engine.calls)
+
+    *whole, calls = await played(None, after=False)
+    assert whole == [Counter(before=1, after=1), ["kept"], ["after"]]
+    for point in range(calls):
+        for after in (False, True):
+            *found, _ = await played(point, after=after)
+            assert found == whole, f"{'after' if after else 'before'} call {point}"
