@@ -11,10 +11,10 @@ and is made once; it is kept by a finalizer until its end has been written, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from argosy.cluster import Cluster, Propagation
+from argosy.cluster import Catalog, Cluster, Propagation
 from argosy.model.application import Application, OperationState, Outcome, Progress
 from argosy.model.errors import ClusterError
 from argosy.model.flow import Task
@@ -104,6 +104,7 @@ class _Call:
     now: Callable[[], datetime]
     permitted: Permitted
     runner: Runner
+    kinds: Catalog = field(default_factory=dict)
     may_begin: bool = False  # the kinds and permissions of what is to be done were looked at in this call
 
     async def advance(self) -> Advanced:
@@ -123,8 +124,8 @@ class _Call:
             space = None
         elif space is not None and (await self.runner.run([space])).state is RunState.FAILED:
             return self._over(Progress.FAILED, with_reasons("the namespace failed to apply", [space]))
-        elsewhere = await self._missing_kinds(turns)
-        if not self.runner.try_out([turn for turn in turns if turn is not space and turn not in elsewhere]):
+        there = [turn for turn in turns if turn is not space and turn.key.group_kind in self.kinds]
+        if not self.runner.try_out(there):
             return self._over(Progress.FAILED, "one or more objects failed to apply (dry run)")
         if self.terms.request.dry_run:
             return self._over(Progress.SUCCEEDED, "successfully synced (no more tasks)")
@@ -134,15 +135,12 @@ class _Call:
         destination = ResourceKey("", "Namespace", "", self.terms.app.destination.namespace)
         return turn.key == destination and turn.live is None and not turn.task.is_prune
 
-    async def _missing_kinds(self, turns: Sequence[Turn]) -> list[Turn]:
-        kinds = await self.cluster.kinds()
-        return [turn for turn in turns if turn.key.group_kind not in kinds]
-
     async def _check(self) -> Advanced | None:
         if self.may_begin:
             return None
+        self.kinds = await self.cluster.kinds()
         pending = [turn for turn in self.board.turns if turn.is_pending]
-        faults = invalid(pending, self.board, await self.cluster.kinds(), self.terms, self.permitted)
+        faults = invalid(pending, self.board, self.kinds, self.terms, self.permitted)
         for turn, reason in faults:
             self.board.record(turn, Outcome.SYNC_FAILED, None, reason)
         self.may_begin = True

@@ -50,6 +50,8 @@ def last_applied(live: Manifest) -> Manifest | None:
 
 def patch_of(modified: Manifest, live: Manifest) -> dict[str, Any]:
     """k8s: the patch of `kubectl apply`: strategic for built-in kinds, else merge. Both are of one apiVersion."""
+    if holds(live, modified):
+        return {}  # all of it, what was applied last included: there is nothing to change, and nothing to take away
     original = last_applied(live)
     shape = shape_of(modified)
     if shape is not None:
