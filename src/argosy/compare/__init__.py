@@ -12,6 +12,7 @@ from argosy.compare.pairs import compare, needs_confined, questions
 from argosy.compare.respect import respecting
 from argosy.compare.rules import CompareRules, CompareSettings, KnownField, rules_for
 from argosy.compare.settings import read_compare_settings
+from argosy.compare.updates import UpdateFilter
 
 __all__ = [
     "NOTHING_REMOVED",
@@ -21,6 +22,7 @@ __all__ = [
     "Memory",
     "Question",
     "Removed",
+    "UpdateFilter",
     "compare",
     "differences",
     "masked",

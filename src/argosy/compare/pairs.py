@@ -17,6 +17,7 @@ from argosy.compare.memory import Memory, Verdict, fingerprint
 from argosy.compare.rules import CompareRules
 from argosy.compare.trimming import same
 from argosy.compare.typed import ShapeOf, no_shape, retyped, shape_for
+from argosy.compare.versions import in_version_of
 from argosy.language.jq import compile_path
 from argosy.model.errors import ManifestError, PatchError
 from argosy.model.flow import Comparison, Pair, SyncStatus
@@ -95,8 +96,7 @@ class _Comparing:
         self.faults += ignored.faults
         if live is None:
             return Pair(key, desired, None, differs=True)
-        # The real jq may fail today and not tomorrow, so nothing is kept of what it said.
-        memory = None if ignored.needs_confined else self.memory
+        memory = self.memory
         print_ = fingerprint(desired, live, self.predicted.get(key), self._number) if memory is not None else None
         verdict = memory.recall(print_) if memory is not None and print_ is not None else None
         if verdict is None:
@@ -106,7 +106,9 @@ class _Comparing:
                 self.failed = True
                 self.faults.append(f"{key}: it cannot be compared, {error.message}; correct the manifest")
                 return Pair(key, desired, live, differs=True)
-            if memory is not None and print_ is not None:
+            # The real jq may fail today and not tomorrow, so only what it did without trouble is kept.
+            lasts = not ignored.needs_confined or (self.removed.answers and not self.removed.faults)
+            if memory is not None and print_ is not None and lasts:
                 memory.keep(print_, verdict)
         return Pair(key, desired, live, *verdict)
 
@@ -129,6 +131,7 @@ def predict(
     """What live would become, and live, both in the same form."""
     rules = normalizer.rules
     shape = shape_for(desired, shape_of)
+    live = in_version_of(desired, live)
     if managers := normalizer.ignored(key).managers:
         desired, live = structured.without_trusted(desired, live, managers, shape)
     found = normalizer.comparable(live, key, removed)
@@ -137,12 +140,18 @@ def predict(
             dry_run = structured.without_mutations(dry_run, live, rules.controller, shape)
         return _unversioned(normalizer.comparable(dry_run, key, removed)), _unversioned(found)
     wanted = normalizer.comparable(desired, key, removed)
-    if rules.server_side or rules.structured or has_option(desired, "ServerSideApply=true"):
+    if rules.server_side or _is_applied_by_server(desired, rules):
         return structured.predict(wanted, found, rules.controller, shape)
     original = legacy.last_applied(found)
     if original is not None:
         return legacy.predict(normalizer.normalized(original, key, removed), wanted, found, shape)
     return legacy.predict(wanted, wanted, found, shape)
+
+
+def _is_applied_by_server(desired: Manifest, rules: CompareRules) -> bool:
+    if has_option(desired, "ServerSideApply=true"):
+        return True
+    return rules.structured and not has_option(desired, "ServerSideApply=false")
 
 
 def _unversioned(manifest: Manifest) -> Manifest:
@@ -157,18 +166,33 @@ def needs_confined(rules: CompareRules) -> bool:
 
 
 def questions(
-    desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest], rules: CompareRules
+    desired: Sequence[Manifest],
+    live: Mapping[ResourceKey, Manifest],
+    rules: CompareRules,
+    *,
+    predicted: Mapping[ResourceKey, Manifest] = {},
+    memory: Memory | None = None,
+    shape_of: ShapeOf = no_shape,
 ) -> Iterator[Question]:
-    """What the real jq must be asked for a comparison of these."""
+    """What the real jq must be asked for a comparison of these, but for pairs that the memory answers for."""
     normalizer = normalizer_for(rules)
+    number = memory.number_of(rules) if memory is not None else 0
     for each in desired:
         key = key_of(each)
         found, ignored = live.get(key), normalizer.ignored(key)
-        if found is None or not ignored.needs_confined or is_hook(each):
+        if found is None or not ignored.needs_confined or is_hook(each) or is_skipped(each):
             continue
+        dry_run = predicted.get(key)
+        print_ = fingerprint(each, found, dry_run, number)
+        if memory is not None and print_ is not None and memory.recall(print_) is not None:
+            continue
+        shape, found = shape_for(each, shape_of), in_version_of(each, found)
         if ignored.managers:
-            each, found = structured.without_trusted(each, found, ignored.managers, shape_for(each))
+            each, found = structured.without_trusted(each, found, ignored.managers, shape)
         sides = [normalizer.settled(side) for side in (retyped(each), retyped(found))]
+        if rules.server_side and dry_run is not None:
+            said = structured.without_mutations(dry_run, found, rules.controller, shape)
+            sides += [normalizer.settled(retyped(side)) for side in (said, dry_run)]
         original = legacy.last_applied(found)
         if original is not None:
             sides.append(normalizer.settled(original))

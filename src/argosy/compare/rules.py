@@ -75,6 +75,8 @@ class CompareSettings:
     ignored: tuple[IgnoreDifference, ...] = ()
     ignore_status: IgnoreStatus = "all"
     ignore_aggregated_roles: bool = False
+    ignored_updates: tuple[IgnoreDifference, ...] = ()  # argo: ignoreResourceUpdates
+    filters_updates: bool = True  # argo: resource.ignoreResourceUpdatesEnabled
     ignores_on_updates: bool = True  # argo: ignoreDifferencesOnResourceUpdates
     known_fields: tuple[KnownField, ...] = PRESETS
     masked_annotations: frozenset[str] = frozenset()

@@ -6,8 +6,8 @@ Never: raises for a bad value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from argosy.compare.known_types import type_named
 from argosy.compare.rules import PRESETS, CompareSettings, IgnoreStatus, KnownField
@@ -17,6 +17,8 @@ from argosy.model.manifest import load
 
 MAP_KEY: Final = "resource.customizations"
 IGNORE_KEY: Final = f"{MAP_KEY}.ignoreDifferences."
+UPDATES_KEY: Final = f"{MAP_KEY}.ignoreResourceUpdates."
+FILTER_KEY: Final = "resource.ignoreResourceUpdatesEnabled"
 KNOWN_KEY: Final = f"{MAP_KEY}.knownTypeFields."
 OPTIONS_KEY: Final = "resource.compareoptions"
 MASKED_KEY: Final = "resource.sensitive.mask.annotations"
@@ -24,6 +26,7 @@ SERVER_SIDE_KEY: Final = "controller.diff.server.side"
 _STATUS_WORDS: Final[dict[str, IgnoreStatus]] = {
     "all": "all", "crd": "crd", "none": "none", "off": "none", "false": "none", "": "all",
 }  # fmt: skip
+_IN_MAP: Final = ("ignoreDifferences", "ignoreResourceUpdates", "knownTypeFields")
 _LISTS: Final = {"jsonPointers": "pointers", "jqPathExpressions": "jq_paths", "managedFieldsManagers": "managers"}
 
 
@@ -34,11 +37,13 @@ def read_compare_settings(argocd_cm: Mapping[str, str], parameters: Mapping[str,
     status, aggregated, on_updates = reading.options(argocd_cm.get(OPTIONS_KEY, ""))
     masked = argocd_cm.get(MASKED_KEY, "")
     return CompareSettings(
-        ignored=tuple(rule for kind, each in overrides if (rule := reading.ignored(kind, each))),
+        ignored=reading.rules("ignoreDifferences", overrides),
+        ignored_updates=reading.rules("ignoreResourceUpdates", overrides),
+        filters_updates=argocd_cm.get(FILTER_KEY, "true").strip().lower() != "false",
         ignore_status=status,
         ignore_aggregated_roles=aggregated,
         ignores_on_updates=on_updates,
-        known_fields=(*PRESETS, *(known for kind, each in overrides for known in reading.known(kind, each))),
+        known_fields=(*PRESETS, *reading.known(overrides)),
         masked_annotations=frozenset(word for part in masked.split(",") if (word := part.strip())),
         server_side=parameters.get(SERVER_SIDE_KEY, "").lower() == "true",
         faults=tuple(reading.faults),
@@ -46,7 +51,15 @@ def read_compare_settings(argocd_cm: Mapping[str, str], parameters: Mapping[str,
 
 
 Kind = tuple[str, str]
-Override = tuple[str, Any, Any]  # where, ignoreDifferences, knownTypeFields
+
+
+class Override(NamedTuple):
+    """What is said of one kind in one place."""
+
+    kind: Kind
+    where: str
+    what: str  # ignoreDifferences, ignoreResourceUpdates or knownTypeFields
+    value: Any
 
 
 class _Reading:
@@ -55,30 +68,29 @@ class _Reading:
     def __init__(self) -> None:
         self.faults: list[str] = []
 
-    def overrides(self, argocd_cm: Mapping[str, str]) -> list[tuple[Kind, Override]]:
+    def overrides(self, argocd_cm: Mapping[str, str]) -> list[Override]:
         """The map first, then keys of single kinds."""
         found = [*self._of_map(argocd_cm.get(MAP_KEY, ""))]
         for key, text in argocd_cm.items():
-            if key.startswith(IGNORE_KEY):
-                found.append((_kind_of_key(key.removeprefix(IGNORE_KEY)), (key, self._loaded(key, text), None)))
-            elif key.startswith(KNOWN_KEY):
-                found.append((_kind_of_key(key.removeprefix(KNOWN_KEY)), (key, None, self._loaded(key, text))))
-        return found
+            for prefix in (IGNORE_KEY, UPDATES_KEY, KNOWN_KEY):
+                if key.startswith(prefix):
+                    kind, what = _kind_of_key(key.removeprefix(prefix)), prefix.rstrip(".").rpartition(".")[2]
+                    found.append(Override(kind, key, what, self._loaded(key, text)))
+        return [each for each in found if each.value is not None]
 
-    def _of_map(self, text: str) -> Iterator[tuple[Kind, Override]]:
+    def _of_map(self, text: str) -> Iterator[Override]:
         given = self._loaded(MAP_KEY, text)
         if given is not None and not isinstance(given, dict):
             self.faults.append(f"{MAP_KEY}: must hold a YAML mapping from kinds to settings; correct it")
             return
         for name, value in (given or {}).items():
             where = f"{MAP_KEY}[{name}]"
-            if not isinstance(value, dict):
-                continue  # health says so
-            ignored = value.get("ignoreDifferences")
-            if isinstance(ignored, str):  # argo: a text that is YAML again
-                ignored = self._loaded(where, ignored)
             group, _, kind = str(name).rpartition("/")
-            yield (group, kind), (where, ignored, value.get("knownTypeFields"))
+            for what in _IN_MAP:
+                found = value.get(what) if isinstance(value, dict) else None  # health says what else is wrong
+                if isinstance(found, str):  # argo: a text that is YAML again
+                    found = self._loaded(where, found)
+                yield Override((group, kind), where, what, found)
 
     def _loaded(self, where: str, text: str) -> Any:
         try:
@@ -87,15 +99,17 @@ class _Reading:
             self.faults.append(f"{where}: is no YAML, {error.message}; correct it")
             return None
 
-    def ignored(self, kind: Kind, override: Override) -> IgnoreDifference | None:
-        where, given, _ = override
-        if given is None:
-            return None
-        if not isinstance(given, dict):
-            self.faults.append(f"{where}: must hold a YAML mapping with {', '.join(_LISTS)}; correct it")
-            return None
-        lists = {ours: self._texts(where, name, given.get(name)) for name, ours in _LISTS.items()}
-        return IgnoreDifference(*kind, **lists)  # type: ignore[arg-type]
+    def rules(self, what: str, overrides: Iterable[Override]) -> tuple[IgnoreDifference, ...]:
+        found: list[IgnoreDifference] = []
+        for each in overrides:
+            if each.what != what:
+                continue
+            if not isinstance(each.value, dict):
+                self.faults.append(f"{each.where}: must hold a YAML mapping with {', '.join(_LISTS)}; correct it")
+                continue
+            lists = {ours: self._texts(each.where, name, each.value.get(name)) for name, ours in _LISTS.items()}
+            found.append(IgnoreDifference(*each.kind, **lists))  # type: ignore[arg-type]
+        return tuple(found)
 
     def _texts(self, where: str, name: str, given: Any) -> tuple[str, ...]:
         if given is None:
@@ -105,19 +119,21 @@ class _Reading:
             return ()
         return tuple(given)
 
-    def known(self, kind: Kind, override: Override) -> Iterator[KnownField]:
-        where, _, given = override
-        if given is not None and not isinstance(given, list):
-            self.faults.append(f"{where}: knownTypeFields must be a list of field and type; correct it")
-            return
-        for each in given or ():
-            path, type_ = (each.get("field"), each.get("type")) if isinstance(each, dict) else (None, None)
-            if not isinstance(path, str) or not isinstance(type_, str):
-                self.faults.append(f"{where}: each of knownTypeFields needs field and type; add what is missing")
-            elif type_named(type_) is None:
-                self.faults.append(f"{where}: no type is called {type_!r}; write one such as core/v1/PodSpec")
-            else:
-                yield KnownField(*kind, tuple(path.split(".")), type_)
+    def known(self, overrides: Iterable[Override]) -> Iterator[KnownField]:
+        for kind, where, what, given in overrides:
+            if what != "knownTypeFields":
+                continue
+            if not isinstance(given, list):
+                self.faults.append(f"{where}: knownTypeFields must be a list of field and type; correct it")
+                continue
+            for each in given:
+                path, type_ = (each.get("field"), each.get("type")) if isinstance(each, dict) else (None, None)
+                if not isinstance(path, str) or not isinstance(type_, str):
+                    self.faults.append(f"{where}: each of knownTypeFields needs field and type; add what is missing")
+                elif type_named(type_) is None:
+                    self.faults.append(f"{where}: no type is called {type_!r}; write one such as core/v1/PodSpec")
+                else:
+                    yield KnownField(*kind, tuple(path.split(".")), type_)
 
     def options(self, text: str) -> tuple[IgnoreStatus, bool, bool]:
         given = self._loaded(OPTIONS_KEY, text)

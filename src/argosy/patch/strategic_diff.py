@@ -78,14 +78,15 @@ def _diff_field(
             return  # a field that the schema does not know is no trouble while nobody changes it
         raise
     retains, strategy = strategy_of(field)
+    below = wanted if wanted.retain_keys is retains else replace(wanted, retain_keys=retains)
     if is_map:
         if strategy == "replace":
             if wanted.changes:
                 patch[key] = modified
-        elif changes := diff_maps(original, modified, field, replace(wanted, retain_keys=retains)):
+        elif changes := diff_maps(original, modified, field, below):
             patch[key] = changes
     elif strategy == "merge":
-        _diff_list(patch, key, original, modified, field, replace(wanted, retain_keys=retains))
+        _diff_list(patch, key, original, modified, field, below)
     elif wanted.changes and original != modified:
         patch[key] = modified
 

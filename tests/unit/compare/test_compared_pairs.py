@@ -116,3 +116,31 @@ def test_true_is_not_one() -> None:
 
     assert compared([widget(True)], [widget(1)]).status is SyncStatus.OUT_OF_SYNC
     assert compared([widget(1.0)], [widget(1)]).status is SyncStatus.SYNCED
+
+
+def test_a_custom_kind_that_lives_in_another_version_is_compared_by_its_fields() -> None:
+    def widget(version: str, size: int) -> Manifest:
+        return {"apiVersion": f"x.io/{version}", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": size}}
+
+    assert compared([widget("v1", 1)], [widget("v1beta1", 1)]).status is SyncStatus.SYNCED
+    assert compared([widget("v1", 1)], [widget("v1beta1", 2)]).status is SyncStatus.OUT_OF_SYNC
+
+
+def autoscaler(version: str, **spec: Any) -> Manifest:
+    target = {"kind": "Deployment", "name": "web"}
+    metadata = {"name": "web", "namespace": "default"}
+    made = {"scaleTargetRef": target, "maxReplicas": 3} | spec
+    head = {"apiVersion": f"autoscaling/{version}", "kind": "HorizontalPodAutoscaler"}
+    return {**head, "metadata": metadata, "spec": made}
+
+
+def test_an_autoscaler_of_the_first_version_is_compared_with_how_it_lives_in_the_second() -> None:
+    def second(share: Any) -> Manifest:
+        metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": share}}
+        return autoscaler("v2", minReplicas=1, metrics=[{"type": "Resource", "resource": metric}])
+
+    first = autoscaler("v1", targetCPUUtilizationPercentage=80)
+    assert compared([first], [second(80)]).status is SyncStatus.SYNCED
+    assert compared([first], [second(70)]).status is SyncStatus.OUT_OF_SYNC
+    assert compared([second(80)], [first]).status is SyncStatus.SYNCED
+    assert compared([second(70)], [first]).status is SyncStatus.OUT_OF_SYNC

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from comparing import LAST_APPLIED, applied, comparison, deployment, differs, manifest, pair, widget
 
-from argosy.compare import CompareRules, Removed, differences, needs_confined, questions
+from argosy.compare import CompareRules, Memory, Removed, compare, differences, needs_confined, questions
 from argosy.model.application import IgnoreDifference
 from argosy.model.manifest import Manifest, key_of
 
@@ -230,3 +230,17 @@ def test_ignoring_what_was_applied_last_makes_removals_invisible() -> None:
     pointer = f"/metadata/annotations/{LAST_APPLIED.replace('/', '~1')}"
     assert differs(widget({"a": 1}), live)
     assert not differs(widget({"a": 1}), live, ignoring(pointer))
+
+
+def test_a_memory_keeps_what_the_real_jq_did_and_forgets_what_it_could_not_do() -> None:
+    rules = CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
+    desired = widget({"list": [1, 2]})
+    live = {key_of(desired): widget({"list": [1, 3]}, uid="u", resourceVersion="1")}
+    for faults, is_kept in (((), True), (("jq: it failed; try again",), False)):
+        memory = Memory()
+        asked = list(questions([desired], live, rules, memory=memory))
+        removed = Removed({each: widget({"list": [1]}) for each in asked}, faults)
+        found = compare([desired], live, rules, removed=removed, memory=memory)
+        assert not found.pairs[0].differs
+        assert list(found.faults) == list(faults)
+        assert (list(questions([desired], live, rules, memory=memory)) == []) is is_kept

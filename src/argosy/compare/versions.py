@@ -1,0 +1,55 @@
+"""Live manifests in the version in which they are desired.
+
+In: a desired manifest, and the live one of its key. Out: the live one in the desired one's version.
+Never: raises; what cannot be converted has the fields that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from argosy.model.manifest import Manifest
+
+_AUTOSCALER: Final = "HorizontalPodAutoscaler"
+
+
+def in_version_of(desired: Manifest, live: Manifest) -> Manifest:
+    """k8s: custom kinds have the same fields in all their versions, unless a webhook converts them."""
+    wanted, found = desired.get("apiVersion"), live.get("apiVersion")
+    if wanted == found:
+        return live
+    made = {**live, "apiVersion": wanted}
+    spec = live.get("spec")
+    if live.get("kind") == _AUTOSCALER and isinstance(spec, dict):
+        if wanted == "autoscaling/v1":
+            made["spec"] = _autoscaler_v1(spec)
+        elif found == "autoscaling/v1":
+            made["spec"] = _autoscaler_v2(spec)
+    return made
+
+
+def _autoscaler_v1(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """k8s: the first version knows only the share of CPU; a server keeps the rest in annotations."""
+    made = {name: value for name, value in spec.items() if name not in ("metrics", "behavior")}
+    metrics = spec.get("metrics")
+    for each in metrics if isinstance(metrics, list) else ():
+        share = _share_of_cpu(each)
+        if share is not None:
+            made["targetCPUUtilizationPercentage"] = share
+    return made
+
+
+def _share_of_cpu(metric: Any) -> Any:
+    resource = metric.get("resource") if isinstance(metric, dict) else None
+    target = resource.get("target") if isinstance(resource, dict) and resource.get("name") == "cpu" else None
+    return target.get("averageUtilization") if isinstance(target, dict) else None
+
+
+def _autoscaler_v2(spec: Mapping[str, Any]) -> dict[str, Any]:
+    made = {name: value for name, value in spec.items() if name != "targetCPUUtilizationPercentage"}
+    share = spec.get("targetCPUUtilizationPercentage")
+    if share is not None:
+        target = {"type": "Utilization", "averageUtilization": share}
+        made["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    return made
