@@ -71,17 +71,19 @@ async def create_once(manifest: Manifest, cluster: Cluster) -> bool:
     """False: one of this name is there already. Names are made so that it is then what we wanted."""
     try:
         await cluster.create(manifest)
-    except Conflict:
+    except Conflict as error:
+        if error.reason != "AlreadyExists":  # k8s: a quota that another changed at the same time
+            raise
         return False
     return True
 
 
 async def remove(live: Manifest, cluster: Cluster, *, grace: int | None = None) -> None:
-    """This very object, if it is still there."""
+    """This very object, if it is still there. Raises Conflict where another has its name by now."""
     try:
         await cluster.delete(key_of(live), uid=live["metadata"]["uid"], grace=grace)
     except ClusterError as error:
-        if error.code not in (404, 409):
+        if error.code != 404:
             raise
 
 
