@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +219,45 @@ async def test_without_migration_the_old_owner_keeps_its_fields(cluster: Cluster
     await stage.again(manifest("ConfigMap", "a", data={"kept": "1"}), **asked).finish()
     found = await cluster.get(key(CONFIGS, "a"))
     assert found and found["data"] == {"kept": "1", "gone": "1"}
+
+
+@pytest.mark.parametrize("options", ["ServerSideApply=true", "Replace=true", "Force=true"])
+async def test_a_second_sync_changes_nothing_whatever_the_way(cluster: Cluster, options: str) -> None:
+    stage = Stage(cluster, [config("a"), deployment("web")], options=(options,))
+    await stage.finish()
+    before = {each: there["metadata"]["resourceVersion"] for each, there in (await stage.live()).items()}
+    assert ends(await stage.again().finish()) == ALL_RUN
+    assert {each: there["metadata"]["resourceVersion"] for each, there in (await stage.live()).items()} == before
+
+
+async def test_a_manifest_of_an_older_version_is_applied_in_that_version(cluster: Cluster) -> None:
+    def scaler(most: int) -> dict[str, Any]:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        spec = {"scaleTargetRef": target, "maxReplicas": most, "targetCPUUtilizationPercentage": 50}
+        return manifest("HorizontalPodAutoscaler", "web", api="autoscaling/v1", spec=spec)
+
+    stage = Stage(cluster, [scaler(3)])
+    await stage.finish()
+    assert ends(await stage.again(scaler(4)).finish()) == ALL_RUN
+    found = await cluster.get(ResourceKey("autoscaling", "HorizontalPodAutoscaler", NAMESPACE, "web"))
+    assert found and found["spec"]["maxReplicas"] == 4
+    assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 50
+
+
+async def test_a_definition_that_never_settles_does_not_hold_up_for_ever(cluster: Cluster) -> None:
+    clash = definition()
+    clash["metadata"] = {**clash["metadata"], "name": "gadgets.example.com"}
+    clash["spec"] = {**clash["spec"], "names": {**clash["spec"]["names"], "kind": "Gadget", "plural": "gadgets",
+                                                "listKind": "WidgetList"}}  # fmt: skip
+    await Stage(cluster, [definition()]).finish()
+    stage = Stage(cluster, [clash, manifest("Gadget", "g", api="example.com/v1")])
+    stage.time = datetime.now(UTC)
+    answer = await stage.step()
+    name = "apiextensions.k8s.io/CustomResourceDefinition/gadgets.example.com"
+    assert ends(answer.state) == (Progress.RUNNING, f"waiting for healthy state of {name}")
+    stage.time += timedelta(seconds=5)
+    state = await stage.finish()
+    assert state.progress is Progress.FAILED and told(state)["Gadget/g"][0] == "SyncFailed"
 
 
 # -- waves -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from sync_stage import (
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Cluster
 from argosy.model import annotations as names
+from argosy.model.annotations import HOOK_FINALIZER
 from argosy.model.application import Progress, SyncRequest
 from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest, key_of
@@ -173,3 +174,28 @@ async def test_a_sync_ends_as_if_nothing_had_happened_wherever_it_is_killed(name
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_lost_connection_and_old_news_of_the_cluster_repeat_nothing(name: str) -> None:
     await check_every_point(name, is_fatal=False, lags=True)
+
+
+async def test_a_termination_ends_as_if_nothing_had_happened_wherever_it_is_killed() -> None:
+    async def played(point: int | None, *, after: bool) -> tuple[Any, ...]:
+        async with EmbeddedCluster.open() as cluster:
+            await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+            stage = Stage(cluster, [job("one", hook="PreSync"), job("two", hook="PreSync"), config("a")])
+            state = (await stage.step()).state
+            stage.state = replace(state, progress=Progress.TERMINATING)
+            stage.engine = engine = CrashingCluster(cluster, point, after=after)
+            try:
+                state = await stage.finish()
+            except Crash:
+                stage.engine = None
+                state = await stage.finish()
+            items = (await cluster.list(JOBS)).items
+            left = [each for each in items if HOOK_FINALIZER in each["metadata"].get("finalizers", ())]
+            return state.progress, state.message, await stage.names(JOBS), left, len(engine.calls)
+
+    *whole, calls = await played(None, after=False)
+    assert whole == [Progress.FAILED, "Operation terminated", [], []]
+    for point in range(calls):
+        for after in (False, True):
+            *found, _ = await played(point, after=after)
+            assert found == whole, f"{'after' if after else 'before'} call {point}"

@@ -121,7 +121,7 @@ class Operator:
         comparison = look.comparison
         if options.is_on("RespectIgnoreDifferences"):
             comparison = _respecting(app, comparison, rules)
-        occasion = Occasion(app, state.revision or " ".join(state.revisions), state.started)
+        occasion = Occasion(app, state.revision or " ".join(state.revisions), state.started, state.retries)
         live = {**look.live, **self._cached(app, comparison)}
         tasks = plan(comparison, request, occasion, options, live)
         prunes = sum(1 for pair in comparison.pairs if pair.desired is None)
