@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.render.kustomize.merge_keys import Node
+from argosy.render.kustomize.pairs import walked
 
 _Name = tuple[str, ...]
 
@@ -43,6 +44,9 @@ def _list(target: list[Any], patch: Any, schema: Node) -> None:
         return
     keys = [key for key in schema.keys if any(each.get(key) is not None for each in everyone)]
     if not keys:
+        return
+    if len(keys) > 1 and not given and not all(_name(each, keys) for each in target):
+        target[:] = walked(target, [], schema.keys, lambda old, _: old)
         return
     double = _only_last(target, keys)
     by_name = _only_first(given, keys, double)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from argosy.model.errors import RenderError
 from argosy.render.kustomize.marks import BLANK
 from argosy.render.kustomize.merge_keys import Node
+from argosy.render.kustomize.pairs import walked
 from argosy.render.kustomize.resource import Nulls
 
 _REMOVED: Final = object()
@@ -143,7 +144,7 @@ def _list(target: list[Any] | None, patch: list[Any], schema: Node | None, at: s
         return target or []
     if schema.is_set:
         return [*patch, *(each for each in target or () if each not in patch)]
-    return _keyed(target or [], patch, schema, at)
+    return _keyed(target, patch, schema, at)
 
 
 def _is_directive(element: Any) -> bool:
@@ -159,19 +160,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _keyed(target: list[Any], patch: list[Any], schema: Node, at: str) -> Any:
-    everyone = [*target, *patch]
+def _keyed(target: list[Any] | None, patch: list[Any], schema: Node, at: str) -> Any:
+    everyone = [*(target or ()), *patch]
     if not all(type(each) is dict for each in everyone):
         return _plain(patch)
     keys = [key for key in schema.keys if any(each.get(key) is not None for each in everyone)]
     if not keys:
         return _plain(patch)
     if len(keys) > 1:
-        return _keyed_by_many(target, patch, keys, schema, at)
+        return _keyed_by_many(target, patch, schema, at)
     if len(schema.keys) == 1 and not all(keys[0] in each for each in patch):
         return []  # k8s: elements that cannot be told apart take all others with them
     patch = [each for each in patch if keys[0] in each]
-    left = list(target)
+    left = list(target or ())
     found = []
     for element in patch:
         place = next((place for place, each in enumerate(left) if _is_same(each, element, keys)), None)
@@ -190,21 +191,15 @@ def _itself(element: dict[str, Any]) -> dict[str, Any]:
     return {key: _plain(each) for key, each in element.items() if key != _DIRECTIVE}
 
 
-def _keyed_by_many(target: list[Any], patch: list[Any], keys: list[str], schema: Node, at: str) -> Any:
-    """k8s: with two keys the old order holds, and an element that has but one of them is lost to one that has both."""
-    result: list[Any] = list(target)
-    found = []
-    for element in patch:
-        wanted = [str(element.get(key)) for key in keys]
-        place = next((at for at, each in enumerate(result) if [str(each.get(key)) for key in keys] == wanted), None)
-        if place is not None:
-            replaces = element.get(_DIRECTIVE) == "replace"
-            merged = result[place] if replaces else _map(result[place], element, schema, at)
-            result[place : place + 1] = [] if merged is _REMOVED else [merged]
-        elif not any(_is_same(each, element, keys) for each in result):
-            merged = _map(_itself(element), element, schema, at)
-            found += [] if merged is _REMOVED else [merged]
-    return [*found, *result]
+def _keyed_by_many(target: list[Any] | None, patch: list[Any], schema: Node, at: str) -> Any:
+    def merge_two(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any] | None:
+        if new is None:
+            return old
+        old = _itself(new) if old is None or new.get(_DIRECTIVE) == "replace" else old
+        merged = _map(old, new, schema, at)
+        return None if merged is _REMOVED else merged
+
+    return walked([_itself(each) for each in patch] if target is None else target, patch, schema.keys, merge_two)
 
 
 def _is_same(one: dict[str, Any], other: dict[str, Any], keys: list[str]) -> bool:
