@@ -137,3 +137,58 @@ def test_an_annotation_follows_that_of_the_template_which_was_set_with_it() -> N
         p_yaml=f"{HEAD}spec: {{template: {{metadata: {{annotations: {{k: v2}}}}}}}}\n",
     )["Deployment"]
     assert found["metadata"]["annotations"] == {"k": "v2"}
+
+
+@pytest.mark.parametrize("rest", ["---\n", "---\nnamePrefix: x-\n", "...\n", "--- # more\na: b: c\n"])
+def test_nothing_behind_the_first_document_of_a_kustomization_is_read(rest: str) -> None:
+    assert built(f"# first\n---\nresources: [a.yaml]\n{rest}")["ConfigMap"]["metadata"]["name"] == "a"
+
+
+def test_a_kustomization_whose_first_document_is_empty_is_empty() -> None:
+    assert "empty" in refusal("---\n# nothing\n---\nresources: [a.yaml]\n")
+
+
+def test_a_file_that_begins_with_a_directive_is_refused() -> None:
+    assert "directive" in refusal("resources: [a.yaml]\n", a_yaml=f"%YAML 1.1\n---\n{CONFIG_MAP}")
+
+
+def test_a_var_may_lack_a_name() -> None:
+    entry = "resources: [a.yaml]\nvars: [{objref: {apiVersion: v1, kind: ConfigMap, name: a}}]\n"
+    assert built(entry).keys() == {"ConfigMap"}
+
+
+def test_a_namespace_needs_a_list_of_subjects() -> None:
+    text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: r}\nsubjects: {name: x}\n"
+    assert "subjects are no list" in refusal("resources: [r.yaml]\nnamespace: ns\n", r_yaml=text)
+
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "patch", "result"),
+    [
+        ("{port: 53, protocol: TCP}, {port: 53, name: a}", "", ["a"]),
+        ("{port: 80, protocol: UDP, name: a}, {port: 53, name: b}", "{port: 53, name: c}", ["a", "c"]),
+        ("{port: 80, protocol: UDP, name: a}, {port: 53}", "{port: 53, $patch: delete}", ["a", None]),
+        ("{port: 53, name: a}", "{port: 53, protocol: TCP, name: b}", ["a"]),
+        ("", "{port: 53, name: a}, {port: 53, protocol: TCP, name: b}", ["b"]),
+    ],
+)
+def test_a_port_without_a_protocol_is_taken_for_any_of_its_number(given: str, patch: str, result: list[Any]) -> None:
+    files = {"s_yaml": f"{SERVICE}spec: {{ports: [{given}]}}\n", "p_yaml": f"{SERVICE}spec: {{ports: [{patch}]}}\n"}
+    if not patch:
+        files["p_yaml"] = f"{SERVICE}spec: {{type: NodePort}}\n"
+    found = built("resources: [s.yaml]\npatches: [{path: p.yaml}]\n", **files)["Service"]["spec"]["ports"]
+    assert [each.get("name") for each in found] == result
+
+
+def test_a_patch_with_an_empty_document_in_front_is_refused() -> None:
+    said = refusal("resources: [a.yaml]\npatches: [{path: p.yaml}]\n", p_yaml=f"---\n---\n{CONFIG_MAP}")
+    assert "first document is empty" in said
+
+
+def test_a_list_that_may_hold_vars_holds_texts() -> None:
+    entry = "resources: [a.yaml, d.yaml]\nvars: [{name: V, objref: {apiVersion: v1, kind: ConfigMap, name: a}}]\n"
+    text = f"{HEAD}spec: {{template: {{spec: {{containers: [{{name: c, args: [--port, 80]}}]}}}}}}\n"
+    assert "is no text" in refusal(entry, d_yaml=text)

@@ -85,7 +85,14 @@ def read_values(text: bytes, file: str) -> tuple[dict[str, Any], Nulls]:
     return value, Marks(documents[:1], text).nulls
 
 
+def refuse_directive(text: bytes, file: str) -> None:
+    """k8s: files are cut at `---` before they are read, and so a directive stands alone."""
+    if text[:5] == b"%YAML":
+        raise RenderError("begins with a directive of YAML: remove it", where=file, line=1)
+
+
 def _documents(text: bytes, file: str) -> list[Any]:
+    refuse_directive(text, file)
     try:
         return load_all(text, profile=Profile.KUSTOMIZE, where=file)
     except ManifestError as error:

@@ -5,6 +5,7 @@ Never: follows what the file names.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 from argosy.model.errors import ManifestError, RenderError
@@ -13,6 +14,8 @@ from argosy.model.tree import Tree
 from argosy.render.kustomize.faults import Fault, placed
 from argosy.render.kustomize.shapes import KUSTOMIZATION, shaped
 
+_BORDER: Final = re.compile(rb"(?:---|\.\.\.)(?:\s|$)")
+_MARK: Final = b"\xef\xbb\xbf"
 NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _API: Final = {"Kustomization": "kustomize.config.k8s.io/v1beta1", "Component": "kustomize.config.k8s.io/v1alpha1"}
 
@@ -41,10 +44,29 @@ def kustomization_file(tree: Tree, folder: str) -> str | None:
     return found[0] if found else None
 
 
+def first_document(text: bytes) -> bytes:
+    """k8s: of a kustomization, a configuration or a list of operations, nothing behind the first document is read."""
+    if b"\n---" not in text and b"\n..." not in text:
+        return text
+    begun, length = False, 0
+    for line in text.splitlines(keepends=True):
+        bare = line.strip()
+        if _BORDER.match(line):
+            if begun:
+                return text[:length]
+            begun = True
+        elif bare and bare[:1] not in b"#%" and not bare.startswith(_MARK):
+            begun = True
+        length += len(line)
+    return text
+
+
 def read_kustomization(text: bytes, file: str) -> Kustomization:
+    if text[:5] == b"%YAML" and text[5:].split()[:1] != [b"1.1"]:
+        raise RenderError("begins with a directive of YAML: remove it", where=file, line=1)
     try:
         # k8s: unlike the files that it names, a kustomization is read as the Kubernetes tools read YAML.
-        value = load(text, where=file)
+        value = load(first_document(text), where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
     if value is None:

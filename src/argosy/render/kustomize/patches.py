@@ -12,9 +12,11 @@ import orjson
 from argosy.model.errors import ManifestError, PatchError, RenderError
 from argosy.model.manifest import Profile, load_all, load_json
 from argosy.patch import json_patch
+from argosy.render.kustomize.documents import refuse_directive
 from argosy.render.kustomize.doubles import without_doubles
 from argosy.render.kustomize.faults import Fault, within
 from argosy.render.kustomize.gvk import Gvk, gvk_of
+from argosy.render.kustomize.loading import first_document
 from argosy.render.kustomize.marks import settle
 from argosy.render.kustomize.merge_keys import Node
 from argosy.render.kustomize.merging import Misfit, merge, path_of, without_blanks
@@ -40,6 +42,9 @@ def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schema
             raise RenderError("a list of operations needs a target: add kind and name of what it is for")
         apply_operations(targets_of(resources, target), operations, where)
         return
+    if text[:3] == b"---" and load_first(text, where) is None:
+        message = "the first document is empty, and so it may be a list of operations, too: remove a `---`"
+        raise Fault(message, where=where, said_at=1)
     options = patch.get("options") or {}
     for number, each in enumerate(documents):
         _check_patch(each, where, number)
@@ -204,7 +209,7 @@ def read_operations(text: bytes, where: str) -> list[Any]:
 
 
 def load_first(text: bytes, where: str) -> Any:
-    return next(iter(load_all(text, where=where)), None)
+    return next(iter(load_all(first_document(text), where=where)), None)
 
 
 def read_either(text: bytes, where: str) -> list[Any]:
@@ -218,6 +223,7 @@ def read_patches(text: bytes, where: str, *, as_texts: bool = False) -> list[Any
 
 
 def _documents(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
+    refuse_directive(text, where)
     try:
         documents = load_all(text, profile=Profile.KUSTOMIZE, where=where)
     except ManifestError as error:

@@ -13,6 +13,7 @@ from argosy.render.kustomize.config import Config
 from argosy.render.kustomize.faults import within
 from argosy.render.kustomize.fieldspecs import FieldSpec, merged, spec_of
 from argosy.render.kustomize.images import set_image
+from argosy.render.kustomize.loading import first_document
 from argosy.render.kustomize.patches import (
     apply_merges,
     apply_operations,
@@ -144,7 +145,7 @@ def replaced(level: Level, resources: Resources, given: dict[str, Any]) -> None:
     if given.get("source") or given.get("targets"):
         message = "a replacement has a path besides a source or targets: keep one of them"
         raise RenderError(message, where=level.file)
-    where, documents = level.name(path), read_patches(_read(level, path), level.name(path))
+    where, documents = level.name(path), read_patches(first_document(_read(level, path)), level.name(path))
     for number, document in enumerate(documents):
         for place, each in enumerate(document) if isinstance(document, list) else [((), document)]:
             try:

@@ -43,7 +43,10 @@ def set_namespace(
         if not gvk.is_cluster_scoped:
             put(resource.metadata, "namespace")
         if gvk.kind in _BINDINGS:
-            _bind(resource.manifest.get("subjects"), put, subjects)
+            given = resource.manifest.get("subjects")
+            if given is not None and not isinstance(given, list):
+                raise resource.fault(f"{resource.id}: subjects are no list: correct them", "subjects")
+            _bind(given, put, subjects)
         for spec in specs(gvk):
             # k8s: only the core kind is renamed, whatever else is called Namespace.
             foreign = spec.path == _NAME and gvk.kind == "Namespace" and gvk.group

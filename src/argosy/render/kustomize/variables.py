@@ -30,8 +30,6 @@ class Var(NamedTuple):
 def bound(given: dict[str, Any], resources: Resources, where: str, at: Path = ()) -> Var:
     """A var, and what it stands for where it is declared."""
     name, reference = given.get("name") or "", given.get("objref") or {}
-    if not name:
-        raise RenderError("a var has no name: add it", where=where)
     field = given.get("fieldref") or {}
     gvk = Gvk(reference.get("group") or "", reference.get("version") or "", reference.get("kind") or "")
     if reference.get("apiVersion"):
@@ -117,7 +115,9 @@ def _filled(value: Any, values: dict[str, Any]) -> Any:
     if type(value) is str:
         return _expanded(value, values) if "$" in value else value
     if type(value) is list:
-        return [_filled(each, values) if type(each) is str else each for each in value]
+        if any(type(each) is not str for each in value):  # k8s: even where no var is in it
+            raise RenderError("a list that may hold vars has an element that is no text: put it in quotes")
+        return [_filled(each, values) for each in value]
     if type(value) is dict:
         return {key: _filled(each, values) if type(each) is str else each for key, each in value.items()}
     return value

@@ -1,0 +1,50 @@
+"""Overlays as people write them, and what is left of them after accidents, built by us and by kubectl 1.32.
+
+The accidents know nothing of what we accept: both must accept the same, and give the same.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kustomize_noise import noisy
+from kustomize_styles import Texts, cases
+from test_kustomize_differential import KUBECTL, agree, ours, theirs
+
+pytestmark = [
+    pytest.mark.prove,
+    pytest.mark.skipif(not KUBECTL.exists(), reason="kubectl 1.32 is not here: make install"),
+]
+STYLES = cases()
+FULL = 400
+MOST_DIFFERENT = 0.02
+"""Of texts with accidents in them: docs/reference/kustomize.md names what is known."""
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_an_overlay_in_a_known_style_gives_what_kubectl_gives(name: str, memory_path: Path) -> None:
+    assert agree(ours(STYLES[name]), theirs(STYLES[name], memory_path))
+
+
+def _hurt(seed: int) -> tuple[str, Texts]:
+    chance = random.Random(seed)
+    name = chance.choice(sorted(STYLES))
+    return name, noisy(STYLES[name], chance)
+
+
+def test_an_accident_has_the_same_end_as_with_kubectl(
+    rng: random.Random, size: Callable[[int], int], memory_path: Path
+) -> None:
+    count = size(FULL)
+    found = []
+    for number in range(count):
+        seed = rng.randrange(2**32)
+        name, texts = _hurt(seed)
+        mine, kubectls = ours(texts), theirs(texts, memory_path / str(number))
+        if not agree(mine, kubectls):
+            said = [each[-200:] for each in (mine, kubectls) if isinstance(each, str)]
+            found.append(f"{name} of seed {seed} differs: {said or 'other manifests'}")
+    assert len(found) <= max(2, count * MOST_DIFFERENT), "\n".join(found)
