@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from simulated_world import CLAIM, POD, condition, fail, health, made, pod, simulated
 
@@ -154,8 +156,22 @@ async def test_pods_of_a_real_node_and_of_another_add_on_are_left_alone(cluster:
 
 
 async def test_kinds_can_be_chosen_and_an_unknown_one_is_told() -> None:
-    assert [each.name for each in make("kubelet").controllers] == ["simulated-pods", "simulated-claims"]
+    beside = ["simulated-pods", "simulated-claims", "simulated-nodes"]
+    assert [each.name for each in make("kubelet").controllers] == beside
+    assert "simulated-nodes" not in [each.name for each in make("").controllers]
     assert [each.name for each in make("ReplicaSet+Pod").controllers] == ["simulated-pods", "simulated-replicasets"]
     with pytest.raises(UserError, match=r"there is nothing that plays Cat; choose among: simulators, "):
         make("Cat")
     assert GroupKind("", "Node").kind in {each["kind"] for each in make("").first}
+
+
+async def test_a_node_that_a_control_plane_gave_up_is_ready_again(cluster: EmbeddedCluster) -> None:
+    node = ResourceKey("", "Node", "", "sandbox")
+    async with simulated(cluster, "kubelet"):
+        lost = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+        other = {"type": "MemoryPressure", "status": "Unknown"}
+        await cluster.patch(node, {"status": {"conditions": [lost, other]}}, subresource="status")
+        async with asyncio.timeout(20):
+            while condition(found := await cluster.get(node) or {}, "Ready")["status"] != "True":
+                await asyncio.sleep(0.01)
+    assert condition(found, "Ready")["lastHeartbeatTime"] and condition(found, "MemoryPressure")["status"] == "Unknown"

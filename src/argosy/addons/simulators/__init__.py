@@ -12,6 +12,7 @@ from typing import Final
 from argosy.addons.simulators import names, nodes
 from argosy.addons.simulators.claims import Claims
 from argosy.addons.simulators.deployments import Deployments
+from argosy.addons.simulators.heartbeats import Heartbeats
 from argosy.addons.simulators.jobs import Jobs
 from argosy.addons.simulators.logs import SimulatedLogs
 from argosy.addons.simulators.pods import Pods
@@ -30,13 +31,15 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.DEPLOYMENT: Deployments,
     names.STATEFUL_SET: StatefulSets,
     names.JOB: Jobs,
+    names.NODE: Heartbeats,
 }
-WITHOUT_CONTROL_PLANE: Final = (names.POD, names.CLAIM)  # what a real controller-manager leaves to others
+WHOLE: Final = tuple(kind for kind in PLAYED if kind != names.NODE)  # nobody listens to heartbeats in the sandbox
+WITHOUT_CONTROL_PLANE: Final = (names.NODE, names.POD, names.CLAIM)  # what a controller-manager leaves to others
 
 
 def make(variant: str) -> AddOn:
     if not variant:
-        return playing(PLAYED)
+        return playing(WHOLE)
     if variant == KUBELET:
         return playing(WITHOUT_CONTROL_PLANE, name=f"{NAME}={KUBELET}")
     return playing(_kinds(variant), name=f"{NAME}={variant}")

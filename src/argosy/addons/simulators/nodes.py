@@ -18,6 +18,8 @@ PROVISIONER: Final = "volumes.sandbox.argosy.dev"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 SIZE: Final = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
 
+READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": told("no machine is behind it")}
+
 
 def first_objects() -> Sequence[Manifest]:
     return [
@@ -30,7 +32,6 @@ def first_objects() -> Sequence[Manifest]:
 def node() -> Manifest:
     labels = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     addresses = [{"type": "InternalIP", "address": ADDRESS}, {"type": "Hostname", "address": NAME}]
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": told("no machine is behind it")}
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -40,7 +41,7 @@ def node() -> Manifest:
             "capacity": SIZE,
             "allocatable": SIZE,
             "addresses": addresses,
-            "conditions": [ready],
+            "conditions": [READY],
             "nodeInfo": _information(),
         },
     }
