@@ -12,7 +12,7 @@ from test_render_command import ADDRESS, APPLICATION, Desk, names
 CHART = {
     "chart/Chart.yaml": "apiVersion: v2\nname: model\nversion: 1.0.0\n",
     "chart/templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-    "data: {a: '{{ .Values.a }}'}\n",
+    "data: {a: {{ .Values.a }}}\n",
     "x.yaml": "a: own\n",
 }
 
@@ -32,6 +32,7 @@ def models(desk: Desk) -> Path:
         "overlays/broken/kustomization.yaml": "resources:\n  - ../../base\n  - missing.yaml\n",
         "slips/one.yaml": "apiVersion: v1\nknd: ConfigMap\nmetadata: {name: a}\n",
         "slips/two.yaml": "apiVersion: v1\nKind: ConfigMap\nmetadata: {name: b}\n",
+        "tabs/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: a\n",
         "slips/values.yaml": "replicas: 1\nmetadata: {}\n",
         **CHART,
     }
@@ -80,8 +81,8 @@ def test_a_misspelled_field_is_noticed_and_the_rest_is_rendered(desk: Desk, mode
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ({"pth": "overlays/dev"}, "app.yaml: fraud-dev: spec.source has none of path, chart and ref"),
-        ({"path": "a", "repoURL": ""}, "app.yaml: fraud-dev: spec.source.repoURL is empty"),
+        ({"pth": "overlays/dev"}, "app.yaml:11: fraud-dev: spec.source has none of path, chart and ref"),
+        ({"path": "a", "repoURL": ""}, "app.yaml:13: fraud-dev: spec.source.repoURL is empty"),
         ({"path": 1}, "app.yaml:12: spec.source.path must be a text, and is a number"),
     ],
 )
@@ -138,6 +139,13 @@ def test_where_nothing_is_rendered_it_is_told(desk: Desk, models: Path) -> None:
         (["chart", "--set-string=a=b"], "did you mean --helm-set-string?"),
         (["overlays/dev", "--rev", "main"], "did you mean --revision?"),
         (["chart", "-f", "x.yaml"], "--values x.yaml"),
+        (["chart", "--values", "x.yaml"], "next: it is seen from the chart: write --values ../x.yaml"),
+        (["overlays/dev", "--helm-set", "a=b"], "(--helm-set is for Helm)"),
+        (["overlays", "--nameprefix", "a-"], "(--nameprefix is for Kustomize)"),
+        (["tabs"], "tabs/a.yaml:4: a tab stands where YAML wants blanks"),
+        (["chart/templates"], "chart/templates/config.yaml:4: a template ({{ }}) stands here"),
+        (["overlays/dev", "--kustomize-version", "v4.0.0"], "a file given with --settings"),
+        (["overlays/dev", "--repo", "https://ada:secret@host.example/a.git"], "name the clone with --repo"),
         (["-f", "overlays"], "overlays: is a folder"),
         (["-f", "none.yaml"], "none.yaml: there is no such file"),
         (["-f", "set.yaml"], "holds an ApplicationSet"),
@@ -193,3 +201,14 @@ def test_every_value_that_does_not_fit_the_schema_is_told_at_once(desk: Desk, mo
     first, second = done.stderr.splitlines()
     assert "a" in first and "b" in first and first.count("nvalid type") + first.count("got ") >= 2
     assert second == "next: correct the values, or the schema"
+
+
+def test_an_argument_that_a_program_wants_is_told_with_its_flag(desk: Desk) -> None:
+    text = "function(namespace) {apiVersion: 'v1', kind: 'ConfigMap', metadata: {name: std.extVar('app')}}"
+    folder = desk.repository("jsonnet", {"team/app.jsonnet": text})
+    done = desk.render(folder, "team")
+    if "install" in done.stderr:
+        pytest.skip("Jsonnet: the package is not here")
+    assert "Missing argument: namespace\nnext: add it with --jsonnet-tla-str" in done.stderr
+    done = desk.render(folder, "team", "--jsonnet-tla-str", "namespace=a")
+    assert "Undefined external variable: app\nnext: add it with --jsonnet-ext-var-str" in done.stderr

@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from argosy.model.application import Application, read_application
-from argosy.model.application.spelling import SPEC, unknown_fields
+from argosy.model.application.spelling import SPEC, Path, dotted, missing_field, unknown_fields
 from argosy.model.errors import UserError
 from argosy.model.fields import WrongField
 from argosy.model.manifest import load_all
@@ -28,6 +27,7 @@ class Written(NamedTuple):
     app: Application
     notes: tuple[str, ...] = ()
     fault: UserError | None = None
+    missing: UserError | None = None  # what it cannot be without, unless a path is typed
 
 
 def content_of(file: str) -> bytes:
@@ -37,7 +37,8 @@ def content_of(file: str) -> bytes:
         raise UserError("is a folder; name a file with an Application in it, or the folder without -f", where=file)
     if not os.path.exists(file):
         raise UserError("there is no such file; correct the path after -f", where=file)
-    return Path(file).read_bytes()
+    with open(file, "rb") as opened:
+        return opened.read()
 
 
 def read_applications(content: bytes, where: str) -> list[Written]:
@@ -66,7 +67,17 @@ def _written(manifest: dict[str, Any], number: int, where: str, lines: Lines) ->
     if not app.sources:
         message = f"the Application {app.name!r} has no source; add spec.source"
         return Written(app, notes, UserError(message, where=where, line=lines.of_field(number, ("spec",))))
-    return Written(app, notes)
+    return Written(app, notes, None, next(_missing(app, number, where, lines), None))
+
+
+def _missing(app: Application, number: int, where: str, lines: Lines) -> Iterator[UserError]:
+    for place, source in enumerate(app.sources):
+        path: Path = ("spec", "sources", place) if app.has_many_sources else ("spec", "source")
+        if fault := missing_field(source):
+            sentence = f"{dotted(path)}{'.' if fault.startswith('repoURL') else ' '}{fault}"
+            named = f"{app.name}: {sentence}" if app.name else sentence
+            field = "repoURL" if fault.startswith("repoURL") else ""
+            yield UserError(named, where=where, line=lines.of_field(number, (*path, field) if field else path))
 
 
 def _notes(spec: Any, number: int, where: str, lines: Lines) -> Iterator[str]:

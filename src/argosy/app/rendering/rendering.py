@@ -5,6 +5,7 @@ In: a part. Out: Outcome: manifests or an error, and how long it took. Never: le
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -55,6 +56,7 @@ class _Work:
     def __init__(self, request: Request, checkouts: Checkouts, build: BuildSettings, talk: Talk) -> None:
         self.request, self.checkouts, self.build, self._talk = request, checkouts, build, talk
         self._root = ""  # of the working tree that is being read
+        self._folder = ""  # in it
 
     def outcome(self, part: Part) -> Outcome:
         start = time.perf_counter()
@@ -75,6 +77,7 @@ class _Work:
         found: list[Manifest] = []
         for checkout, source in opened.sources:
             self._root = str(getattr(checkout.tree, "path", ""))
+            self._folder = os.path.join(self._root, source.path) if self._root else ""
             rendered = render(
                 checkout, part.app, source, self.build, refs=opened.refs, fetch=self.checkouts.fetch
             )
@@ -98,9 +101,10 @@ class _Work:
             self._talk(f"note: {part.lead}{note}")
 
     def _said(self, error: ArgosyError, part: Part) -> str:
-        from argosy.app.rendering.advising import advised, seen_from_here
+        from argosy.app.rendering.advising import advised, seen_from_here, with_flags
         from argosy.app.rendering.places import enclosing
 
+        error = with_flags(error, self.request.options, self._folder)
         here = advised(error, in_git=not self._root or enclosing(self._root) is not None)
         said = seen_from_here(here, self._root)
         return said if part.file and said.startswith(part.file) else f"{part.lead}{said}"

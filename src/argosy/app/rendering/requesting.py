@@ -78,16 +78,16 @@ def _parts_of_file(request: Request, file: str, checkouts: Checkouts, talk: Talk
 
     shown = "standard input" if file == STDIN else file
     folder = os.path.realpath(os.curdir if file == STDIN else os.path.dirname(file) or os.curdir)
-    opener = _Opener(request, checkouts, talk, enclosing(folder), shown)
+    opener = _Opener(request, checkouts, talk, enclosing(folder))
     try:
         found = read_applications(content_of(file), shown)
     except UserError as error:
         yield Part(file, Application(), partial(_raise, error), shown)
         return
-    for app, notes, fault in found:
+    for app, notes, fault, missing in found:
         for note in notes:
             talk(f"warning: {note}")
-        if fault:
+        if fault := fault or (None if request.paths else missing):
             yield Part(file, app, partial(_raise, fault), shown)
             continue
         for path in request.paths:
@@ -104,13 +104,10 @@ def _raise(error: UserError) -> NoReturn:
 class _Opener:
     """From what was asked to trees; `root` is the working tree in which Applications are written."""
 
-    def __init__(
-        self, request: Request, checkouts: Checkouts, talk: Talk, root: str | None = None, file: str = ""
-    ) -> None:
+    def __init__(self, request: Request, checkouts: Checkouts, talk: Talk, root: str | None = None) -> None:
         self.request = request
         self.checkouts = checkouts
         self.root = root
-        self.file = file
         self._talk = talk
         self._told: set[str] = set()
 
@@ -118,8 +115,6 @@ class _Opener:
         return Opened([self._placed(path, source)], {})
 
     def application(self, app: Application, path: str) -> Opened:
-        if not path:
-            self._check(app)
         refs = {each.alias: self._checkout(each, app) for each in app.sources if each.alias}
         # argo: a source that has an alias and no path only serves files to the others.
         rendered = [each for each in app.sources if each.path or each.chart or not each.alias]
@@ -129,15 +124,6 @@ class _Opener:
                 raise UserError(message, where=app.name)
             return Opened([self._placed(path, rendered[0])], refs)
         return Opened([(self._checkout(each, app), self._read(each, {})) for each in rendered], refs)
-
-    def _check(self, app: Application) -> None:
-        from argosy.model.application.spelling import missing_field
-
-        for number, source in enumerate(app.sources):
-            if fault := missing_field(source):
-                field = f"spec.sources[{number}]" if app.has_many_sources else "spec.source"
-                sentence = f"{field}.{fault}" if fault.startswith("repoURL") else f"{field} {fault}"
-                raise UserError(f"{app.name}: {sentence}" if app.name else sentence, where=self.file)
 
     def _placed(self, path: str, source: Source) -> tuple[Checkout, Source]:
         """A source whose path was typed."""

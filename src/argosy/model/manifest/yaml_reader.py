@@ -78,6 +78,10 @@ def documents(
         if len(data) > limits.size:
             raise size_error(len(data), limits, where)
         yield from _Reader(_parser(data), profile, where, strict, limits).documents()
+    except ManifestError as error:
+        if special := _special(data, error.line) if b"{{" in data else "":
+            raise ManifestError(special, where=where, line=error.line) from None
+        raise
     except yaml.MarkedYAMLError as error:
         raise _syntax(error, where, data) from None
     except yaml.reader.ReaderError as error:
@@ -93,8 +97,21 @@ def _syntax(error: yaml.MarkedYAMLError, where: str, data: bytes) -> ManifestErr
     context = f" {error.context}" if error.context else ""
     if error.context_mark and mark and error.context_mark.line != mark.line:
         context += f" from line {error.context_mark.line + 1} on"
+    if special := _special(data, line):
+        return ManifestError(special, where=where, line=line)
     message = f"{error.problem or 'not valid YAML'}{context}: correct the YAML there"
     return ManifestError(message, where=where, line=line)
+
+
+def _special(data: bytes, line: int) -> str:
+    """What the parser's own words would not tell: the two slips that are made most."""
+    lines = data.splitlines()
+    text = lines[line - 1] if 0 < line <= len(lines) else b""
+    if b"\t" in text[: len(text) - len(text.lstrip())]:
+        return "a tab stands where YAML wants blanks: replace it"
+    if b"{{" in text and b"}}" in text:
+        return "a template ({{ }}) stands here, and no YAML yet: render it first, or put it in quotes"
+    return ""
 
 
 def _line_of(error: yaml.reader.ReaderError, data: bytes) -> int:

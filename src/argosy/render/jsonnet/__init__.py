@@ -112,6 +112,9 @@ def _error(path: str, said: str, closure: Closure) -> RenderError:
     """The engine's words, with the place that it names first of all."""
     said = cleaned(said)
     text = said.removeprefix("RUNTIME ERROR: ").partition("\n\t")[0]
+    for lead, field in (("Missing argument: ", "tlas"), ("Undefined external variable: ", "extVars")):
+        if text.startswith(lead):
+            text = f"{text.strip()}; add it to directory.jsonnet.{field}"
     for place in _PLACE.finditer(said):
         if place["file"] in closure.contents:
             lead = place.group() if text.startswith(place.group()) else ""
