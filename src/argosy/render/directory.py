@@ -80,7 +80,7 @@ def _checked(path: str, made: list[Manifest]) -> list[Manifest]:
 def manifest_files(tree: Tree, folder: str, options: DirectoryOptions, limits: RenderLimits) -> Iterator[ManifestFile]:
     """The files that may hold manifests, folder by folder in the order of names."""
     size = 0
-    for path in _walk(tree, folder, options, limits):
+    for path in tuple(_walk(tree, folder, options, limits)):  # all names first: too many are refused before one is read
         place, kind = located(tree, path, path)
         if kind != "file":
             continue  # argo: a link to nowhere or to a folder is passed over
