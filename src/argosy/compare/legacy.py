@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from argosy.compare.covering import covers
 from argosy.compare.trimming import trimmed, trimmed_map
 from argosy.compare.typed import kept, type_for
 from argosy.model.annotations import LAST_APPLIED
@@ -18,6 +19,8 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import split_api_version
 from argosy.patch import merge_patch, strategic, three_way
 from argosy.patch.shape import Shape
+from argosy.patch.strategic_diff import Wanted, diff_maps
+from argosy.schema.types import Type
 
 
 def last_applied(live: Manifest) -> Manifest | None:
@@ -38,8 +41,20 @@ def predict(original: Manifest, desired: Manifest, live: Manifest, shape: Shape)
         known = trimmed_map(original, live)
         predicted = merge_patch.apply(live, three_way.merge(original, desired, known))
         return kept(predicted, shape), kept(live, shape)
+    if covers(live, desired, type_) and not _removes(original, desired, type_):
+        return live, live
+    return merged(original, desired, live, type_)
+
+
+def merged(original: Manifest, desired: Manifest, live: Manifest, type_: Type) -> tuple[Manifest, Manifest]:
+    """For a built-in kind, as it would be kept."""
     patch = three_way.strategic(original, desired, _with_known_claims(original, live), type_)
     return kept(strategic.apply(live, patch, type_), type_), kept(live, type_)
+
+
+def _removes(original: Manifest, desired: Manifest, type_: Type) -> bool:
+    """Whether something that was applied last is not asked for any more."""
+    return original != desired and bool(diff_maps(original, desired, type_, Wanted(changes=False)))
 
 
 def _without_place(manifest: Manifest) -> Manifest:

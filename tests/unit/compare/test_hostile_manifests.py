@@ -10,8 +10,11 @@ from comparing import deployment, manifest, widget
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.compare import CompareRules, compare, differences, masked, respecting
+from argosy.compare import CompareRules, compare, differences, legacy, masked, respecting
+from argosy.compare.trimming import same
+from argosy.compare.typed import retyped, type_for
 from argosy.model.application import IgnoreDifference
+from argosy.model.errors import ManifestError, PatchError
 from argosy.model.manifest import key_of
 
 fields = st.sampled_from(["name", "a", "data", "containers", "$patch", "spec", "port"])
@@ -93,6 +96,23 @@ def test_any_pair_is_compared(both: tuple[Any, Any], rules: CompareRules) -> Non
     respecting(desired, live, rules)
     masked([desired, live], ["a"])
     assert json.dumps(both) == before, "what was given was changed"
+
+
+@settings(max_examples=300, deadline=None)
+@given(damaged(), st.booleans())
+def test_the_quick_answer_is_the_thorough_one(both: tuple[Any, Any], was_applied: bool) -> None:
+    live, desired = (retyped(each) for each in both)
+    type_ = type_for(desired)
+    if type_ is None:
+        return
+    original = desired if was_applied else retyped(copy.deepcopy(live))
+    try:
+        found = legacy.predict(original, desired, live, type_)
+        if found[0] is found[1]:
+            thorough = legacy.merged(original, desired, live, type_)
+            assert same(*thorough)
+    except (ManifestError, PatchError):
+        return
 
 
 @settings(max_examples=200, deadline=None)
