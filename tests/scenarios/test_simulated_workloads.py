@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +109,22 @@ def test_a_namespace_with_all_of_it_goes_away(simulated: Sandbox) -> None:
     assert kubectl(kube, "-n", "full", "rollout", "status", "statefulset", "db", "--timeout", "20s").code == 0
     done = kubectl(kube, "delete", "namespace", "full", "--timeout", "20s")
     assert done.code == 0, done.err
+
+
+def test_a_restart_of_the_sandbox_goes_on_with_what_there_was(tmp_path: Path) -> None:
+    flags = ("--port", "0", "--addons", "simulators")
+    with sandbox(tmp_path / "data", *flags) as started:
+        kube = started.kubeconfig
+        assert kubectl(kube, "create", "deployment", "web", "--image", "example:1", "--replicas", 2).code == 0
+        assert kubectl(kube, "rollout", "status", "deployment", "web", "--timeout", "20s").code == 0
+        before = kubectl(kube, "get", "pods", "-o", "name").out
+        started.kill()
+    with sandbox(tmp_path / "data", *flags) as started:
+        assert kubectl(started.kubeconfig, "get", "pods", "-o", "name").out == before
+        kubectl(started.kubeconfig, "scale", "deployment", "web", "--replicas", 3)
+        wait = ("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=3", "--timeout", "20s")
+        assert kubectl(started.kubeconfig, *wait).code == 0
+        assert set(before.split()) < set(kubectl(started.kubeconfig, "get", "pods", "-o", "name").out.split())
 
 
 def test_what_the_stand_in_for_argo_cd_plays_is_left_to_it(simulated: Sandbox) -> None:

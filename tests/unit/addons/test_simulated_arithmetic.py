@@ -131,3 +131,9 @@ def test_the_nearest_annotation_wins() -> None:
 def test_what_is_absent_is_the_same_as_nothing() -> None:
     assert same({"a": 1, "b": None, "c": {}, "d": [{"e": False}]}, {"a": 1, "d": [{}]})
     assert not same({"a": 1}, {"a": 2}) and not same([1], [1, 2]) and not same({"a": True}, {})
+
+
+def test_slow_is_half_a_minute_unless_another_time_is_asked_for() -> None:
+    slow = {"sandbox.argosy.dev/fail": "Slow"}
+    assert read_wishes([slow]) == Wishes(fail=Fault.SLOW, ready_after=30.0, run_for=30.0)
+    assert read_wishes([{**slow, "sandbox.argosy.dev/ready-after": "1s"}]).ready_after == 1.0
