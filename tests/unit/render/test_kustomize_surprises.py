@@ -192,3 +192,23 @@ def test_a_list_that_may_hold_vars_holds_texts() -> None:
     entry = "resources: [a.yaml, d.yaml]\nvars: [{name: V, objref: {apiVersion: v1, kind: ConfigMap, name: a}}]\n"
     text = f"{HEAD}spec: {{template: {{spec: {{containers: [{{name: c, args: [--port, 80]}}]}}}}}}\n"
     assert "is no text" in refusal(entry, d_yaml=text)
+
+
+def test_a_patch_cannot_give_two_resources_one_name() -> None:
+    other = CONFIG_MAP.replace("name: a", "name: b")
+    patch = "{path: p.yaml, target: {kind: ConfigMap}, options: {allowNameChange: true}}"
+    said = refusal(f"resources: [a.yaml, b.yaml]\npatches: [{patch}]\n", b_yaml=other, p_yaml=CONFIG_MAP)
+    assert "two resources one name" in said
+
+
+def test_the_source_of_a_replacement_is_one_field() -> None:
+    target = "{select: {kind: ConfigMap}, fieldPaths: [data.x]}"
+    source = "{kind: Deployment, fieldPath: spec.template.spec.containers.*.image}"
+    entry = f"resources: [a.yaml, d.yaml]\nreplacements: [{{source: {source}, targets: [{target}]}}]\n"
+    assert "has a `*`" in refusal(entry)
+
+
+def test_a_directive_does_not_stay_in_a_new_container() -> None:
+    element = "{name: n, ports: [{containerPort: 1, protocol: UDP}, {containerPort: 2, $patch: delete}]}"
+    found = patched(f"spec: {{template: {{spec: {{containers: [{element}]}}}}}}\n")
+    assert all("$patch" not in each for each in found["spec"]["containers"][0]["ports"])

@@ -15,7 +15,7 @@ from argosy.model.manifest import Profile, load
 from argosy.render.kustomize.faults import placed
 from argosy.render.kustomize.fieldspecs import FieldSpec, merged, ordered, spec_of
 from argosy.render.kustomize.gvk import Gvk, order_key
-from argosy.render.kustomize.loading import first_document
+from argosy.render.kustomize.loading import first_document, refuse_version
 from argosy.render.kustomize.shapes import FIELD_SPEC, shaped
 
 _SPECS: Final[Any] = [FIELD_SPEC]
@@ -97,6 +97,7 @@ def _from_row(row: list[Any]) -> FieldSpec:
 
 
 def read_config(text: bytes, file: str) -> Config:
+    refuse_version(text, file)
     try:
         value = load(first_document(text), profile=Profile.KUSTOMIZE, where=file)
     except ManifestError as error:

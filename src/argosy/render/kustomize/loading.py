@@ -44,6 +44,11 @@ def kustomization_file(tree: Tree, folder: str) -> str | None:
     return found[0] if found else None
 
 
+def refuse_version(text: bytes, file: str) -> None:
+    if text[:5] == b"%YAML" and text[5:].split()[:1] != [b"1.1"]:
+        raise RenderError("begins with a directive of YAML: remove it", where=file, line=1)
+
+
 def first_document(text: bytes) -> bytes:
     """k8s: of a kustomization, a configuration or a list of operations, nothing behind the first document is read."""
     if b"\n---" not in text and b"\n..." not in text:
@@ -62,8 +67,7 @@ def first_document(text: bytes) -> bytes:
 
 
 def read_kustomization(text: bytes, file: str) -> Kustomization:
-    if text[:5] == b"%YAML" and text[5:].split()[:1] != [b"1.1"]:
-        raise RenderError("begins with a directive of YAML: remove it", where=file, line=1)
+    refuse_version(text, file)
     try:
         # k8s: unlike the files that it names, a kustomization is read as the Kubernetes tools read YAML.
         value = load(first_document(text), where=file)

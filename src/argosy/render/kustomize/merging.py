@@ -199,6 +199,8 @@ def _keyed_by_many(target: list[Any] | None, patch: list[Any], schema: Node, at:
         merged = _map(old, new, schema, at)
         return None if merged is _REMOVED else merged
 
+    for each in target or ():
+        each.pop(_DIRECTIVE, None)  # there if it is merged with itself
     return walked([_itself(each) for each in patch] if target is None else target, patch, schema.keys, merge_two)
 
 

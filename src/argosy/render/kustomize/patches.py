@@ -56,6 +56,8 @@ def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schema
     for resource in targets_of(resources, target):
         merge_into(resource, documents[0], schemas, where, options)
     resources.drop_empty()
+    if options and len(resources.addresses()) < len(resources.listed):
+        raise Fault("the patch gives two resources one name: narrow its target", where=where, number=0)
 
 
 def apply_merges(

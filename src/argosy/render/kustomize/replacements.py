@@ -54,6 +54,8 @@ def _source(resources: Resources, given: dict[str, Any], where: str) -> Any:
         raise RenderError(f"replacements: {said} the source {what}; correct it", where=where)
     path = source.get("fieldPath") or "metadata.name"
     manifest = {"metadata": {"annotations": found[0].texts("annotations")}} if _is_note(path) else found[0].manifest
+    if "*" in _steps(path):
+        raise RenderError(f"replacements: {path} of the source {what} has a `*`: name one field", where=where)
     try:
         values = [holder[key] for holder, key in _find(manifest, _steps(path), None)]
     except RenderError as error:

@@ -189,6 +189,7 @@ def _supersede(old: Resource, made: Resource, behavior: str) -> None:
         if both:
             metadata[part] = both
     metadata["name"] = old.name
+    metadata.pop("namespace", None)  # none and `default` are one
     if old.namespace:
         metadata["namespace"] = old.namespace
     after["metadata"] = metadata
