@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,15 @@ def test_an_argument_that_a_program_wants_is_told_with_its_flag(desk: Desk) -> N
     assert "Missing argument: namespace\nnext: add it with --jsonnet-tla-str" in done.stderr
     done = desk.render(folder, "team", "--jsonnet-tla-str", "namespace=a")
     assert "Undefined external variable: app\nnext: add it with --jsonnet-ext-var-str" in done.stderr
+
+
+def test_who_has_the_repository_here_is_told_how_to_say_so(desk: Desk, models: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"https://127.0.0.1:{listening.getsockname()[1]}/acme/models.git"
+    (models / "app.yaml").write_text(application(path="overlays/dev", repoURL=address))
+    done = desk.render(models, "-f", "app.yaml")
+    assert done.returncode == 3
+    assert f"or if it is the one in {models}: git remote add upstream {address}" in done.stderr
+    assert "it is tried again" not in done.stderr
+    desk.git(models, "remote", "add", "upstream", address)
+    assert names(desk.render(models, "-f", "app.yaml")) == ["dev-model"]

@@ -17,7 +17,7 @@ _CLONE: Final = "clone it with git, and name the clone with --repo"
 # What people can do with a cluster, and what they can do here.
 _HERE: Final = (
     ("; it is tried again; if it goes on, ", "; run the command again; if it goes on, "),
-    ("; it is tried again", "; run the command again, or name a clone of it with --repo"),
+    ("; it is tried again", "; run the command again later"),
     (
         "put it into a Secret with the label argocd.argoproj.io/secret-type: repository",
         f"leave it out of the address, or {_CLONE}",

@@ -16,7 +16,7 @@ from argosy.app.rendering.heads import is_checked_out
 from argosy.app.rendering.options import with_options
 from argosy.app.rendering.places import enclosing, locate, remotes
 from argosy.model.application import Application, Destination, Source, read_source
-from argosy.model.errors import SourceRefused, UserError
+from argosy.model.errors import SourceRefused, Unreachable, UserError
 from argosy.model.flow import Checkout
 
 
@@ -180,7 +180,20 @@ class _Opener:
             if source.repo_url.startswith(("/", "file:")):
                 message = "is no repository that may be read; name it, or a folder above it, with --root"
                 raise SourceRefused(message, where=source.repo_url) from error
-            raise
+            raise self._hinted(error, source.repo_url) from error
+        except Unreachable as error:
+            raise self._hinted(error, source.repo_url) from error
+
+    def _hinted(self, error: UserError, url: str) -> UserError:
+        """Who has the repository here may only have to say so."""
+        if not self.root:
+            return error
+        from argosy.app.rendering.advising import advised
+
+        advised(error, in_git=True)
+        text = error.message
+        hint = f"if it is the one in {self.root}: git remote add upstream {url}"
+        return type(error)(f"{text}{', or ' if '; ' in text else '; '}{hint}", where=error.where, line=error.line)
 
     def _read(self, source: Source, fields: Mapping[str, str]) -> Source:
         given = {name: value for name, value in fields.items() if value}
