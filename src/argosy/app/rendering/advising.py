@@ -27,6 +27,11 @@ _HERE: Final = (
     (" in argosy-cm", " in argosy-cm (a ConfigMap in a file given with --settings)"),
     ("add it to directory.jsonnet.tlas", "add it with --jsonnet-tla-str, or to directory.jsonnet.tlas"),
     ("add it to directory.jsonnet.extVars", "add it with --jsonnet-ext-var-str, or to directory.jsonnet.extVars"),
+    ("put it below a folder that the setting source.local.roots names", "name it, or a folder above it, with --root"),
+    (
+        "add it to kustomize.buildOptions,",
+        "add it to kustomize.buildOptions in argocd-cm (a ConfigMap in a file given with --settings),",
+    ),
     ("set source.helm.releaseName", "set source.helm.releaseName, or --release-name"),
 )
 _OUT: Final = "leads out of the repository: keep what it names inside"

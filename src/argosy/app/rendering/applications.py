@@ -89,6 +89,8 @@ def _none(flat: list[Any], where: str) -> UserError:
     kinds = [str(each["kind"]) for each in flat if isinstance(each, dict) and isinstance(each.get("kind"), str)]
     if "ApplicationSet" in kinds:
         message = "holds an ApplicationSet, which makes Applications only where it runs; name a file with one of those"
+    elif os.path.basename(where).lower().startswith(("chart.yaml", "kustomization")):
+        message = f"holds no Application; name its folder, without -f: {os.path.dirname(where) or '.'}"
     elif flat and not kinds:
         message = f"holds no Application; if it holds values for Helm: --values {where}, seen from the chart"
     else:

@@ -28,6 +28,8 @@ def read_settings_files(files: Iterable[Path]) -> Settings:
 
     data: dict[str, dict[str, str]] = {"argocd-cm": {}, "argosy-cm": {}}
     for file in files:
+        if not file.is_file():
+            raise UserError("there is no such file; correct the path", where=f"--settings {file}")
         held = [each for each in load_all(file.read_bytes(), where=str(file)) if isinstance(each, dict)]
         named = {(each.get("metadata") or {}).get("name"): each for each in held if each.get("kind") == "ConfigMap"}
         if not named.keys() & data.keys():
