@@ -138,7 +138,7 @@ async def test_a_deployment_with_a_fault_progresses_until_its_deadline_and_is_de
     cluster: EmbeddedCluster, fault: str
 ) -> None:
     async with simulated(cluster) as world:
-        await cluster.create(deployment(1, fail(fault), progressDeadlineSeconds=1))
+        await cluster.create(deployment(1, fail(fault), progressDeadlineSeconds=2))
         live = await world.becomes(DEPLOYMENT, lambda it: condition(it, "Progressing")["reason"])
         assert health(live)[0] == "Progressing" and condition(live, "Available")["status"] == "False"
         live = await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Degraded")

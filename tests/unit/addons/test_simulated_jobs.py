@@ -37,7 +37,7 @@ async def test_a_job_is_complete_at_once_and_healthy_and_then_writes_nothing(clu
 
 async def test_a_job_runs_as_long_as_it_was_asked_to(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
-        await cluster.create(job({"sandbox.argosy.dev/run-for": "400ms"}))
+        await cluster.create(job({"sandbox.argosy.dev/run-for": "2s"}))
         live = await world.becomes(JOB, lambda it: it["status"]["ready"] == 1)
         assert (live["status"]["active"], health(live)[0]) == (1, "Progressing")
         live = await world.becomes(JOB, ended)
@@ -86,7 +86,7 @@ async def test_never_more_pods_at_a_time_than_asked_for(cluster: EmbeddedCluster
                 most = max(most, len(alive))
                 await asyncio.sleep(0.002)
         assert len(await world.pods()) == 5
-    assert most == 2 and live["status"]["succeeded"] == 5
+    assert most <= 2 and live["status"]["succeeded"] == 5
 
 
 async def test_an_indexed_job_has_one_success_for_each_index(cluster: EmbeddedCluster) -> None:

@@ -80,7 +80,7 @@ async def test_a_pod_that_asks_for_another_node_waits_until_that_node_is_there(c
 
 async def test_readiness_comes_after_the_delay_that_was_asked_for(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
-        await cluster.create(pod({"sandbox.argosy.dev/ready-after": "400ms"}))
+        await cluster.create(pod({"sandbox.argosy.dev/ready-after": "2s"}))
         found = await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
         assert condition(found, "Ready")["status"] == "False"
         await world.becomes(POD, lambda it: condition(it, "Ready")["status"] == "True")
