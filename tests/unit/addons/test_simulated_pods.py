@@ -175,3 +175,10 @@ async def test_a_node_that_a_control_plane_gave_up_is_ready_again(cluster: Embed
             while condition(found := await cluster.get(node) or {}, "Ready")["status"] != "True":
                 await asyncio.sleep(0.01)
     assert condition(found, "Ready")["lastHeartbeatTime"] and condition(found, "MemoryPressure")["status"] == "Unknown"
+
+
+async def test_a_pod_that_is_active_for_too_long_is_failed(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(pod(activeDeadlineSeconds=1))
+        found = await world.becomes(POD, lambda it: it["status"]["phase"] == "Failed")
+    assert found["status"]["reason"] == "DeadlineExceeded" and health(found)[0] == "Degraded"

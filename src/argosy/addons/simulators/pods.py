@@ -127,15 +127,14 @@ class Pods:
             await keep_status(pod, pod_status.not_understood(actor, problem, address), context.cluster)
             return None
         acting = act(actor)
-        if wishes.fail is Fault.EVICTED and acting.phase == "Running" and not actor.failed_before:
-            wait = _until_eviction(actor, acting)
+        ends = [*_eviction(actor, acting), *_deadline(actor, acting)]
+        for wait, reason, message in ends:
             if wait <= 0:
-                message = "The node was low on resource: memory."
-                await keep_status(pod, pod_status.failed(pod, "Evicted", message), context.cluster)
+                await keep_status(pod, pod_status.failed(pod, reason, message), context.cluster)
                 return None
-            acting = Acting(acting.phase, acting.state, acting.last, acting.restarts, acting.ready, wait)
         await keep_status(pod, pod_status.status_of(actor, acting, address), context.cluster)
-        return Requeue(acting.wait) if acting.wait is not None else None
+        waits = [wait for wait in (acting.wait, *(each[0] for each in ends)) if wait is not None]
+        return Requeue(min(waits)) if waits else None
 
     async def _stop(self, pod: Manifest, context: Context) -> Requeue | None:
         """A process that obeys ends at once; `stop-after` asks for one that does not, until its grace is over."""
@@ -179,11 +178,21 @@ def _failed_siblings(pod: Manifest, wishes: Wishes, cache: Cache) -> int:
     return sum(1 for each in pods if (each.get("status") or {}).get("phase") == "Failed")
 
 
-def _until_eviction(actor: Actor, acting: Acting) -> float:
-    running: dict[str, Any] = acting.state.get("running") or {}
-    if not running:
-        return 0.0
-    return left(actor.moments.read(actor.uid, running["startedAt"]), actor.wishes.run_for, actor.now)
+def _eviction(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:
+    """In how many seconds a Pod is ended from outside, and why."""
+    if actor.wishes.fail is Fault.EVICTED and acting.phase == "Running" and not actor.failed_before:
+        began: dict[str, Any] = acting.state.get("running") or {}
+        since = actor.moments.read(actor.uid, began["startedAt"]) if began else actor.now
+        yield left(since, actor.wishes.run_for, actor.now), "Evicted", "The node was low on resource: memory."
+
+
+def _deadline(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:
+    limit = actor.pod["spec"].get("activeDeadlineSeconds")
+    if limit is not None and acting.phase in ("Pending", "Running"):
+        began = (actor.pod.get("status") or {}).get("startTime")
+        since = actor.moments.read(actor.uid, began) if began else actor.now
+        message = "Pod was active on the node longer than the specified deadline"
+        yield left(since, float(limit), actor.now), "DeadlineExceeded", message
 
 
 def _until_stopped(pod: Manifest, wishes: Wishes, now: datetime) -> float:
