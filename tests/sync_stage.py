@@ -114,9 +114,8 @@ async def all_goes_well(cluster: Cluster) -> None:
 
 async def finish_jobs(cluster: Cluster, *, well: bool = True, only: str = "") -> None:
     kind = "Complete" if well else "Failed"
-    conditions = [{"type": kind, "status": "True", "message": f"{kind} it is"}]
-    if well:
-        conditions.insert(0, {"type": "SuccessCriteriaMet", "status": "True"})
+    first = "SuccessCriteriaMet" if well else "FailureTarget"  # k8s: which must be there before
+    conditions = [{"type": first, "status": "True"}, {"type": kind, "status": "True", "message": f"{kind} it is"}]
     times = {"startTime": STARTED} | ({"completionTime": STARTED} if well else {})
     for each in (await cluster.list(GroupKind("batch", "Job"))).items:
         if not (each.get("status") or {}).get("conditions") and only in each["metadata"]["name"]:
