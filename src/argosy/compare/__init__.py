@@ -9,7 +9,7 @@ from argosy.compare.ignoring import NOTHING_REMOVED, Question, Removed
 from argosy.compare.masks import masked, masked_pair
 from argosy.compare.memory import Memory
 from argosy.compare.pairs import compare, needs_confined, questions
-from argosy.compare.respect import respecting
+from argosy.compare.respect import respect_questions, respecting
 from argosy.compare.rules import CompareRules, CompareSettings, KnownField, rules_for
 from argosy.compare.settings import read_compare_settings
 from argosy.compare.updates import UpdateFilter
@@ -31,6 +31,7 @@ __all__ = [
     "questions",
     "read_compare_settings",
     "readable",
+    "respect_questions",
     "respecting",
     "rules_for",
 ]

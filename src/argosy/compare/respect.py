@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from argosy.compare.comparable import normalizer_for
 from argosy.compare.differences import identity, keys_of
-from argosy.compare.ignoring import NOTHING_REMOVED, Removed, without
+from argosy.compare.ignoring import NOTHING_REMOVED, Question, Removed, without
 from argosy.compare.rules import CompareRules
 from argosy.compare.structured import without_trusted
 from argosy.compare.trimming import same
@@ -41,14 +41,24 @@ def respecting(
     """Desired, but for ignored fields, which are as they live; what live does not have of them is left out."""
     if live is None:
         return desired
-    key, shape = key_of(desired), shape_for(desired, shape_of)
-    ignored = normalizer_for(rules).ignored(key)
-    wanted, bare = without_trusted(desired, live, ignored.managers, shape)
-    wanted, bare = ignored.without(wanted, removed), ignored.without(bare, removed)
+    ignored, shape = normalizer_for(rules).ignored(key_of(desired)), shape_for(desired, shape_of)
+    sides = without_trusted(desired, live, ignored.managers, shape)
+    wanted, bare = (ignored.without(side, removed) for side in sides)
     for tokens in _SERVERS:
         live, bare = without(live, tokens), without(bare, tokens)
     made: Manifest = wanted if same(bare, live) else _restored(wanted, bare, live, shape)
     return made
+
+
+def respect_questions(
+    desired: Manifest, live: Manifest | None, rules: CompareRules, *, shape_of: ShapeOf = no_shape
+) -> list[Question]:
+    """What the real jq must be asked before."""
+    ignored = normalizer_for(rules).ignored(key_of(desired))
+    if live is None or not ignored.needs_confined:
+        return []
+    sides = without_trusted(desired, live, ignored.managers, shape_for(desired, shape_of))
+    return [asked for side in sides if (asked := ignored.question(side)) is not None]
 
 
 def _restored(wanted: Any, bare: Any, live: Any, shape: Shape | None) -> Any:

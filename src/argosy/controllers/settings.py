@@ -16,6 +16,7 @@ from argosy.health.facts import facts_from
 from argosy.health.lua import Confined
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
+from argosy.language.jq_confined import remove_confined
 from argosy.live import read_exclusions, read_tracking
 from argosy.model.application.policies import seconds_of
 from argosy.model.errors import UserError
@@ -65,7 +66,8 @@ class Settings:
         self.control_namespace = control_namespace
         self._assessor = Assessor(Rulebook(), confined)
         self._checks: tuple[dict[str, str], dict[str, str]] | None = None
-        self._rules = Rules(repositories, self._assess, control_namespace=control_namespace)
+        remove_all = partial(remove_confined, pool=confined)
+        self._rules = Rules(repositories, self._assess, remove_all, control_namespace=control_namespace)
         self._is_stale = True
 
     def concerns(self, manifest: Manifest) -> bool:

@@ -11,25 +11,27 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from argosy.confine import Limits
 from argosy.model.errors import ArgosyError, TransientError
 
 REMOVE: Final = "argosy.language.jq_worker:remove"
-_LIMITS: Final = Limits(wall=1.0)  # argo: its limit too
 Asked = tuple[bytes, tuple[str, ...]]
 
 
 class Confined(Protocol):
-    async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Limits | None = None) -> list[Any]: ...
+    """A pool of workers, with a second for each call. argo: its limit too."""
+
+    async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]: ...
 
 
 async def remove_confined(questions: Iterable[Asked], pool: Confined) -> tuple[Mapping[Any, Any], tuple[str, ...]]:
     """Answers by question, and what was wrong. A document that jq could not treat has no answer."""
     asked = list(dict.fromkeys(questions))
+    if not asked:
+        return {}, ()
     payloads = [{"document": orjson.loads(text), "expressions": list(expressions)} for text, expressions in asked]
     answers: dict[Asked, Any] = {}
     faults: dict[str, None] = {}
-    for question, answer in zip(asked, await pool.run_batch(REMOVE, payloads, limits=_LIMITS), strict=True):
+    for question, answer in zip(asked, await pool.run_batch(REMOVE, payloads), strict=True):
         if isinstance(answer, TransientError):
             raise answer
         if isinstance(answer, ArgosyError):

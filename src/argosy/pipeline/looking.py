@@ -5,13 +5,23 @@ In: Assembled manifests, the cache. Out: Look. Never: changes anything in the cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from argosy.cluster import Catalog, Cluster
-from argosy.compare import CompareRules, Memory, compare, rules_for
+from argosy.compare import (
+    NOTHING_REMOVED,
+    CompareRules,
+    Memory,
+    Question,
+    Removed,
+    compare,
+    needs_confined,
+    questions,
+    rules_for,
+)
 from argosy.health.aggregate import ApplicationHealth, Managed, aggregate, conditions, own_assessment
 from argosy.live import (
     CacheReader,
@@ -77,11 +87,15 @@ class Looker:
         live = managed(self.cache, instance, assembled.desired, rules.tracking, allowed)
         live |= await self._in_their_versions(assembled.desired, live)
         compare_rules = rules_for(app, rules.compare, mark=repr(rules.tracking))
+        settled = self._settled(assembled.desired, live, rules)
+        predicted = await self._predicted(assembled.desired, live, compare_rules)
+        asked = partial(questions, predicted=predicted, memory=self.memory)
         comparison = compare(
             assembled.desired,
-            self._settled(assembled.desired, live, rules),
+            settled,
             compare_rules,
-            predicted=await self._predicted(assembled.desired, live, compare_rules),
+            predicted=predicted,
+            removed=await removed_by(rules, compare_rules, asked(assembled.desired, settled, compare_rules)),
             is_own=partial(is_self_referenced, tracking=rules.tracking),
             memory=self.memory,
         )
@@ -169,6 +183,13 @@ class Looker:
         found = orphans(self.cache, project.orphans, app.destination.namespace, live, rules.tracking)
         said = orphan_warning(found, project.orphans)
         return [Condition(ConditionType.ORPHANED_RESOURCE_WARNING, said)] if said else []
+
+
+async def removed_by(rules: Rules, compare_rules: CompareRules, asked: Iterable[Question]) -> Removed:
+    """What the real jq says, where an expression needs it."""
+    if rules.remove_all is None or not needs_confined(compare_rules):
+        return NOTHING_REMOVED
+    return Removed(*await rules.remove_all(asked))
 
 
 def _resources(

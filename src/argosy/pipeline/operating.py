@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from argosy.cluster import Catalog, Cluster
-from argosy.compare.respect import respecting
+from argosy.compare.respect import respect_questions, respecting
 from argosy.compare.rules import rules_for
 from argosy.live import instance_name, is_self_referenced, owner
 from argosy.model.application import Application, OperationRequest, OperationState, Progress
@@ -22,7 +22,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembler, Wanted
-from argosy.pipeline.looking import Look, Looker
+from argosy.pipeline.looking import Look, Looker, removed_by
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits, permits_destination
 from argosy.policy.pruning import Candidate, is_mass, may_delete
@@ -120,7 +120,7 @@ class Operator:
         options = SyncOptions.of(app.policy.options, request.options)
         comparison = look.comparison
         if options.is_on("RespectIgnoreDifferences"):
-            comparison = _respecting(app, comparison, rules)
+            comparison = await _respecting(app, comparison, rules)
         occasion = Occasion(app, state.revision or " ".join(state.revisions), state.started, state.retries)
         live = {**look.live, **self._cached(app, comparison)}
         tasks = plan(comparison, request, occasion, options, live)
@@ -164,11 +164,18 @@ class Operator:
         return {key: found for key in keys if (found := self.looker.cache.get(key)) is not None}
 
 
-def _respecting(app: Application, comparison: Comparison, rules: Rules) -> Comparison:
+async def _respecting(app: Application, comparison: Comparison, rules: Rules) -> Comparison:
     """argo: fields that are not compared keep their live values when they are applied."""
     compare_rules = rules_for(app, rules.compare)
+    asked = [
+        each
+        for pair in comparison.pairs
+        if pair.desired is not None
+        for each in respect_questions(pair.desired, pair.live, compare_rules)
+    ]
+    removed = await removed_by(rules, compare_rules, asked)
     pairs = [
-        replace(pair, desired=respecting(pair.desired, pair.live, compare_rules))
+        replace(pair, desired=respecting(pair.desired, pair.live, compare_rules, removed=removed))
         if pair.desired is not None and pair.live is not None
         else pair
         for pair in comparison.pairs

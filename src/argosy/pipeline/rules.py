@@ -5,10 +5,10 @@ In, out: values that the rooms read from settings, and functions of rooms that o
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from argosy.compare import CompareSettings
+from argosy.compare import CompareSettings, Question
 from argosy.live import Exclusions, Tracking
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
@@ -17,6 +17,7 @@ from argosy.render import BuildSettings
 from argosy.source.repositories import Repositories
 from argosy.sync.terms import SyncSettings
 
+RemoveAll = Callable[[Iterable[Question]], Awaitable[tuple[Mapping[Question, Manifest], tuple[str, ...]]]]
 AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 
 
@@ -26,6 +27,7 @@ class Rules:
 
     repositories: Repositories
     assess_all: AssessAll
+    remove_all: RemoveAll | None = None  # asks the real jq; where there is none, its expressions do nothing
     control_namespace: str = "argocd"
     build: BuildSettings = field(default_factory=BuildSettings)
     tracking: Tracking = field(default_factory=Tracking)

@@ -144,3 +144,10 @@ def test_an_autoscaler_of_the_first_version_is_compared_with_how_it_lives_in_the
     assert compared([first], [second(70)]).status is SyncStatus.OUT_OF_SYNC
     assert compared([second(80)], [first]).status is SyncStatus.SYNCED
     assert compared([second(70)], [first]).status is SyncStatus.OUT_OF_SYNC
+
+
+def test_what_only_says_how_its_name_begins_is_a_pair_without_a_live_side() -> None:
+    named = config_map()
+    made = named | {"metadata": {"generateName": "run-", "namespace": "default"}}
+    found = compared([made], [])
+    assert [(pair.key.name, pair.live) for pair in found.pairs] == [("run-", None)]

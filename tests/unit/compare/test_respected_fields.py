@@ -7,7 +7,7 @@ from typing import Any
 from comparing import LAST_APPLIED, applied, deployment, manifest, widget
 from test_ignored_differences import managed
 
-from argosy.compare import CompareRules, respecting
+from argosy.compare import CompareRules, Removed, respect_questions, respecting
 from argosy.model.application import IgnoreDifference
 from argosy.model.manifest import Manifest
 
@@ -70,3 +70,13 @@ def test_what_a_trusted_manager_changed_is_kept() -> None:
 
 def test_what_does_not_live_yet_is_applied_as_desired() -> None:
     assert respected(widget({"a": 1}), None, "/spec/a") == widget({"a": 1})
+
+
+def test_the_real_jq_is_asked_where_an_expression_needs_it() -> None:
+    rules = CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
+    desired, live = widget({"list": [1, 2]}), widget({"list": [1, 3]})
+    asked = respect_questions(desired, live, rules)
+    assert [question.expressions for question in asked] == [(".spec.list[1:]",)] * 2
+    answers = {question: widget({"list": [1]}) for question in asked}
+    assert respecting(desired, live, rules, removed=Removed(answers)) == live
+    assert respecting(desired, live, rules) == desired

@@ -1,0 +1,83 @@
+"""An application that ignores differences: by pointer, by a path of jq, by more than a path, and when it syncs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import Room, config_map, engine_room
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+REFRESH = "argocd.argoproj.io/refresh"
+KEY = ResourceKey("", "ConfigMap", "ml", "settings")
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        yield found
+
+
+def rule(**fields: Any) -> list[dict[str, Any]]:
+    return [{"group": "", "kind": "ConfigMap", **fields}]
+
+
+async def refreshed(room: Room) -> dict[str, Any]:
+    """The Application after a look that began now."""
+    await room.patch_app({"metadata": {"annotations": {REFRESH: "normal"}}})
+    async with asyncio.timeout(20):
+        while REFRESH in ((app := await room.app())["metadata"].get("annotations") or {}):
+            await asyncio.sleep(0.02)
+    return app
+
+
+RULES = {
+    "pointer": rule(jsonPointers=["/data/a"]),
+    "path": rule(jqPathExpressions=[".data.a"]),
+    "more than a path": rule(jqPathExpressions=[".data | .[keys_unsorted[0]]"]),
+}
+
+
+@pytest.mark.parametrize("ignored", RULES.values(), ids=RULES.keys())
+async def test_what_is_ignored_is_no_drift_and_all_else_is(room: Room, ignored: list[dict[str, Any]]) -> None:
+    if "keys" in str(ignored):
+        pytest.importorskip("jq", reason="the real jq is not installed")
+    room.repository.push({"app/settings.yaml": config_map(a="one", b="one")})
+    await room.deliver(ignoreDifferences=ignored)
+    await room.sync()
+    await room.until_synced()
+    await room.cluster.patch(KEY, {"data": {"a": "changed"}})
+    app = await refreshed(room)
+    assert app["status"]["sync"]["status"] == "Synced"
+    assert "conditions" not in app["status"]
+    await room.cluster.patch(KEY, {"data": {"b": "changed"}})
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+
+
+async def test_an_expression_that_jq_does_not_understand_is_a_condition_and_no_crash(room: Room) -> None:
+    pytest.importorskip("jq", reason="the real jq is not installed")
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver(ignoreDifferences=rule(jqPathExpressions=[".data | nonsense"]))
+    await room.sync()
+    app = await room.until(lambda status: status.get("conditions"))
+    (condition,) = app["status"]["conditions"]
+    assert condition["type"] == "ComparisonError"
+    assert ".data | nonsense" in condition["message"]
+
+
+async def test_a_sync_leaves_ignored_fields_alone_where_that_is_asked_for(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one", b="one")})
+    options = {"syncOptions": ["RespectIgnoreDifferences=true"]}
+    await room.deliver(ignoreDifferences=RULES["pointer"], syncPolicy=options)
+    await room.sync()
+    await room.until_synced()
+    await room.cluster.patch(KEY, {"data": {"a": "changed", "b": "changed"}})
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await room.sync()
+    await room.until_synced()
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "changed", "b": "one"}
