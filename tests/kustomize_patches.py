@@ -23,6 +23,12 @@ MERGE_KEYS = ("name", "port", "containerPort", "protocol", "mountPath", "topolog
 """A null in one of these makes kustomize lose elements by rules of its own; nobody writes that."""
 
 
+def is_identity(pointer: str) -> bool:
+    """Whether it points at what tells a manifest or an element from others: nobody puts a number or a list there."""
+    parts = pointer.split("/")
+    return parts[1:2] in (["metadata"], ["kind"]) or len(parts) < 3 or parts[-1] in MERGE_KEYS
+
+
 class Patches(Manifests):
     """Manifests, and patches that fit some of them."""
 
@@ -84,10 +90,14 @@ class Patches(Manifests):
         found = []
         for _ in range(self.rng.randint(1, 2)):
             pointers = POINTERS if self.chance(0.3) else self.pointers(chosen)
+            pointers = [each for each in pointers if not is_identity(each)] or ["/x"]
             made = {"op": self.pick(["replace", "add", "add", "remove", "test", "copy", "move", "replace"]),
                     "path": self.pick(pointers)}  # fmt: skip
             if made["op"] in ("copy", "move"):
                 made["from"] = self.pick(pointers)
+            elif made["op"] != "remove" and self.chance(0.15):
+                path = self.pick(["/metadata/name", "/metadata/labels/app", "/metadata/annotations/a~1b"])
+                made |= {"path": path, "value": self.pick(["renamed", "other"])}
             elif made["op"] != "remove":
                 made["value"] = self.pick(JSON_VALUES)
             found.append(made)

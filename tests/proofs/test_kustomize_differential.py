@@ -79,7 +79,7 @@ def test_what_nobody_wrote_gives_what_kubectl_gives(
 ) -> None:
     count = size(FULL)
     found = list(differences(rng, count, memory_path))
-    assert len(found) <= max(1, count * MOST_DIFFERENT), "\n".join(found)
+    assert len(found) <= max(2, count * MOST_DIFFERENT), "\n".join(found)
 
 
 def test_the_proof_notices_references_that_do_not_follow(

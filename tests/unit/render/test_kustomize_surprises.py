@@ -212,3 +212,9 @@ def test_a_directive_does_not_stay_in_a_new_container() -> None:
     element = "{name: n, ports: [{containerPort: 1, protocol: UDP}, {containerPort: 2, $patch: delete}]}"
     found = patched(f"spec: {{template: {{spec: {{containers: [{element}]}}}}}}\n")
     assert all("$patch" not in each for each in found["spec"]["containers"][0]["ports"])
+
+
+def test_a_word_about_a_list_of_ports_does_not_empty_that_of_a_new_container() -> None:
+    ports = "[{containerPort: 81, protocol: UDP}, {containerPort: 80}, {$patch: replace}]"
+    found = patched(f"spec: {{template: {{spec: {{containers: [{{name: n, ports: {ports}}}]}}}}}}\n")
+    assert [each["containerPort"] for each in found["spec"]["containers"][0]["ports"]] == [81, 80]

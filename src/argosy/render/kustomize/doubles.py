@@ -45,6 +45,8 @@ def _list(target: list[Any], patch: Any, schema: Node) -> None:
     keys = [key for key in schema.keys if any(each.get(key) is not None for each in everyone)]
     if not keys:
         return
+    if any(each.keys() == {"$patch"} for each in target):
+        return  # what only the patch has, with a word about the whole list
     if len(keys) > 1 and not given and not all(_name(each, keys) for each in target):
         target[:] = walked(target, [], schema.keys, lambda old, _: old)
         return
