@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not KUBECTL.exists(), reason="kubectl 1.32 is not here: make install"),
 ]
 FULL = 600
-MOST_DIFFERENT = 0.02
+MOST_DIFFERENT = 0.04
 """What may differ at most, of trees made to find differences: docs/reference/kustomize.md names the known ones."""
 
 
@@ -79,7 +79,7 @@ def test_what_nobody_wrote_gives_what_kubectl_gives(
 ) -> None:
     count = size(FULL)
     found = list(differences(rng, count, memory_path))
-    assert len(found) <= max(2, count * MOST_DIFFERENT), "\n".join(found)
+    assert len(found) <= max(3, count * MOST_DIFFERENT), "\n".join(found)
 
 
 def test_the_proof_notices_references_that_do_not_follow(

