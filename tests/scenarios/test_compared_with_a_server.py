@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.compare import CompareRules, compare, differences
+from argosy.compare import CompareRules, CustomShapes, compare, differences
 from argosy.model.errors import ClusterError, ManifestError
 from argosy.model.flow import Comparison
 from argosy.model.manifest import Manifest, key_of, read_manifests
-from argosy.patch.shape import Shape
+from argosy.model.names import GroupKind
 from argosy.schema.definitions import definitions
 
 ROOT = Path(__file__).parents[2]
@@ -76,15 +76,9 @@ async def placed(cluster: EmbeddedCluster, manifests: list[Manifest]) -> list[Ma
     return sorted(made.values(), key=lambda each: each["kind"] != "CustomResourceDefinition")
 
 
-def shapes_of(cluster: EmbeddedCluster) -> Callable[[str, str], Shape | None]:
-    def shape_of(api_version: str, kind: str) -> Shape | None:
-        served = (each for each in cluster.plane.registry.catalog)
-        return next(
-            (each.shape for each in served if (each.resource.api_version, each.resource.kind) == (api_version, kind)),
-            None,
-        )
-
-    return shape_of
+async def shapes_of(cluster: EmbeddedCluster) -> CustomShapes:
+    found = (await cluster.list(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"))).items
+    return CustomShapes(lambda: found)
 
 
 def drift(found: Comparison) -> dict[str, list[str]]:
@@ -108,7 +102,7 @@ async def test_what_was_applied_on_the_servers_side_is_no_drift_by_any_way_of_co
 ) -> None:
     desired = await placed(cluster, written())
     live = {key_of(each): await cluster.apply(_bare(each), manager=US) for each in desired}
-    shape_of = shapes_of(cluster)
+    shape_of = await shapes_of(cluster)
     for rules in (CompareRules(), CompareRules(structured=True)):
         assert drift(compare(desired, live, rules, shape_of=shape_of)) == {}
     live = {key: await cluster.get(key) or {} for key in live}  # a definition is established meanwhile
@@ -210,6 +204,7 @@ class Standing:
         self.cluster = self.run(self._stack.enter_async_context(EmbeddedCluster.open()))
         found = read_manifests((ROOT / "tests/data/comparing/kinds.yaml").read_text())
         self.run(self.cluster.create(next(each for each in found if each["kind"] == "CustomResourceDefinition")))
+        self.shape_of = self.run(shapes_of(self.cluster))
 
     def run(self, waited: Any) -> Any:
         return self.loop.run_until_complete(waited)
@@ -244,6 +239,6 @@ def test_a_manifest_is_never_drift_from_what_the_server_stores_of_it(standing: S
     owned = standing.stored(_bare(manifest), lambda each: standing.cluster.apply(each, manager=US))
     for live in (plain, kept, owned):
         assert drift(compare([manifest], {key: live}, CompareRules())) == {}
-    shape_of = shapes_of(standing.cluster)
-    assert drift(compare([manifest], {key: owned}, CompareRules(structured=True), shape_of=shape_of)) == {}
+    rules = CompareRules(structured=True)
+    assert drift(compare([manifest], {key: owned}, rules, shape_of=standing.shape_of)) == {}
     assert manifest == before

@@ -12,12 +12,14 @@ from argosy.compare.pairs import compare, needs_confined, questions
 from argosy.compare.respect import respect_questions, respecting
 from argosy.compare.rules import CompareRules, CompareSettings, KnownField, rules_for
 from argosy.compare.settings import read_compare_settings
+from argosy.compare.shapes import CustomShapes
 from argosy.compare.updates import UpdateFilter
 
 __all__ = [
     "NOTHING_REMOVED",
     "CompareRules",
     "CompareSettings",
+    "CustomShapes",
     "KnownField",
     "Memory",
     "Question",

@@ -14,6 +14,7 @@ from argosy.cluster import Catalog, Cluster
 from argosy.compare import (
     NOTHING_REMOVED,
     CompareRules,
+    CustomShapes,
     Memory,
     Question,
     Removed,
@@ -39,7 +40,7 @@ from argosy.model.errors import ClusterError
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
 from argosy.model.hooks import is_hook
 from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembled
 from argosy.pipeline.rules import Rules
@@ -48,6 +49,7 @@ from argosy.report.conditions import Condition, ConditionType
 from argosy.report.resources import Resource, resource_of
 
 MANAGER: Final = "argocd-controller"
+DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER: Final = "argosy-reader"
 
 
@@ -72,6 +74,7 @@ class Look:
 class Looker:
     def __init__(self, cluster: Cluster, cache: CacheReader, memory: Memory) -> None:
         self.cluster, self.cache, self.memory = cluster, cache, memory
+        self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
         self._versions: dict[ResourceKey, tuple[object, Manifest]] = {}
 
     async def look(
@@ -89,7 +92,7 @@ class Looker:
         compare_rules = rules_for(app, rules.compare, mark=repr(rules.tracking))
         settled = self._settled(assembled.desired, live, rules)
         predicted = await self._predicted(assembled.desired, live, compare_rules)
-        asked = partial(questions, predicted=predicted, memory=self.memory)
+        asked = partial(questions, predicted=predicted, memory=self.memory, shape_of=self.shape_of)
         comparison = compare(
             assembled.desired,
             settled,
@@ -98,6 +101,7 @@ class Looker:
             removed=await removed_by(rules, compare_rules, asked(assembled.desired, settled, compare_rules)),
             is_own=partial(is_self_referenced, tracking=rules.tracking),
             memory=self.memory,
+            shape_of=self.shape_of,
         )
         judged = await self._judged(comparison, live, rules)
         found = aggregate(app.key, judged, uid=app.uid)
