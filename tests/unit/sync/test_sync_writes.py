@@ -1,0 +1,153 @@
+"""Writes on a cluster that changed since it was looked at: whatever was known, what is done fits what is there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Cluster, Propagation
+from argosy.model.annotations import HOOK_FINALIZER, TRACKING_ID
+from argosy.model.application import Application, OperationRequest, OperationState, Outcome, SyncRequest
+from argosy.model.errors import Invalid
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.sync import hooks
+from argosy.sync.apply import Wish, apply
+from argosy.sync.options import SyncOptions
+from argosy.sync.prune import prune
+from argosy.sync.terms import How, Terms
+
+KEY = ResourceKey("", "ConfigMap", "default", "a")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[EmbeddedCluster]:
+    async with EmbeddedCluster.open() as opened:
+        yield opened
+
+
+def wanted(value: str = "1", **metadata: Any) -> Manifest:
+    return {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default", **metadata},
+        "data": {"value": value},
+    }  # fmt: skip
+
+
+def wish(live: Manifest | None, value: str = "2", **how: Any) -> Wish:
+    return Wish(KEY, wanted(value), live, How(**how), "2026-01-01T00:00:00Z")
+
+
+async def there(cluster: Cluster) -> Manifest:
+    found = await cluster.get(KEY)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "x"}])
+async def test_what_came_to_be_in_the_meantime_is_changed_and_not_made(cluster: Cluster, how: dict[str, Any]) -> None:
+    await cluster.create(wanted())
+    await apply(wish(None, **how), cluster)
+    assert (await there(cluster))["data"] == {"value": "2"}
+
+
+@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "argosy"}])
+async def test_what_went_in_the_meantime_is_made(cluster: Cluster, how: dict[str, Any]) -> None:
+    live = (await apply(wish(None, "1"), cluster)).live
+    await cluster.delete(KEY)
+    await apply(wish(live, **how), cluster)
+    assert (await there(cluster))["data"] == {"value": "2"}
+
+
+@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "argosy"}])
+async def test_what_was_changed_in_the_meantime_gets_what_is_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
+    live = (await apply(wish(None, "1"), cluster)).live
+    await cluster.patch(KEY, {"data": {"value": "theirs"}})
+    await apply(wish(live, **how), cluster)
+    assert (await there(cluster))["data"] == {"value": "2"}
+
+
+async def test_what_is_held_is_made_anew_only_when_it_is_gone(cluster: Cluster) -> None:
+    live = await cluster.create(wanted(finalizers=["example.com/held"]))
+    first = await apply(wish(live, replaces=True, forces=True), cluster)
+    assert first.is_waiting and (await there(cluster))["metadata"]["uid"] == live["metadata"]["uid"]
+    again = await apply(wish(await there(cluster), replaces=True, forces=True), cluster)
+    assert again.is_waiting
+    await cluster.patch(KEY, {"metadata": {"finalizers": None}})
+    await apply(wish(None, replaces=True, forces=True), cluster)
+    assert (await there(cluster))["metadata"]["uid"] != live["metadata"]["uid"]
+
+
+async def test_what_cannot_be_changed_is_refused_without_force(cluster: Cluster) -> None:
+    live = await cluster.create({**wanted(), "immutable": True})
+    with pytest.raises(Invalid):
+        await apply(wish(live), cluster)
+    made = await apply(wish(live, forces=True), cluster)
+    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert made.live["data"] == {"value": "2"}
+
+
+# -- prunes ----------------------------------------------------------------------------------------------------------
+
+TERMS = Terms(
+    Application(), OperationState(OperationRequest(SyncRequest(prune=True)), started="2026-01-01T00:00:00Z"),
+    SyncOptions(),
+)  # fmt: skip
+
+
+def only_ours(live: Manifest) -> str:
+    is_ours = (live["metadata"].get("annotations") or {}).get(TRACKING_ID) == "demo"
+    return "" if is_ours else "it belongs to nobody"
+
+
+async def test_a_manifest_that_changed_hands_in_the_meantime_is_not_pruned(cluster: Cluster) -> None:
+    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    await cluster.patch(KEY, {"metadata": {"annotations": {TRACKING_ID: "other"}}})
+    found = await prune(KEY, live, TERMS, only_ours, cluster)
+    assert found == (Outcome.PRUNE_SKIPPED, "it belongs to nobody")
+    assert await there(cluster)
+
+
+async def test_a_manifest_that_was_made_anew_by_others_is_not_pruned(cluster: Cluster) -> None:
+    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    await cluster.delete(KEY)
+    await cluster.create(wanted())
+    assert (await prune(KEY, live, TERMS, only_ours, cluster))[0] is Outcome.PRUNE_SKIPPED
+    assert await there(cluster)
+
+
+async def test_a_manifest_that_only_changed_or_is_gone_is_pruned(cluster: Cluster) -> None:
+    live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
+    await cluster.patch(KEY, {"data": {"value": "theirs"}})
+    assert await prune(KEY, live, TERMS, only_ours, cluster) == (Outcome.PRUNED, "pruned")
+    found = await cluster.get(KEY)
+    assert found is None or found["metadata"]["deletionTimestamp"]
+    assert await prune(KEY, live, TERMS, only_ours, cluster) == (Outcome.PRUNED, "pruned")
+
+
+# -- hooks -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_hook_is_let_go_whatever_was_known_of_its_finalizers(cluster: Cluster) -> None:
+    live = await cluster.create(wanted())
+    await cluster.patch(KEY, {"metadata": {"finalizers": ["example.com/other", HOOK_FINALIZER]}})
+    await hooks.release(KEY, live, cluster)
+    assert (await there(cluster))["metadata"]["finalizers"] == ["example.com/other"]
+    await hooks.release(KEY, live, cluster)
+
+
+async def test_another_hook_of_the_same_name_is_left_alone(cluster: Cluster) -> None:
+    live = await cluster.create(wanted())
+    await cluster.delete(KEY)
+    await cluster.create(wanted(finalizers=[HOOK_FINALIZER]))
+    await hooks.release(KEY, live, cluster)
+    assert await hooks.remove(KEY, live, cluster, Propagation.BACKGROUND) is None
+    found = await there(cluster)
+    assert found["metadata"]["finalizers"] == [HOOK_FINALIZER] and "deletionTimestamp" not in found["metadata"]
