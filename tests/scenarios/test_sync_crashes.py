@@ -5,6 +5,7 @@ Whatever the moment: the sync ends as it would have, no hook runs twice, none is
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -118,7 +119,11 @@ class Outcome:
     calls: int
 
 
-async def played(scene: Scene, engine: Callable[[Cluster], CrashingCluster], *, lags: bool = False) -> Outcome:
+Engine = Callable[[Cluster], CrashingCluster]
+
+
+async def played(scene: Scene, engine: Engine, *, lags: bool = False, lives_again: Engine | None = None) -> Outcome:
+    """`lives_again` is how the engine sees the cluster after a crash; without it, it lives from then on."""
     async with EmbeddedCluster.open() as cluster:
         if "CreateNamespace=true" not in (scene.more or {}).get("options", ()):
             await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -128,14 +133,17 @@ async def played(scene: Scene, engine: Callable[[Cluster], CrashingCluster], *, 
             stage = stage.again()
         stage.engine = first = engine(cluster)
         stage.begin("2026-01-01T01:00:00Z")
-        try:
-            state = await stage.finish()
-        except Crash:
-            await scene.world(cluster)
-            stage.engine, stage.seen = CrashingCluster(cluster, created=first.created), None
-            state = await stage.finish()
-        except TransientError:
-            state = await stage.finish()
+        while True:
+            try:
+                state = await stage.finish()
+                break
+            except Crash:
+                await scene.world(cluster)
+                again = lives_again(cluster) if lives_again else CrashingCluster(cluster)
+                again.created = first.created
+                stage.engine, stage.seen = again, None
+            except TransientError:
+                pass
         return Outcome(
             state.progress,
             {f"{each.key.name}@{each.phase}": str(each.progress) for each in state.results if each.hook},
@@ -174,6 +182,22 @@ async def test_a_sync_ends_as_if_nothing_had_happened_wherever_it_is_killed(name
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_lost_connection_and_old_news_of_the_cluster_repeat_nothing(name: str) -> None:
     await check_every_point(name, is_fatal=False, lags=True)
+
+
+@pytest.mark.parametrize("name", SCENES)
+async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
+    scene = SCENES[name]
+    whole = await played(scene, CrashingCluster)
+    for seed in range(8):
+        chance = random.Random(seed)
+
+        def mortal(cluster: Cluster, chance: random.Random = chance) -> CrashingCluster:
+            return CrashingCluster(cluster, chance.randrange(20), after=chance.random() < 0.5)
+
+        found = await played(scene, mortal, lives_again=mortal)
+        assert (found.progress, found.runs, found.hooks, found.standing) == (
+            whole.progress, whole.runs, whole.hooks, whole.standing,
+        ), f"{name}: seed {seed}"  # fmt: skip
 
 
 async def test_a_termination_ends_as_if_nothing_had_happened_wherever_it_is_killed() -> None:
