@@ -21,9 +21,10 @@ from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.settings import Settings
 from argosy.live import indexes
 from argosy.model.errors import ArgosyError, ClusterError
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
+from argosy.pipeline.doorway import Doorway
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend
 from argosy.runtime.everything import Everything
 from argosy.source.git.refs import Refs
@@ -57,14 +58,15 @@ async def control_namespace(cluster: Cluster) -> str:
 
 class Engine:
     def __init__(self, cluster: Cluster, options: EngineOptions, namespace: str, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.cluster, self.options, self.clock = cluster, options, clock
+        self.options, self.clock = options, clock
         self.cache, self.queue = Cache(), WorkQueue(clock=clock)
+        self.cluster = Doorway(cluster, self.cache.get, clock.monotonic)
         self.crew, self.pool = Crew(workers=options.renderers), Pool()
         self.repositories = Repositories(options.mirrors, SourceSettings())
         self.settings = Settings(
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay
         )
-        self.pipeline = Pipeline(cluster, self.cache, self.crew, now=clock.now)
+        self.pipeline = Pipeline(self.cluster, self.cache, self.crew, now=clock.now)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache)
         self._tracking = self.settings.rules().tracking
         for name, index in indexes(self._tracking).items():
@@ -83,6 +85,7 @@ class Engine:
         return self.settings.rules().exclusions.is_watched(kind, verbs)
 
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
+        self.cluster.notice(before, after)
         keys = {key for each in (before, after) if each is not None for key in self.controller.woken_by(each)}
         for key in keys:
             self.queue.add(key)
@@ -121,19 +124,29 @@ class Engine:
                     continue  # those who need it say so themselves
                 if refs != self._heard.get(url):
                     self._heard[url] = refs
-                    for key in apps:
-                        self.queue.add(key)
+                    await self._wake(apps)
+
+    async def _wake(self, apps: Sequence[ResourceKey]) -> None:
+        """Those that a push touches go first: the others only learn its name."""
+        for key in apps:
+            if await self.controller.is_touched(key):
+                self.queue.add(key, is_urgent=True)
+        for key in apps:
+            self.queue.add(key)
 
     def _local_sources(self) -> dict[str, list[ResourceKey]]:
         found: dict[str, list[ResourceKey]] = {}
+        is_local: dict[str, bool] = {}
         for manifest in self.cache.list(APPLICATION):
             spec = manifest.get("spec") or {}
             for source in [spec.get("source"), *(spec.get("sources") or ())]:
                 url = source.get("repoURL") if isinstance(source, dict) else None
-                if isinstance(url, str) and self.repositories.is_local(url):
-                    metadata = manifest["metadata"]
-                    key = ResourceKey(*APPLICATION, metadata.get("namespace") or "", metadata["name"])
-                    found.setdefault(url, []).append(key)
+                if not isinstance(url, str):
+                    continue
+                if url not in is_local:
+                    is_local[url] = self.repositories.is_local(url)
+                if is_local[url]:
+                    found.setdefault(url, []).append(key_of(manifest))
         return found
 
 

@@ -22,6 +22,7 @@ from argosy.pipeline import Passed, Pipeline
 from argosy.runtime import Cache, Context, Requeue, Watch
 
 log = logging.getLogger(__name__)
+MOST_STEPS: Final = 20  # then the others have their turn
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 
 
@@ -33,7 +34,7 @@ class ApplicationController:
 
     def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache) -> None:
         self.pipeline, self.settings, self.cache = pipeline, settings, cache
-        self._written: dict[ResourceKey, Manifest] = {}
+        self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
 
     def woken_by(self, manifest: Manifest) -> Iterable[ResourceKey]:
         """Whom a change of this manifest concerns."""
@@ -49,36 +50,56 @@ class ApplicationController:
             namespace, _, name = concern.instance.rpartition("_")
             yield ResourceKey(*APPLICATION, namespace or rules.control_namespace, name)
 
+    async def is_touched(self, key: ResourceKey) -> bool:
+        """Whether its sources may ask for something else by now."""
+        manifest = self.pipeline.cluster.newest(key, self.cache.get(key))
+        known = self._read.get(key)
+        if manifest is None or known is None or not _are_same(known[0], manifest):
+            return True
+        rules = self.settings.rules()
+        project = rules.projects.get(known[1].project)
+        return project is None or await self.pipeline.assembler.is_touched(known[1], project, rules)
+
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        manifest = self._newest(key)
+        """What can go on at once does so, each step written before the next."""
+        for _ in range(MOST_STEPS):
+            passed = await self._step(key, context)
+            if passed is None or passed.wait != 0.0:
+                break
+        if passed is None:
+            return None
+        if passed.wait is not None:
+            return Requeue(passed.wait)
+        rules = self.settings.rules()
+        return Requeue(rules.reconciliation + random.random() * rules.jitter)  # noqa: S311 - only to spread the load
+
+    async def _step(self, key: ResourceKey, context: Context) -> Passed | None:
+        # What we wrote last may be newer than what the cache has heard of.
+        manifest = self.pipeline.cluster.newest(key, self.cache.get(key))
         if manifest is None:
-            self.pipeline.assembler.forget(key)
-            self._written.pop(key, None)
+            self.pipeline.forget(key)
+            self._read.pop(key, None)
             return None
         try:
-            app = read_application(manifest, f"Application {key.namespace}/{key.name}")
+            app = self.application(manifest)
         except ManifestError as error:
             log.warning("%s", error)
             return None
         if app.annotations.get(names.SKIP_RECONCILE) == "true":
             return None
-        rules = self.settings.rules()
-        passed = await self.pipeline.reconcile(app, rules)
-        await self._write(app, passed, context.cluster)
-        if passed.wait is not None:
-            return Requeue(passed.wait)
-        return Requeue(rules.reconciliation + random.random() * rules.jitter)  # noqa: S311 - only to spread the load
+        passed = await self.pipeline.reconcile(app, self.settings.rules())
+        await self._write(app, passed, self.pipeline.cluster)
+        return passed
 
-    def _newest(self, key: ResourceKey) -> Manifest | None:
-        """What we wrote last may be newer than what the cache has heard of."""
-        cached, wrote = self.cache.get(key), self._written.get(key)
-        if cached is None or wrote is None or cached["metadata"].get("uid") != wrote["metadata"].get("uid"):
-            self._written.pop(key, None)
-            return cached
-        if _version(wrote) > _version(cached):
-            return wrote
-        self._written.pop(key, None)
-        return cached
+    def application(self, manifest: Manifest) -> Application:
+        """Read once for each version."""
+        key = key_of(manifest)
+        known = self._read.get(key)
+        if known is not None and _are_same(known[0], manifest):
+            return known[1]
+        app = read_application(manifest, f"Application {key.namespace}/{key.name}")
+        self._read[key] = manifest, app
+        return app
 
     async def _write(self, app: Application, passed: Passed, cluster: Cluster) -> None:
         """Events first: one that is told twice is the same Event, one that is lost is lost."""
@@ -91,7 +112,7 @@ class ApplicationController:
         # Only on what was read: whoever changed it meanwhile asked for something else.
         patch["metadata"] = {**patch.get("metadata", {}), "resourceVersion": version}
         try:
-            self._written[app.key] = await cluster.patch(app.key, patch, kind_of_patch=PatchKind.MERGE)
+            await cluster.patch(app.key, patch, kind_of_patch=PatchKind.MERGE)
         except ClusterError as error:
             if error.code != 404:  # it may have gone meanwhile
                 raise
@@ -105,9 +126,6 @@ async def _tell(event: Manifest, cluster: Cluster) -> None:
             log.warning("an Event cannot be told: %s", error)
 
 
-def _version(manifest: Manifest) -> int:
-    """k8s: versions may be compared where they are numbers; elsewhere the cache is believed."""
-    text = str(manifest["metadata"].get("resourceVersion") or "")
-    return int(text) if text.isdecimal() else 0
-
-
+def _are_same(one: Manifest, other: Manifest) -> bool:
+    version = one["metadata"].get("resourceVersion")
+    return one is other or bool(version and version == other["metadata"].get("resourceVersion"))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.cluster import Cluster
 from argosy.compare import Memory
 from argosy.live import CacheReader
 from argosy.model import annotations as names
@@ -19,10 +18,12 @@ from argosy.model.application import Application, OperationRequest, OperationSta
 from argosy.model.errors import SourceError, UserError
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
 from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
+from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import Look, Looker
-from argosy.pipeline.operating import Operator, begun, why_not_delete, written
+from argosy.pipeline.operating import Operator, why_not_delete, written
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import violations
@@ -32,7 +33,7 @@ from argosy.report.conditions import Condition, ConditionType, conditions_wire
 from argosy.report.history import with_deployment
 from argosy.report.holds import read_hold
 from argosy.report.operations import request_wire
-from argosy.report.status import Report, changes, status
+from argosy.report.status import RECONCILED, Report, changes, is_fresh, status
 from argosy.report.summary import summary
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
 from argosy.sync.deleting import delete_further, finalizers_for, is_ours
@@ -64,14 +65,32 @@ class _Operation:
     conditions: tuple[Condition, ...] = field(default_factory=tuple)
 
 
+@dataclass(frozen=True, slots=True)
+class _Quiet:
+    """Of which nothing came. As long as these three are the same, nothing will."""
+
+    app: Application
+    look: Look
+    rules: Rules
+
+    def is_of(self, app: Application, look: Look, rules: Rules) -> bool:
+        return self.app is app and self.look is look and self.rules is rules
+
+
 class Pipeline:
     """The rooms, and what they remember between passes."""
 
-    def __init__(self, cluster: Cluster, cache: CacheReader, crew: Crew, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, cluster: Doorway, cache: CacheReader, crew: Crew, *, now: Callable[[], datetime]) -> None:
         self.cluster, self.now = cluster, now
         self.assembler = Assembler(Renders(crew))
         self.looker = Looker(cluster, cache, Memory())
         self.operator = Operator(cluster, self.assembler, self.looker, now)
+        self._quiet: dict[ResourceKey, _Quiet] = {}
+
+    def forget(self, app: ResourceKey) -> None:
+        self.assembler.forget(app)
+        self.looker.forget(app)
+        self._quiet.pop(app, None)
 
     async def reconcile(self, app: Application, rules: Rules) -> Passed:
         """One pass, safe to repeat: everything is read anew, and each step leads nearer to Synced."""
@@ -82,8 +101,16 @@ class Pipeline:
         if (broken := invalid(app, project, rules)) or project is None:
             return self._reported(app, rules, unknown(app, broken), _Operation(app.state), refresh)
         look = await self._look(app, project, rules, refresh)
+        quiet = self._quiet.get(app.key)
+        if quiet is not None and quiet.is_of(app, look, rules):
+            if is_fresh(app.status.get(RECONCILED), written(self.now())):
+                return Passed()
+            del self._quiet[app.key]
         operation = await self._operate(app, project, rules, look)
-        return self._reported(app, rules, look, operation, refresh)
+        passed = self._reported(app, rules, look, operation, refresh)
+        if passed == Passed():
+            self._quiet[app.key] = _Quiet(app, look, rules)
+        return passed
 
     async def _look(self, app: Application, project: Project, rules: Rules, refresh: str | None) -> Look:
         max_age = 0.0 if refresh is not None else rules.reconciliation
@@ -132,16 +159,21 @@ class Pipeline:
     async def _operate(self, app: Application, project: Project, rules: Rules, look: Look) -> _Operation:
         state = app.state
         if app.operation is not None and (state is None or state.progress.is_over):
-            fresh = begun(app.operation, self.now(), state)
-            return _Operation(fresh, 0.0, events=(events.started(app, fresh),))
+            return await self._begin(app, app.operation, project, rules)
         if app.operation is not None and state is not None:
             step = await self.operator.step(app, state, project, rules, await self.cluster.kinds())
             over = step.state.progress.is_over
             told = (events.completed(app, step.state),) if over else ()
             return _Operation(step.state, 0.0 if over else step.wait, is_over=over, events=told)
-        return self._automatic(app, project, look)
+        return await self._automatic(app, project, rules, look)
 
-    def _automatic(self, app: Application, project: Project, look: Look) -> _Operation:
+    async def _begin(
+        self, app: Application, request: OperationRequest, project: Project, rules: Rules
+    ) -> _Operation:
+        step = await self.operator.begin(app, request, project, rules, await self.cluster.kinds())
+        return _Operation(step.state, step.wait, events=(events.started(app, step.state),))
+
+    async def _automatic(self, app: Application, project: Project, rules: Rules, look: Look) -> _Operation:
         """Whether a sync begins by itself."""
         has_errors = any(each.type is ConditionType.COMPARISON_ERROR for each in look.conditions)
         if not look.is_whole or has_errors or read_hold(app.annotations) is not None:
@@ -149,7 +181,7 @@ class Pipeline:
         match decide(app, look.comparison, Target(look.assembled.revisions), self.now()):
             case Start(request):
                 if verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
-                    return _Operation(app.state, 0.0, asked=request)
+                    return replace(await self._begin(app, request, project, rules), asked=request)
                 return _Operation(app.state, CLOSED)
             case Later(seconds):
                 return _Operation(app.state, seconds)
@@ -183,7 +215,7 @@ class Pipeline:
         return Report(
             app=app,
             now=written(self.now()),
-            state=None if operation.asked is not None else operation.state,  # argo: cleared when a new one begins
+            state=operation.state,
             status=look.comparison.status,
             revisions=look.assembled.revisions,
             sources=look.assembled.sources,

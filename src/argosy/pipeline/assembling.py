@@ -5,6 +5,7 @@ In: sources and refs. Out: Assembled, or a UserError. Never: applies anything.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -45,6 +46,22 @@ class Assembled:
     tools: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     rendered: Sequence[Rendered] = field(default_factory=tuple)
+    keys: Sequence[ResourceKey] = ()  # of what is desired and has a name
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What renders came to under certain rules; it holds both, so that nothing else can take their places."""
+
+    given: tuple[Any, ...]
+    namespace: str
+    desired: Sequence[Manifest]
+    conditions: tuple[Condition, ...]
+    keys: Sequence[ResourceKey]
+
+    def is_of(self, given: tuple[Any, ...], namespace: str) -> bool:
+        same = len(self.given) == len(given) and all(map(operator.is_, self.given, given))
+        return same and self.namespace == namespace
 
 
 class Assembler:
@@ -52,15 +69,26 @@ class Assembler:
 
     def __init__(self, renders: Renders) -> None:
         self.renders = renders
-        self._shaped: dict[ResourceKey, tuple[Any, tuple[Sequence[Manifest], tuple[Condition, ...]]]] = {}
+        self._shaped: dict[ResourceKey, _Shape] = {}
+
+    async def is_touched(self, app: Application, project: Project, rules: Rules) -> bool:
+        """Whether what sources hold now may be something else than what was assembled last."""
+        wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), rules.reconciliation)
+        try:
+            checkouts = await self._checkouts(project, wanted, rules)
+        except UserError:
+            return True
+        aliases = {source.alias: each for source, each in zip(wanted.sources, checkouts) if source.alias}
+        return any(
+            self.renders.is_touched(Asked(app, source, checkout, rules.build, aliases), number)
+            for number, (source, checkout) in enumerate(zip(wanted.sources, checkouts))
+            if not (source.alias and not source.path and not source.chart)
+        )
 
     async def assemble(
         self, app: Application, project: Project, wanted: Wanted, rules: Rules, kinds: Catalog
     ) -> Assembled:
-        checkouts = [
-            await self._checkout(source.repo_url, ref, source.tag_prefix, project, wanted, rules)
-            for source, ref in zip(wanted.sources, wanted.refs, strict=True)
-        ]
+        checkouts = await self._checkouts(project, wanted, rules)
         aliases = {source.alias: each for source, each in zip(wanted.sources, checkouts) if source.alias}
 
         async def fetch(url: str, ref: str) -> Checkout:
@@ -75,15 +103,22 @@ class Assembler:
             for number, (source, checkout) in enumerate(zip(wanted.sources, checkouts))
             if not (source.alias and not source.path and not source.chart)
         ]
-        desired, conditions = self._in_shape(app, rendered, rules, kinds)
+        shape = self._in_shape(app, rendered, rules, kinds)
         return Assembled(
             sources=wanted.sources,
             revisions=tuple(each.revision for each in checkouts),
-            desired=desired,
+            desired=shape.desired,
             tools=tuple(each.tool for each in rendered),
-            conditions=conditions,
+            conditions=shape.conditions,
             rendered=rendered,
+            keys=shape.keys,
         )
+
+    async def _checkouts(self, project: Project, wanted: Wanted, rules: Rules) -> list[Checkout]:
+        return [
+            await self._checkout(source.repo_url, ref, source.tag_prefix, project, wanted, rules)
+            for source, ref in zip(wanted.sources, wanted.refs, strict=True)
+        ]
 
     async def _checkout(
         self, url: str, ref: str, prefix: str, project: Project, wanted: Wanted, rules: Rules
@@ -101,17 +136,17 @@ class Assembler:
         self.renders.forget(app)
         self._shaped.pop(app, None)
 
-    def _in_shape(
-        self, app: Application, rendered: Sequence[Rendered], rules: Rules, kinds: Catalog
-    ) -> tuple[Sequence[Manifest], tuple[Condition, ...]]:
+    def _in_shape(self, app: Application, rendered: Sequence[Rendered], rules: Rules, kinds: Catalog) -> _Shape:
         # The same renders under the same rules are the same manifests: no need to copy them again.
-        mark = (*map(id, rendered), app.destination.namespace, rules.tracking, rules.exclusions, id(kinds))
+        given = (*rendered, rules.tracking, rules.exclusions, kinds)
+        namespace = app.destination.namespace
         known = self._shaped.get(app.key)
-        if known is not None and known[0] == mark:
-            return known[1]
-        shaped = in_shape(app, [each for part in rendered for each in part.manifests], rules, kinds)
-        self._shaped[app.key] = (mark, shaped)
-        return shaped
+        if known is not None and known.is_of(given, namespace):
+            return known
+        desired, conditions = in_shape(app, [each for part in rendered for each in part.manifests], rules, kinds)
+        keys = [key_of(each) for each in desired if each["metadata"].get("name")]
+        shape = self._shaped[app.key] = _Shape(given, namespace, desired, conditions, keys)
+        return shape
 
 
 def in_shape(

@@ -5,12 +5,14 @@ In: Assembled manifests, the cache. Out: Look. Never: changes anything in the cl
 
 from __future__ import annotations
 
+import operator
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from argosy.cluster import Catalog, Cluster
+from argosy.cluster import Catalog
 from argosy.compare import (
     NOTHING_REMOVED,
     CompareRules,
@@ -35,7 +37,7 @@ from argosy.live import (
     owner,
     settle,
 )
-from argosy.model.application import Application
+from argosy.model.application import Application, Destination
 from argosy.model.errors import ClusterError
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
 from argosy.model.hooks import is_hook
@@ -43,6 +45,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembled
+from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits
 from argosy.report.conditions import Condition, ConditionType
@@ -51,6 +54,8 @@ from argosy.report.resources import Resource, resource_of
 MANAGER: Final = "argocd-controller"
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER: Final = "argosy-reader"
+LASTS: Final = 300.0  # seconds
+Allowed = Callable[[ResourceKey], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +76,82 @@ class Look:
         return self.comparison.status is not SyncStatus.UNKNOWN
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A look, and all that it came from: as long as that is the same, so is the look."""
+
+    given: tuple[Any, ...]
+    spec: Any
+    live: Mapping[ResourceKey, Manifest]
+    look: Look
+    until: float  # a check may read the clock
+
+    def holds(self, given: tuple[Any, ...], spec: Any, live: Mapping[ResourceKey, Manifest]) -> bool:
+        return (
+            all(map(operator.is_, self.given, given))
+            and self.live.keys() == live.keys()
+            and all(map(operator.is_, map(self.live.__getitem__, live), live.values()))
+            and bool(self.spec == spec)
+        )
+
+
 class Looker:
-    def __init__(self, cluster: Cluster, cache: CacheReader, memory: Memory) -> None:
+    def __init__(self, cluster: Doorway, cache: CacheReader, memory: Memory) -> None:
         self.cluster, self.cache, self.memory = cluster, cache, memory
         self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
         self._versions: dict[ResourceKey, tuple[object, Manifest]] = {}
+        self._seen: dict[ResourceKey, _Seen] = {}
+
+    def forget(self, app: ResourceKey) -> None:
+        self._seen.pop(app, None)
 
     async def look(
         self, app: Application, project: Project, assembled: Assembled, rules: Rules, kinds: Catalog
     ) -> Look:
+        """The very same look as last time where nothing has changed."""
+        allowed = _permission(project, app.destination, kinds)
+        live = self._newest(app, assembled, rules, allowed)
+        given, spec = (project, assembled.desired, rules, kinds), app.wire.get("spec")
+        seen = self._seen.get(app.key)
+        if seen is not None and seen.until > time.monotonic() and seen.holds(given, spec, live):
+            known = seen.look.assembled
+            if (known.revisions, known.sources) == (assembled.revisions, assembled.sources):
+                return seen.look
+            look = replace(seen.look, assembled=assembled)
+            self._seen[app.key] = replace(seen, look=look)
+            return look
+        look = await self._looked(app, project, assembled, rules, allowed, dict(live))
+        # What was told of orphans or of a check that failed may be otherwise the next time, though nothing here is.
+        if project.orphans is None and not any(each.type.is_error for each in look.conditions):
+            self._seen[app.key] = _Seen(given, spec, live, look, time.monotonic() + LASTS)
+        else:
+            self._seen.pop(app.key, None)
+        return look
+
+    def _newest(
+        self, app: Application, assembled: Assembled, rules: Rules, allowed: Allowed
+    ) -> dict[ResourceKey, Manifest]:
+        """The cache, and what was written since. What is deleted counts until an operation has seen it go."""
         instance = instance_name(app, rules.tracking)
-
-        def allowed(key: ResourceKey) -> bool:
-            info = kinds.get(key.group_kind)
-            is_namespaced = info.namespaced if info else bool(key.namespace)
-            return not permits(project, key, is_namespaced=is_namespaced, destination=app.destination)
-
         live = managed(self.cache, instance, assembled.desired, rules.tracking, allowed)
+        for key in assembled.keys:
+            found = self.cluster.newest(key, live.get(key))
+            if found is not None and allowed(key):
+                live[key] = found
+        if app.operation is None:
+            return {key: found for key, found in live.items() if not self.cluster.is_deleted(key, found)}
+        return live
+
+    async def _looked(
+        self,
+        app: Application,
+        project: Project,
+        assembled: Assembled,
+        rules: Rules,
+        allowed: Allowed,
+        live: dict[ResourceKey, Manifest],
+    ) -> Look:
+        instance = instance_name(app, rules.tracking)
         live |= await self._in_their_versions(assembled.desired, live)
         compare_rules = rules_for(app, rules.compare, mark=repr(rules.tracking))
         settled = self._settled(assembled.desired, live, rules)
@@ -196,8 +260,27 @@ async def removed_by(rules: Rules, compare_rules: CompareRules, asked: Iterable[
     return Removed(*await rules.remove_all(asked))
 
 
+def _permission(project: Project, destination: Destination, kinds: Catalog) -> Allowed:
+    """Asked of many keys, most of which differ in their names alone."""
+    known: dict[tuple[GroupKind, str], bool] = {}
+    named = any(each.name for each in (*project.cluster_allowed, *project.cluster_denied))
+
+    def allowed(key: ResourceKey) -> bool:
+        place = (key.group_kind, key.namespace)
+        if (found := known.get(place)) is not None:
+            return found
+        info = kinds.get(key.group_kind)
+        is_namespaced = info.namespaced if info else bool(key.namespace)
+        found = not permits(project, key, is_namespaced=is_namespaced, destination=destination)
+        if is_namespaced or not named:
+            known[place] = found
+        return found
+
+    return allowed
+
+
 def _resources(
-    app: Application, comparison: Comparison, judged: Sequence[Managed], allowed: Callable[[ResourceKey], bool]
+    app: Application, comparison: Comparison, judged: Sequence[Managed], allowed: Allowed
 ) -> list[Resource]:
     assessments = {each.key: own_assessment(app.key, each, uid=app.uid) for each in judged}
     found = []

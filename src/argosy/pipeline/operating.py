@@ -21,7 +21,7 @@ from argosy.model.flow import Comparison
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.project import Project
-from argosy.pipeline.assembling import Assembler, Wanted
+from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.looking import Look, Looker, removed_by
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits, permits_destination
@@ -58,6 +58,17 @@ class Operator:
     def __init__(self, cluster: Cluster, assembler: Assembler, looker: Looker, now: Callable[[], datetime]) -> None:
         self.cluster, self.assembler, self.looker, self.now = cluster, assembler, looker, now
 
+    async def begin(
+        self, app: Application, request: OperationRequest, project: Project, rules: Rules, kinds: Catalog
+    ) -> Step:
+        """The state of an operation that was asked for just now, with the revision that it is for."""
+        state = begun(request, self.now(), app.state)
+        try:
+            assembled = await self.assembler.assemble(app, project, self._wanted(app, state), rules, kinds)
+        except UserError:
+            return Step(state, 0.0)  # what is wrong is the matter of its first step
+        return Step(self._for_revision(app, state, assembled), 0.0)
+
     async def step(
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog
     ) -> Step:
@@ -85,24 +96,27 @@ class Operator:
         wanted = self._wanted(app, state)
         assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
         if not state.has_result:
-            # From here on it is this revision, whatever the branch does: it is written before anything is done.
-            many = app.has_many_sources
-            state = replace(
-                state,
-                has_result=True,
-                revision="" if many else assembled.revisions[0] if assembled.revisions else "",
-                revisions=assembled.revisions if many else (),
-                sources=tuple(each.wire for each in wanted.sources),
-                namespace_metadata=mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get(
-                    "managedNamespaceMetadata"
-                ),
-            )
-            return Step(state, 0.0)
+            return Step(self._for_revision(app, state, assembled), 0.0)
         look = await self.looker.look(app, project, assembled, rules, kinds)
         if not look.is_whole:
             said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
             return self._ended(state, replace(state, progress=Progress.ERROR, message=said))
         return await self._synced(app, state, project, rules, kinds, look)
+
+    @staticmethod
+    def _for_revision(app: Application, state: OperationState, assembled: Assembled) -> OperationState:
+        """From here on it is this revision, whatever the branch does: it is written before anything is done."""
+        many = app.has_many_sources
+        return replace(
+            state,
+            has_result=True,
+            revision="" if many else assembled.revisions[0] if assembled.revisions else "",
+            revisions=assembled.revisions if many else (),
+            sources=tuple(each.wire for each in assembled.sources),
+            namespace_metadata=mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get(
+                "managedNamespaceMetadata"
+            ),
+        )
 
     def _wanted(self, app: Application, state: OperationState) -> Wanted:
         asked = state.request.sync
@@ -161,7 +175,8 @@ class Operator:
         """Hooks by the names that they have, and the namespace: in no pair, but a plan must know them."""
         keys = [ResourceKey("", "Namespace", "", app.destination.namespace)]
         keys += [key_of(hook) for hook in comparison.hooks if hook["metadata"].get("name")]
-        return {key: found for key in keys if (found := self.looker.cache.get(key)) is not None}
+        newest = ((key, self.looker.cluster.newest(key, self.looker.cache.get(key))) for key in keys)
+        return {key: found for key, found in newest if found is not None}
 
 
 async def _respecting(app: Application, comparison: Comparison, rules: Rules) -> Comparison:

@@ -65,6 +65,10 @@ class Asked:
     settings: BuildSettings
     refs: Mapping[str, Checkout] = field(default_factory=dict)
 
+    @property
+    def revisions(self) -> tuple[str, ...]:
+        return (self.checkout.revision, *(each.revision for each in self.refs.values()))
+
     def digest(self) -> str:
         """Of all that decides besides files: equal digests and equal files give equal manifests."""
         app = self.app
@@ -77,7 +81,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class _Known:
     digest: str
-    revision: str
+    revisions: tuple[str, ...]
     rendered: Rendered | None
     error: UserError | None = None
 
@@ -94,18 +98,32 @@ class Renders:
         digest = asked.digest()
         known = None if afresh else self._known.get(place)
         if known is not None and known.digest == digest:
-            if known.error is not None and known.revision == asked.checkout.revision:
+            is_same = known.revisions == asked.revisions
+            if known.error is not None and is_same:
                 raise known.error
-            if known.rendered is not None and await _is_current(known.rendered, asked, fetch):
-                self._known.move_to_end(place)
-                return known.rendered
+            if known.rendered is not None:
+                if is_same and not _remote_places(known.rendered, asked):
+                    return known.rendered
+                if await _is_current(known.rendered, asked, fetch):
+                    self._remember(place, replace(known, revisions=asked.revisions))
+                    return known.rendered
         try:
             rendered = await self._rendered(asked, fetch)
         except RenderError as error:
-            self._remember(place, _Known(digest, asked.checkout.revision, None, error))
+            self._remember(place, _Known(digest, asked.revisions, None, error))
             raise
-        self._remember(place, _Known(digest, asked.checkout.revision, rendered))
+        self._remember(place, _Known(digest, asked.revisions, rendered))
         return rendered
+
+    def is_touched(self, asked: Asked, number: int) -> bool:
+        """Whether it must be rendered anew, as far as that can be told without asking anybody."""
+        known = self._known.get((asked.app.key, number))
+        if known is None or known.rendered is None or _remote_places(known.rendered, asked):
+            return True
+        trees: dict[str, Tree] = {"": asked.checkout.tree}
+        trees |= {f"${alias}": each.tree for alias, each in asked.refs.items()}
+        environment = build_environment(asked.app, asked.source, asked.checkout.revision, asked.settings)
+        return not are_current(known.rendered.inputs, trees, environment)
 
     def forget(self, app: ResourceKey) -> None:
         for place in [place for place in self._known if place[0] == app]:
@@ -133,12 +151,18 @@ class Renders:
                 fetched[wanted.url, wanted.ref] = (await fetch(wanted.url, wanted.ref)).tree
 
 
+def _remote_places(rendered: Rendered, asked: Asked) -> list[str]:
+    """Remote bases among what was read: they change though no revision of the application's own does."""
+    own = {"", *(f"${alias}" for alias in asked.refs)}
+    found = {each.place for each in rendered.inputs} - own
+    return [place for place in found if "/" in place.rpartition("@")[0]]
+
+
 async def _is_current(rendered: Rendered, asked: Asked, fetch: FetchRemote) -> bool:
     trees: dict[str, Tree] = {"": asked.checkout.tree}
     trees |= {f"${alias}": each.tree for alias, each in asked.refs.items()}
-    for place in {each.place for each in rendered.inputs} - {"", *trees}:
-        url, at, ref = place.rpartition("@")
-        if at and "/" in url:
-            trees[place] = (await fetch(url, ref)).tree
+    for place in _remote_places(rendered, asked):
+        url, _, ref = place.rpartition("@")
+        trees[place] = (await fetch(url, ref)).tree
     environment = build_environment(asked.app, asked.source, asked.checkout.revision, asked.settings)
     return are_current(rendered.inputs, trees, environment)

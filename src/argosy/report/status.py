@@ -69,7 +69,7 @@ _OPTIONAL: Final = frozenset({"operationState", "conditions", "history", "contro
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any] | None:
     """The merge patch of the status; None where writing it would tell nothing new."""
     patch: dict[str, Any] = merge_patch.diff(dict(before), dict(after))
-    if not patch or (patch.keys() == {RECONCILED} and _is_fresh(before.get(RECONCILED), after.get(RECONCILED))):
+    if not patch or (patch.keys() == {RECONCILED} and is_fresh(before.get(RECONCILED), after.get(RECONCILED))):
         return None
     return patch
 
@@ -143,7 +143,7 @@ def _cleaned(wire: Any) -> Any:
     return merge_patch.without_nulls(wire)
 
 
-def _is_fresh(before: Any, now: Any) -> bool:
+def is_fresh(before: Any, now: Any) -> bool:
     try:
         age = datetime.fromisoformat(now) - datetime.fromisoformat(before)
     except (TypeError, ValueError):

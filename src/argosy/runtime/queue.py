@@ -18,7 +18,9 @@ class WorkQueue:
     def __init__(self, *, clock: Clock = SYSTEM_CLOCK, backoff: Backoff = Backoff()) -> None:  # noqa: B008 - frozen
         self._clock = clock
         self._backoff = backoff
-        self._ready: deque[ResourceKey] = deque()
+        self._ready: dict[ResourceKey, None] = {}  # in their order
+        self._hurried: dict[ResourceKey, None] = {}  # those of them that are urgent
+        self._urgent: set[ResourceKey] = set()
         self._wanted: set[ResourceKey] = set()  # in `_ready`, or to be once it is done
         self._working: set[ResourceKey] = set()
         self._later: dict[ResourceKey, tuple[float, Timer]] = {}
@@ -28,10 +30,17 @@ class WorkQueue:
 
     def __len__(self) -> int:
         """Keys that wait for a worker now."""
-        return len(self._ready)
+        return len(self._ready) + len(self._hurried)
 
-    def add(self, key: ResourceKey) -> None:
-        if key in self._wanted or self._closed:
+    def add(self, key: ResourceKey, *, is_urgent: bool = False) -> None:
+        """What is urgent goes before all that waits."""
+        if self._closed:
+            return
+        if is_urgent:
+            self._urgent.add(key)
+        if key in self._wanted:
+            if is_urgent and key not in self._working:
+                self._make_ready(key)
             return
         self._wanted.add(key)
         if key not in self._working:
@@ -62,7 +71,7 @@ class WorkQueue:
 
     async def take(self) -> ResourceKey | None:
         """The next key, which is yours until `done`; None once the queue is closed."""
-        while not self._ready and not self._closed:
+        while not len(self) and not self._closed:
             taker = asyncio.get_running_loop().create_future()
             self._takers.append(taker)
             try:
@@ -76,7 +85,9 @@ class WorkQueue:
                     self._takers.remove(taker)
         if self._closed:
             return None
-        key = self._ready.popleft()
+        first = self._hurried or self._ready
+        key = next(iter(first))
+        del first[key]
         self._wanted.discard(key)
         self._working.add(key)
         if later := self._later.pop(key, None):
@@ -102,7 +113,12 @@ class WorkQueue:
         self.add(key)
 
     def _make_ready(self, key: ResourceKey) -> None:
-        self._ready.append(key)
+        if key in self._urgent:
+            self._urgent.discard(key)
+            self._ready.pop(key, None)
+            self._hurried[key] = None
+        elif key not in self._hurried:
+            self._ready[key] = None
         self._wake_one()
 
     def _wake_one(self) -> None:

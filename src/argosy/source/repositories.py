@@ -6,8 +6,11 @@ In: repoURL, ref. Out: Checkout(tree, revision), or a SourceError. Never: a proj
 from __future__ import annotations
 
 import hashlib
+import operator
+import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from argosy.model.errors import SourceError
 from argosy.model.flow import Checkout
@@ -19,6 +22,8 @@ from argosy.source.signatures import SignatureRule
 from argosy.source.urls import RepositoryUrl, parse_url
 
 MOST_OPEN = 64  # each open mirror keeps a git process
+RECENT_SECONDS = 1.0  # so long an address leads to the place that it led to: many applications ask at once
+MOST_RECENT = 1_000
 
 
 class Repositories:
@@ -36,6 +41,7 @@ class Repositories:
         self.credentials = tuple(credentials)
         self.trust = trust or Trust()
         self._open: dict[Path, Mirror] = {}
+        self._recent: dict[tuple[str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
 
     async def checkout(
         self,
@@ -55,6 +61,20 @@ class Repositories:
         return await mirror.checkout(ref, tag_prefix=tag_prefix, max_age=max_age, signatures=signatures)
 
     def mirror(self, url: str, *, project: str = "") -> Mirror:
+        rules = (self.settings, self.credentials, self.trust)
+        known = self._recent.get((url, project))
+        if known is not None and known[0] > time.monotonic() and all(map(operator.is_, known[1], rules)):
+            folder, mirror = known[2], known[3]
+            if self._open.get(folder) is mirror:
+                self._open[folder] = self._open.pop(folder)
+                return mirror
+        folder, mirror = self._opened(url, project)
+        if len(self._recent) > MOST_RECENT:
+            self._recent.clear()
+        self._recent[url, project] = time.monotonic() + RECENT_SECONDS, rules, folder, mirror
+        return mirror
+
+    def _opened(self, url: str, project: str) -> tuple[Path, Mirror]:
         asked = parse_url(url)
         place = self.settings.locate(asked)
         credential = None if place.scheme == "file" else find_credential(self.credentials, place, project)
@@ -68,7 +88,7 @@ class Repositories:
         self._open[folder] = mirror  # last in the row: the first is the one that was not asked for the longest
         while len(self._open) > MOST_OPEN:
             self._open.pop(next(iter(self._open))).close()
-        return mirror
+        return folder, mirror
 
     def is_local(self, url: str) -> bool:
         """Whether it is really read from this machine; an address that may not be read is not."""
@@ -81,6 +101,7 @@ class Repositories:
         for mirror in self._open.values():
             mirror.close()
         self._open.clear()
+        self._recent.clear()
 
 
 def _name(url: RepositoryUrl, credential: Credential | None) -> str:

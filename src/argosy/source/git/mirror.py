@@ -32,6 +32,7 @@ LOCAL_SECONDS = 30.0
 MOST_PACKS = 50
 VERIFIED_SECONDS = 600.0  # after which a signature is looked at again: keys expire
 MOST_VERIFIED = 10_000
+MOST_FOUND = 1_000
 
 
 class Mirror:
@@ -46,12 +47,15 @@ class Mirror:
         self._failed: tuple[float, SourceError] | None = None
         self.objects = ObjectReader(folder, remote.limits, remote.shown)
         self._last: dict[str, str] = {}
+        self._found: dict[tuple[str, str], tuple[Refs | None, Checkout]] = {}
         self._verified: dict[tuple[str, str, str], float] = {}
 
     async def checkout(
         self, ref: str, *, tag_prefix: str = "", max_age: float = 0.0, signatures: SignatureRule | None = None
     ) -> Checkout:
         """A whole commit id that the mirror has needs no network: so the last good revision can always be had."""
+        if signatures is None and (known := self._known(ref, tag_prefix, max_age)) is not None:
+            return known
         try:
             revision, tag = await self._resolve(ref, tag_prefix, max_age)
             if signatures is not None:
@@ -62,7 +66,21 @@ class Mirror:
             raise
         with contextlib.suppress(CorruptSource):  # what was read is what its id says; the next refresh heals the rest
             await self._remember(_pin(ref, tag_prefix, signatures), revision)
-        return Checkout(tree, revision)
+        found = Checkout(tree, revision)
+        if len(self._found) >= MOST_FOUND:
+            self._found.clear()
+        self._found[ref, tag_prefix] = self._told[1] if self._told else None, found
+        return found
+
+    def _known(self, ref: str, tag_prefix: str, max_age: float) -> Checkout | None:
+        """The last answer, where the host's word that it came from is still young enough and the mirror is whole."""
+        said, found = self._found.get((ref, tag_prefix), (None, None))
+        if found is None or not self._is_sound():
+            return None
+        if COMMIT.fullmatch(ref):
+            return found
+        is_young = self._told is not None and self._told[1] is said and self._told[0] >= self._clock() - max_age
+        return found if is_young else None
 
     async def refs(self, *, max_age: float = 0.0) -> Refs:
         """What the host has, as of now or as of so many seconds ago. Those who ask at once share an answer."""
@@ -78,6 +96,8 @@ class Mirror:
             except SourceError as error:
                 self._failed = (asked, error)
                 raise
+            if self._told and self._told[1] == refs:
+                refs = self._told[1]
             self._told = (asked, refs)
             return refs
 

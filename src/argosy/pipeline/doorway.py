@@ -1,0 +1,171 @@
+"""The cluster as one engine sees it: what it wrote itself is known before any watch tells of it.
+
+In: calls of a Cluster. Out: the same answers; the newest of what was written and what is cached. Never: answers a read
+from memory, except for the list of kinds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final
+
+from argosy.cluster import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+
+MOST: Final = 20_000
+KINDS_SECONDS: Final = 10.0  # though a change of a definition is mostly noticed before
+DEFINING: Final = frozenset(
+    {GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("apiregistration.k8s.io", "APIService")}
+)
+
+
+class Doorway:
+    """Implements `Cluster`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cached: Callable[[ResourceKey], Manifest | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster, self._cached, self._clock = cluster, cached, clock
+        self._wrote: dict[ResourceKey, Manifest] = {}
+        self._deleted: dict[ResourceKey, Manifest] = {}  # as it was cached then
+        self._kinds: Catalog = {}
+        self._kinds_until = 0.0
+
+    # -- what is newest -----------------------------------------------------------------------------------------
+
+    def newest(self, key: ResourceKey, cached: Manifest | None) -> Manifest | None:
+        """What was written, as long as the cache has not heard of it."""
+        wrote = self._wrote.get(key)
+        if wrote is None:
+            return cached
+        if cached is not None and version_of(cached) >= version_of(wrote):
+            del self._wrote[key]
+            return cached
+        return wrote
+
+    def is_deleted(self, key: ResourceKey, cached: Manifest) -> bool:
+        """Whether it was deleted, and the cache has not heard of it."""
+        if key not in self._deleted:
+            return False
+        if self._deleted[key] is cached:
+            return True
+        del self._deleted[key]
+        return False
+
+    def notice(self, before: Manifest | None, after: Manifest | None) -> None:
+        """A watch told of a change."""
+        if (manifest := after or before) is None:
+            return
+        key = key_of(manifest)
+        if key.group_kind in DEFINING:
+            self._kinds_until = 0.0
+        if after is None:
+            self._deleted.pop(key, None)
+            wrote = self._wrote.get(key)
+            if wrote is not None and wrote["metadata"].get("uid") == manifest["metadata"].get("uid"):
+                del self._wrote[key]
+
+    def _keep(self, manifest: Manifest) -> Manifest:
+        key = key_of(manifest)
+        if key.group_kind in DEFINING:
+            self._kinds_until = 0.0
+        self._deleted.pop(key, None)
+        if version_of(manifest):  # k8s: where versions are no numbers nobody knows which is newer
+            self._wrote.pop(key, None)
+            self._wrote[key] = manifest
+            if len(self._wrote) > MOST:
+                del self._wrote[next(iter(self._wrote))]
+        return manifest
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    async def kinds(self) -> Catalog:
+        """The same value as long as nothing changed."""
+        if self._clock() >= self._kinds_until:
+            self._kinds_until = self._clock() + KINDS_SECONDS  # before asking: what changes meanwhile is asked again
+            try:
+                found = await self._cluster.kinds()
+            except BaseException:
+                self._kinds_until = 0.0
+                raise
+            if found != self._kinds:
+                self._kinds = found
+        return self._kinds
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        return await self._cluster.get(key)
+
+    async def list(
+        self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Listing:
+        return await self._cluster.list(
+            kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
+        )
+
+    def watch(
+        self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
+    ) -> AsyncIterator[WatchEvent]:
+        return self._cluster.watch(
+            kind, since=since, namespace=namespace, labels=labels, metadata_only=metadata_only
+        )
+
+    def logs(
+        self, key: ResourceKey, *, container: str = "", follow: bool = False, tail: int | None = None
+    ) -> AsyncIterator[str]:
+        return self._cluster.logs(key, container=container, follow=follow, tail=tail)
+
+    def acting_as(self, user: User) -> Cluster:
+        return self._cluster.acting_as(user)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    async def create(
+        self, manifest: Manifest, *, subresource_of: ResourceKey | None = None, dry_run: bool = False
+    ) -> Manifest:
+        made = await self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run)
+        return made if dry_run or subresource_of else self._keep(made)
+
+    async def apply(
+        self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
+    ) -> Manifest:
+        made = await self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
+        return made if dry_run else self._keep(made)
+
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        made = await self._cluster.replace(manifest, dry_run=dry_run)
+        return made if dry_run else self._keep(made)
+
+    async def patch(
+        self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
+    ) -> Manifest:
+        made = await self._cluster.patch(key, patch, kind_of_patch=kind_of_patch, subresource=subresource)
+        return self._keep(made)
+
+    async def delete(
+        self,
+        key: ResourceKey,
+        *,
+        propagation: Propagation = Propagation.BACKGROUND,
+        uid: str | None = None,
+        version: str | None = None,
+        grace: int | None = None,
+    ) -> None:
+        cached = self._cached(key)
+        await self._cluster.delete(key, propagation=propagation, uid=uid, version=version, grace=grace)
+        self._wrote.pop(key, None)
+        if cached is not None and not cached["metadata"].get("deletionTimestamp"):
+            self._deleted[key] = cached
+        if len(self._deleted) > MOST:
+            del self._deleted[next(iter(self._deleted))]
+
+
+def version_of(manifest: Manifest) -> int:
+    """k8s: versions may be compared where they are numbers; 0 for those that are none."""
+    text = str(manifest["metadata"].get("resourceVersion") or "")
+    return int(text) if text.isdecimal() else 0
+
