@@ -64,6 +64,6 @@ def _is_for_one(rule: IgnoreDifference) -> bool:
     return bool(rule.name or rule.namespace)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)
 def normalizer_for(rules: CompareRules) -> Normalizer:
     return Normalizer(rules)
