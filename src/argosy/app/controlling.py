@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from argosy.app.engine import Engine, EngineOptions, control_namespace
+from argosy.app.control import control_namespace
+from argosy.app.engine import Engine, EngineOptions
 from argosy.app.folder import state_home
 from argosy.app.target import Target, TargetOptions, find_target
 from argosy.cluster import Cluster

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from argosy.app.control import control_namespace
 from argosy.cluster import Cluster
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.settings import Settings
 from argosy.live import indexes
-from argosy.model.errors import ArgosyError, ClusterError
+from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
@@ -33,8 +34,6 @@ from argosy.source.settings import SourceSettings
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
-USUAL, OPENSHIFT = "argocd", "openshift-gitops"
 LOCAL_LOOK: Final = 0.5  # seconds between looks at repositories on this machine
 
 
@@ -45,15 +44,6 @@ class EngineOptions:
     wave_delay: float = 2.0
     workers: int = 8
     renderers: int = 2
-
-
-async def control_namespace(cluster: Cluster) -> str:
-    """Where Argo CD's settings are: with an ArgoCD resource where it is, else where it usually is."""
-    try:
-        found = (await cluster.list(ARGOCD)).items
-    except ClusterError:
-        found = ()
-    return str(found[0]["metadata"]["namespace"]) if found else USUAL
 
 
 class Engine:

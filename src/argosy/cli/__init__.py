@@ -42,7 +42,8 @@ ADVICE = {
 AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) leads there"
 AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
-GROUPS = ("controller", "generate", "health", "init", "render", "sandbox", "setup", "version")
+ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
+GROUPS = ("app", "controller", "generate", "health", "init", "proj", "render", "sandbox", "setup", "version")
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
@@ -53,10 +54,12 @@ Try it:
   argosy health test model.yaml        how an object is judged, and by which rule
 
 Commands:
+  app        list, sync, compare and change Applications
   controller deliver the Applications of a cluster
   generate   print manifests that hold up a sync until an image or a notebook is there
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks
+  proj       list projects
   render     print the manifests of folders and Applications
   sandbox    start, stop and fill the embedded cluster
   setup      environments, permissions and Applications for an Argo CD
@@ -108,12 +111,17 @@ def _command(prog: str) -> str:
     return " ".join(["argosy", *words]) if prog == "argosy" and words else prog
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _prepare_streams()
     code = DONE
     try:
-        code = _answer(arguments)
+        if os.path.basename(program or sys.argv[0]) == ARGOCD or COMPAT in arguments:
+            from argosy.cli import compat  # late: it is for those who type argocd
+
+            code = compat.answer([word for word in arguments if word != COMPAT], _answer)
+        else:
+            code = _answer(arguments)
         sys.stdout.flush()
     except Unread as gone:
         code = gone.code
@@ -141,12 +149,12 @@ def _silence() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _answer(arguments: list[str]) -> int:
+def _answer(arguments: list[str], *, is_compat: bool = False) -> int:
     if not arguments or arguments in (["help"], ["--help"], ["-h"]):
         print(OVERVIEW, end="")
         return DONE
     try:
-        return _run(arguments)
+        return _run(arguments, is_compat=is_compat)
     except KeyboardInterrupt:
         print("argosy: interrupted; nothing is half done, run the command again", file=sys.stderr)
         return INTERRUPTED
@@ -169,8 +177,12 @@ def command_line(*names: str) -> Parser:
     return parser
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], *, is_compat: bool) -> int:
     parser = command_line(*(arguments[:1] if arguments[0] in GROUPS else ()))
+    if arguments[0] in ("app", "proj"):
+        from argosy.cli.app_flags import spelled
+
+        arguments = spelled(parser, arguments)
     chosen, left = parser.parse_known_args(arguments)
     if left and hasattr(chosen, "paths") and all(word == "-" or not word.startswith("-") for word in left):
         chosen.paths += map(Path, left)  # argparse takes paths in one run only, but people put flags between them
@@ -178,6 +190,7 @@ def _run(arguments: list[str]) -> int:
         from argosy.cli.guessing import meant  # late: it is for mistakes
 
         parser.error(f"unrecognized arguments: {' '.join(left)}{meant(parser, arguments, left)}")
+    chosen.compat = is_compat
     answer: int = chosen.run(chosen)
     return answer
 

@@ -17,9 +17,12 @@ MARKS: Final = {
     "Missing": ("◌", "--", "33"),
     "Degraded": ("✖", "!!", "31"),
     "Unknown": ("?", "??", "33"),
+    "Synced": ("✔", "ok", "32"),
+    "OutOfSync": ("▲", "<>", "33"),
     "failed": ("✖", "!!", "31"),
 }
 MESSAGE: Final = "MESSAGE"
+WHY: Final = "WHY"
 _GAP: Final = "   "
 _SHORTEST: Final = 20
 _STYLE: Final = re.compile("\x1b\\[[0-9]*m")
@@ -67,10 +70,10 @@ def _is_colourful(stream: TextIO) -> bool:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
-    """Columns as kubectl has them; with a width, those that are called MESSAGE are cut to fit it."""
+    """Columns as kubectl has them; with a width, those that are called MESSAGE or WHY are cut to fit it."""
     cells = [list(headings), *([cell if isinstance(cell, Styled) else plain(cell) for cell in row] for row in rows)]
     widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    messages = [place for place, heading in enumerate(headings) if heading == MESSAGE]
+    messages = [place for place, heading in enumerate(headings) if heading in (MESSAGE, WHY)]
     if width is not None and messages:
         over = max(0, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
         for place in messages:

@@ -1,0 +1,96 @@
+"""What differs between Git and the cluster, to be shown: fields, or texts side by side.
+
+In: a comparison. Out: values with Secrets masked. Never: a value of a Secret.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from argosy.compare import differences, masked_pair
+from argosy.model.flow import Comparison, Difference, Pair
+from argosy.model.manifest import Manifest, dump
+from argosy.model.names import ResourceKey
+from argosy.report.wire import given
+
+
+class Differing(NamedTuple):
+    """One object. `live` and `desired` are texts to compare line by line; empty where that side is missing."""
+
+    key: ResourceKey
+    fields: tuple[Difference, ...]
+    live: str
+    desired: str
+
+
+def differing(comparison: Comparison, masked_annotations: Collection[str] = ()) -> list[Differing]:
+    return [_shown(pair, masked_annotations) for pair in comparison.pairs if pair.differs]
+
+
+def _shown(pair: Pair, masked_annotations: Collection[str]) -> Differing:
+    found = differences(pair, masked_annotations=masked_annotations)
+    masked = masked_pair(pair, masked_annotations)
+    live, desired = masked.compared or masked.live, masked.predicted or masked.desired
+    if masked.desired is None:
+        desired = None
+    return Differing(pair.key, tuple(found), _text(live), _text(desired))
+
+
+def _text(manifest: Manifest | None) -> str:
+    if manifest is None:
+        return ""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
+    return dump({**manifest, "metadata": metadata})
+
+
+def unified(found: Differing) -> list[str]:
+    name = str(found.key)
+    lines = difflib.unified_diff(
+        found.live.splitlines(), found.desired.splitlines(), f"live/{name}", f"desired/{name}", lineterm=""
+    )
+    return list(lines)
+
+
+def normal(found: Differing) -> list[str]:
+    """As the program `diff` prints where it is given no flag."""
+    old, new = found.live.splitlines(), found.desired.splitlines()
+    return list(_normal(old, new))
+
+
+def _normal(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        letter = {"replace": "c", "delete": "d", "insert": "a"}[tag]
+        left = _range(i, j) if tag != "insert" else str(i)
+        right = _range(k, m) if tag != "delete" else str(k)
+        yield f"{left}{letter}{right}"
+        yield from (f"< {line}" for line in old[i:j])
+        if tag == "replace":
+            yield "---"
+        yield from (f"> {line}" for line in new[k:m])
+
+
+def _range(start: int, end: int) -> str:
+    return str(start + 1) if end == start + 1 else f"{start + 1},{end}"
+
+
+def as_data(found: Sequence[Differing]) -> dict[str, Any]:
+    return {
+        "apiVersion": "cli.argosy.dev/v1",
+        "kind": "DiffReport",
+        "items": [
+            {**each.key._asdict(), "fields": [_field_data(field) for field in each.fields]} for each in found
+        ],
+    }
+
+
+def _field_data(field: Difference) -> dict[str, Any]:
+    told: dict[str, Any] = {"path": field.pointer}
+    if field.has_desired:
+        told["desired"] = field.desired
+    if field.has_live:
+        told["live"] = field.live
+    return {**told, **given(manager=field.manager, since=field.since)}

@@ -1,0 +1,175 @@
+"""An Application in the words that people read.
+
+In: an Application. Out: texts and rows. Never: asks a cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from argosy.model.application import Application
+from argosy.model.names import ResourceKey
+from argosy.report.conditions import ConditionType
+from argosy.report.holds import read_hold
+from argosy.report.wire import mapping, mappings
+
+NONE: Final = "<none>"
+SHORT: Final = 7  # characters of a commit
+LONGEST_WHY: Final = 120
+
+
+class Row(NamedTuple):
+    """One managed object as the status tells of it."""
+
+    key: ResourceKey
+    status: str = ""
+    health: str = ""
+    hook: str = ""
+    message: str = ""
+    wave: int = 0
+
+
+def sync_word(app: Application) -> str:
+    return str(mapping(app.status.get("sync")).get("status") or "Unknown")
+
+
+def health_word(app: Application) -> str:
+    return str(mapping(app.status.get("health")).get("status") or "Unknown")
+
+
+def health_message(app: Application) -> str:
+    return str(mapping(app.status.get("health")).get("message") or "")
+
+
+def revisions(app: Application) -> list[str]:
+    sync = mapping(app.status.get("sync"))
+    many = sync.get("revisions")
+    found = many if isinstance(many, list) and many else [sync.get("revision")]
+    return [str(each) for each in found if each]
+
+
+def short(revision: str) -> str:
+    """argo: a commit by its first signs, anything else as it is."""
+    is_commit = len(revision) >= 40 and all(sign in "0123456789abcdef" for sign in revision)
+    return revision[:SHORT] if is_commit else revision
+
+
+def policy_word(app: Application) -> str:
+    """argo: as in its list."""
+    automated = app.policy.automated
+    if automated is None or not automated.is_on:
+        return "Manual"
+    return "Auto-Prune" if automated.prune else "Auto"
+
+
+def conditions_word(app: Application) -> str:
+    """argo: types, with a count where there are several."""
+    types = Counter(str(each.get("type")) for each in mappings(app.status.get("conditions")))
+    return ",".join(f"{name}({count})" if count > 1 else name for name, count in types.items()) or NONE
+
+
+def is_busy(app: Application) -> bool:
+    """Whether an operation is asked for or under way."""
+    return app.operation is not None or (app.state is not None and not app.state.progress.is_over)
+
+
+def why(app: Application) -> str:
+    """The one thing to know of it: what is wrong, what holds it up, or what differs. Empty where all is well."""
+    text = _why(app).replace("\n", " ")
+    return text if len(text) <= LONGEST_WHY else f"{text[: LONGEST_WHY - 1]}…"
+
+
+def _why(app: Application) -> str:
+    if app.deleted:
+        told = next((each for each in mappings(app.status.get("conditions"))), None)
+        return f"is being deleted: {told.get('message')}" if told else "is being deleted"
+    if is_busy(app):
+        return app.state.message if app.state and app.state.message and not app.state.progress.is_over else "syncing"
+    conditions = sorted(mappings(app.status.get("conditions")), key=lambda each: not _is_error(each))
+    if conditions and _is_error(conditions[0]):
+        return f"{conditions[0].get('type')}: {conditions[0].get('message')}"
+    if (hold := read_hold(app.annotations)) is not None:
+        return f"held{f' by {hold.by}' if hold.by else ''}{f': {hold.reason}' if hold.reason else ''}"
+    if app.state is not None and app.state.progress in ("Failed", "Error") and sync_word(app) != "Synced":
+        return f"last sync {app.state.progress.value.lower()}: {app.state.message}"
+    if sync_word(app) == "OutOfSync":
+        return _differing(app)
+    if health_word(app) not in ("Healthy", "Unknown") and health_message(app):
+        return health_message(app)
+    if not app.status:
+        return "not looked at yet; is a controller running?"
+    return f"{conditions[0].get('type')}: {conditions[0].get('message')}" if conditions else ""
+
+
+def _is_error(condition: Mapping[str, Any]) -> bool:
+    try:
+        return ConditionType(str(condition.get("type"))).is_error
+    except ValueError:
+        return False
+
+
+def _differing(app: Application) -> str:
+    found = rows(app)
+    wrong = [row for row in found if row.status == "OutOfSync"]
+    if app.state is None and not app.status.get("history"):
+        return f"never synced: {len(wrong)} to create or change"
+    if not wrong:
+        return "differs"
+    more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    return f"{len(wrong)} of {len(found)} objects differ: {wrong[0].key.kind}/{wrong[0].key.name}{more}"
+
+
+def rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> list[Row]:
+    """What it manages, with what the last sync said of each; hooks that ran are at the end."""
+    results = {each.key: each for each in app.state.results} if app.state else {}
+    found: dict[ResourceKey, Row] = {}
+    for each in mappings(app.status.get("resources")):
+        key = ResourceKey(*(str(each.get(part) or "") for part in ResourceKey._fields))
+        result = results.get(key)
+        fares = str(mapping(each.get("health")).get("status") or (health or {}).get(key, ""))
+        status = str(each.get("status") or "")
+        message = result.message if result else ""
+        if each.get("hook") and result is None:
+            continue
+        if each.get("requiresPruning") and not message:
+            message = "ignored (requires pruning)"  # argo: its words
+        wave = each.get("syncWave")
+        hook = result.hook if result else ""
+        shown = result.progress.value if result and hook and result.progress else status
+        found[key] = Row(key, shown, fares, hook, message, wave if isinstance(wave, int) else 0)
+    for result in results.values():
+        if result.key in found and not result.hook:
+            continue
+        word = result.progress.value if result.hook and result.progress else (result.outcome or "")
+        wave = found[result.key].wave if result.key in found else 0
+        fares = (health or {}).get(result.key, "")
+        found[result.key] = Row(result.key, str(word), fares, result.hook, result.message, wave)
+    return list(found.values())
+
+
+def blockers(app: Application, kinds: Sequence[str] = ("OutOfSync",)) -> list[Row]:
+    return [row for row in rows(app) if row.status in kinds]
+
+
+def age(since: str, now: datetime) -> str:
+    """k8s: as kubectl shows it, in short."""
+    try:
+        seconds = int((now - datetime.fromisoformat(since)).total_seconds())
+    except (ValueError, TypeError):
+        return ""
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length}{unit}"
+    return f"{max(seconds, 0)}s"
+
+
+def go_time(text: str) -> str:
+    """argo: `2026-01-02 03:04:05 +0000 UTC`."""
+    try:
+        time = datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return text
+    return time.strftime("%Y-%m-%d %H:%M:%S +0000 UTC")

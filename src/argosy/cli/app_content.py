@@ -1,0 +1,331 @@
+"""`argosy app diff|manifests|actions|logs`: what is desired, what lives, and what it says."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli import NO
+from argosy.cli.app_flags import Commands, add_truth, at_desk, form, is_compat, print_data, talk, verb
+from argosy.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from argosy.app.applications.acting import Choice, Log
+    from argosy.app.applications.desk import Desk
+    from argosy.app.applications.differing import Differing
+    from argosy.app.applications.reader import Reader
+    from argosy.model.application import Application
+    from argosy.model.flow import Difference
+    from argosy.model.manifest import Manifest
+
+LONGEST_VALUE = 60
+
+
+def add_content(parts: Commands[argparse.ArgumentParser]) -> None:
+    parser = verb(
+        parts, "diff", "what differs between Git and the cluster; exits 1 if anything does", run_diff,
+        forms=("table", "diff", "name", "json", "yaml"),
+        examples=("diff models", "diff models --revision v2 -o diff", "diff models --local overlays/dev"),
+    )  # fmt: skip
+    _add_places(parser)
+    parser.add_argument("--refresh", action="store_true", help="have the engine look anew before")
+    parser.add_argument("--hard-refresh", action="store_true", help="and render anew, too")
+    add_truth(parser, "--exit-code", "say by the exit code whether anything differs (default: true)", usual=True)
+    parser.add_argument("--diff-exit-code", type=int, default=NO, metavar="N", help="that code (default: 1)")
+    parser.add_argument("--server-side-diff", action="store_true", help="ask the server what an apply would make of it")
+    parser = verb(
+        parts, "manifests", "what an Application desires, or what lives of it", run_manifests,
+        forms=("yaml", "json", "name"),
+        examples=("manifests models", "manifests models --source live", "manifests models --revision v2"),
+    )  # fmt: skip
+    _add_places(parser)
+    parser.add_argument("--source", choices=("git", "live"), default="git", help="git (default), or live")
+    _add_actions(parts)
+    parser = verb(
+        parts, "logs", "what the Pods of an Application print", run_logs,
+        examples=("logs models", "logs models --kind Deployment --name predictor --tail 20 -f"),
+    )  # fmt: skip
+    _add_choice(parser, "--name")
+    parser.add_argument("-c", "--container", default="", metavar="NAME", help="this container only")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on as they print")
+    parser.add_argument("--tail", type=int, metavar="N", help="only the last so many lines of each container")
+    parser.add_argument("--filter", default="", metavar="TEXT", help="only lines with this text")
+    parser.add_argument("--match-case", action="store_true", help="with --filter: large and small letters differ")
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--revision", default="", metavar="R", help="a branch, tag or commit instead of the Application's own")
+    about = "the same for one source of several, in the order of --source-positions; repeatable"
+    add("--revisions", action="append", default=[], metavar="R", help=about)
+    about = "number of a source, the first is 1; repeatable"
+    add("--source-positions", action="append", type=int, default=[], metavar="N", help=about)
+    add("--local", default="", metavar="DIR", help="a folder on this machine instead of Git")
+    add("--local-repo-root", default="", metavar="DIR", help="what stands for the repository that holds it")
+
+
+def _add_choice(parser: argparse.ArgumentParser, name_flag: str) -> None:
+    add = parser.add_argument
+    add("--group", default="", metavar="GROUP", help="only objects of this API group")
+    add("--kind", default="", metavar="KIND", help="only objects of this kind")
+    add("--namespace", default="", metavar="NS", help="only objects in this namespace")
+    add(name_flag, dest="resource_name", default="", metavar="NAME", help="only the object of this name")
+
+
+def _add_actions(parts: Commands[argparse.ArgumentParser]) -> None:
+    parser = parts.add_parser("actions", help="list and run what can be done to objects besides syncing them")
+    kinds = parser.add_subparsers(dest="what", metavar="COMMAND", required=True, parser_class=type(parser))
+    parser = verb(
+        kinds, "list", "what can be done to the objects of an Application", run_actions_list,
+        forms=("table", "wide", "json", "yaml"), examples=("actions list models", "actions list models --kind Job"),
+    )  # fmt: skip
+    _add_choice(parser, "--resource-name")
+    parser = verb(
+        kinds, "run", "do it", run_action,
+        examples=("actions run models restart --kind Deployment", "actions run models resume --kind CronJob --all"),
+    )  # fmt: skip
+    parser.add_argument("action", metavar="ACTION", help="its name, as actions list shows it")
+    _add_choice(parser, "--resource-name")
+    parser.add_argument("--all", action="store_true", help="on all objects that fit")
+
+
+# -- diff ----------------------------------------------------------------------------------------------------------
+
+
+def run_diff(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.changing import refresh
+
+        app = await desk.find(chosen.name)
+        if chosen.refresh or chosen.hard_refresh:
+            app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=60.0)
+        app, local = _placed(app, chosen)
+        if chosen.server_side_diff:
+            app = _asking_the_server(app)
+        how = "normal" if is_compat(chosen) and not chosen.output else chosen.output or "table"
+        differs = await print_diff(desk, app, refs=_refs(app, chosen), local=local, how=how)
+        return int(chosen.diff_exit_code) if differs and chosen.exit_code else 0
+
+    return at_desk(chosen, work)
+
+
+async def print_diff(
+    desk: Desk, app: Application, *, refs: Sequence[str] = (), local: Path | None = None, how: str = "table"
+) -> bool:
+    """Whether anything differs."""
+    from argosy.app.applications.differing import as_data, differing
+    from argosy.app.applications.reader import open_reader
+    from argosy.model.errors import UserError
+
+    async with open_reader(desk, local) as reader:
+        look = await reader.look(app, refs)
+        if not look.is_whole:
+            said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+            raise UserError(f"{app.name}: {said}")
+        found = differing(look.comparison, reader.rules.compare.masked_annotations)
+    if how in ("json", "yaml"):
+        print_data(as_data(found), how)
+    elif how == "name":
+        print("".join(f"{str(each.key.group_kind).lower()}/{each.key.name}\n" for each in found), end="")
+    else:
+        print("".join(f"{line}\n" for each in found for line in _diff_lines(each, how)), end="")
+        if how == "table":
+            _tell_sum(app, found)
+    return bool(found)
+
+
+def _placed(app: Application, chosen: argparse.Namespace) -> tuple[Application, Path | None]:
+    from argosy.app.applications.reader import in_folder
+
+    return in_folder(app, chosen.local, chosen.local_repo_root) if chosen.local else (app, None)
+
+
+def _refs(app: Application, chosen: argparse.Namespace) -> tuple[str, ...]:
+    from argosy.app.applications.requests import positioned
+
+    if chosen.revisions:
+        return positioned(app, chosen.revisions, chosen.source_positions)
+    return (chosen.revision,) if chosen.revision else ()
+
+
+def _asking_the_server(app: Application) -> Application:
+    from dataclasses import replace
+
+    from argosy.model.annotations import COMPARE_OPTIONS
+
+    asked = ",".join(filter(None, (app.annotations.get(COMPARE_OPTIONS, ""), "ServerSideDiff=true")))
+    return replace(app, annotations={**app.annotations, COMPARE_OPTIONS: asked})
+
+
+def _diff_lines(found: Differing, how: str) -> list[str]:
+    from argosy.app.applications.differing import normal, unified
+
+    key = found.key
+    if how == "normal":  # argo: its heading, and what the program diff prints
+        return ["", f"===== {key.group}/{key.kind} {key.namespace}/{key.name} ======", *normal(found)]
+    screen = Screen(sys.stdout)
+    if how == "diff":
+        return [screen.difference(line) for line in unified(found)]
+    where = f" -n {key.namespace}" if key.namespace else ""
+    return [f"{key.kind}/{key.name}{where}", *(f"  {line}" for line in _field_lines(found, screen))]
+
+
+def _field_lines(found: Differing, screen: Screen) -> list[str]:
+    if not found.desired:
+        return [screen.mark("OutOfSync") + "  lives, and Git does not have it (to be pruned)"]
+    if not found.live:
+        return [screen.mark("Missing") + "  Git has it, and it does not live (to be created)"]
+    rows = []
+    for field in found.fields:
+        live = _value(field.live) if field.has_live else "-"
+        desired = _value(field.desired) if field.has_desired else "-"
+        rows.append((_path(field.pointer), f"{live} → {desired}", _author(field)))
+    width = max((len(row[0]) for row in rows), default=0)
+    other = max((len(row[1]) for row in rows), default=0)
+    return [f"{path:<{width}}  {change:<{other}}  {author}".rstrip() for path, change, author in rows]
+
+
+def _path(pointer: str) -> str:
+    from argosy.patch.pointer import parse
+
+    return ".".join(parse(pointer)) or "."
+
+
+def _author(field: Difference) -> str:
+    if not field.manager:
+        return ""
+    return f"live value by {field.manager}{f' since {field.since}' if field.since else ''}"
+
+
+def _value(value: Any) -> str:
+    import orjson
+
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+
+
+def _tell_sum(app: Application, found: Sequence[Differing]) -> None:
+    if not found:
+        talk(f"{app.name}: nothing differs")
+        return
+    fields = sum(len(each.fields) for each in found)
+    objects = f"{len(found)} object{' differs' if len(found) == 1 else 's differ'}"
+    talk(f"{app.name}: {objects} in {fields} field{'' if fields == 1 else 's'}; next: argosy app sync {app.name}")
+
+
+# -- manifests -----------------------------------------------------------------------------------------------------
+
+
+def run_manifests(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.reader import open_reader
+        from argosy.compare import masked
+
+        app, local = _placed(await desk.find(chosen.name), chosen)
+        async with open_reader(desk, local) as reader:
+            found = await _manifests(reader, app, chosen)
+            shown = [each for each in masked(found, reader.rules.compare.masked_annotations) if each is not None]
+        _print_manifests(shown, form(chosen, "yaml", "yaml"))
+        return 0
+
+    return at_desk(chosen, work)
+
+
+async def _manifests(reader: Reader, app: Application, chosen: argparse.Namespace) -> list[Manifest]:
+    from argosy.app.applications.acting import Choice, chosen_objects
+
+    if chosen.source == "live":
+        return await chosen_objects(reader, app, Choice())
+    return list((await reader.assemble(app, _refs(app, chosen))).desired)
+
+
+def _print_manifests(found: Sequence[Manifest], how: str) -> None:
+    from argosy.model.manifest import dump, key_of
+
+    if how == "json":
+        print_data({"apiVersion": "v1", "kind": "List", "items": list(found)}, how)
+    elif how == "name":
+        print("".join(f"{str(key_of(each).group_kind).lower()}/{key_of(each).name}\n" for each in found), end="")
+    else:
+        print("".join(f"---\n{dump(each)}" for each in found), end="")
+
+
+# -- actions and logs ----------------------------------------------------------------------------------------------
+
+
+def _choice(chosen: argparse.Namespace) -> Choice:
+    from argosy.app.applications.acting import Choice
+
+    return Choice(chosen.group, chosen.kind, chosen.namespace, chosen.resource_name)
+
+
+def run_actions_list(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.acting import offers
+        from argosy.app.applications.reader import open_reader
+        from argosy.cli.app_screen import aligned
+
+        app = await desk.find(chosen.name)
+        async with open_reader(desk) as reader:
+            found = await offers(reader, app, _choice(chosen))
+        if chosen.output in ("json", "yaml"):
+            data = [{**key._asdict(), "action": each.name, "disabled": each.disabled} for key, each in found]
+            print_data({"items": data}, chosen.output)
+            return 0
+        rows = [
+            (key.group, key.kind, key.name, each.name, str(each.disabled).lower()) for key, each in found
+        ]
+        print("\n".join(aligned([("GROUP", "KIND", "NAME", "ACTION", "DISABLED"), *rows])))
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def run_action(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.acting import act
+        from argosy.app.applications.reader import open_reader
+
+        app = await desk.find(chosen.name)
+        async with open_reader(desk) as reader:
+            done = await act(reader, app, chosen.action, _choice(chosen), on_all=chosen.all)
+        for key in done:
+            print(f"{key.kind}/{key.name}: {chosen.action} done")
+        return 0
+
+    return at_desk(chosen, work, writes=True)
+
+
+def run_logs(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        import asyncio
+
+        from argosy.app.applications.acting import logs_of
+        from argosy.app.applications.reader import open_reader
+
+        app = await desk.find(chosen.name)
+        async with open_reader(desk) as reader:
+            found = await logs_of(reader, app, _choice(chosen), chosen.container)
+            if chosen.follow:
+                await asyncio.gather(*(_print_log(reader, log, chosen, len(found) > 1) for log in found))
+            else:
+                for log in found:
+                    await _print_log(reader, log, chosen, len(found) > 1)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+async def _print_log(reader: Reader, log: Log, chosen: argparse.Namespace, many: bool) -> None:
+    from argosy.app.applications.acting import lines
+
+    lead = f"{log.pod.name}/{log.container}: " if many and not is_compat(chosen) else ""
+    wanted = chosen.filter if chosen.match_case else chosen.filter.lower()
+    async for line in lines(reader, log, follow=chosen.follow, tail=chosen.tail):
+        text = line.rstrip("\n")
+        if wanted in (text if chosen.match_case else text.lower()):
+            print(f"{lead}{text}", flush=chosen.follow)

@@ -1,0 +1,108 @@
+"""How a sync looks while it runs: waves that are redrawn in a terminal, a line for each change elsewhere.
+
+In: an Application, again and again. Out: text on a stream. Never: a line twice for the same state.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TextIO
+
+from argosy.app.applications import facts
+from argosy.app.applications.facts import Row
+from argosy.cli.screen import Screen, plain
+from argosy.model.application import Application
+from argosy.model.names import ResourceKey
+
+HEADINGS = ("TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
+WIDTHS = (25, 10, 14, 15, 24, 9, 11, 8)  # argo: right-aligned, so that a stream stays readable
+MOST_ROWS = 30  # of a picture that is redrawn
+
+
+class Lines:
+    """argo: each object that changed, with the time."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._seen: dict[ResourceKey, Row] = {}
+
+    def see(self, app: Application) -> None:
+        for row in facts.rows(app):
+            if self._seen.get(row.key) == row:
+                continue
+            if not self._seen:
+                self._print(HEADINGS)
+            self._seen[row.key] = row
+            now = datetime.now().astimezone().isoformat(timespec="seconds")
+            key = row.key
+            self._print(
+                (now, key.group, key.kind, key.namespace, key.name, row.status, row.health, row.hook, row.message)
+            )
+
+    def _print(self, cells: Sequence[str]) -> None:
+        padded = [plain(cell).rjust(width) for cell, width in zip(cells, WIDTHS)]
+        print("  ".join([*padded, plain(cells[-1])]).rstrip(), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+class Waves:
+    """A picture of all waves, drawn over itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._screen = stream, Screen(stream)
+        self._drawn = 0
+        self._last: list[str] = []
+
+    def see(self, app: Application) -> None:
+        lines = wave_lines(app, self._screen)
+        if lines == self._last:
+            return
+        self._last = lines
+        up = f"\x1b[{self._drawn}A" if self._drawn else ""
+        text = "".join(f"\x1b[2K{line}\n" for line in lines)
+        extra = max(self._drawn - len(lines), 0)
+        self._stream.write(up + text + "\x1b[2K\n" * extra + (f"\x1b[{extra}A" if extra else ""))
+        self._stream.flush()
+        self._drawn = len(lines)
+
+    def close(self) -> None:
+        """The picture stays."""
+
+
+def wave_lines(app: Application, screen: Screen) -> list[str]:
+    """What each wave waits for. Objects without a result are still to come."""
+    results = {each.key: each for each in app.state.results} if app.state else {}
+    running = facts.is_busy(app)
+    shown = sorted(facts.rows(app), key=lambda row: (row.wave, row.key))
+    lines = []
+    for row in shown[:MOST_ROWS]:
+        mark = screen.mark(_word(row, row.key in results, running))
+        lines.append(_cut(f" wave {row.wave:<3} {mark}  {row.key.kind}/{row.key.name}  {plain(row.message)}", screen))
+    if len(shown) > MOST_ROWS:
+        lines.append(f" … and {len(shown) - MOST_ROWS} more")
+    if app.state is not None:
+        lines.append(_cut(f" {app.state.progress.value}: {plain(app.state.message)}", screen))
+    return lines
+
+
+def _word(row: Row, has_result: bool, running: bool) -> str:
+    if not has_result and running:
+        return "Missing"
+    if row.status in ("SyncFailed", "Failed", "Error"):
+        return "failed"
+    return {"Succeeded": "Synced", "Running": "Progressing", "Pruned": "Synced"}.get(row.status, row.status)
+
+
+def _cut(line: str, screen: Screen) -> str:
+    """A line that wraps would not be drawn over; colours are few enough not to count."""
+    width = screen.width
+    return line if width is None or screen.is_colourful or len(line) < width else line[: width - 1]
+
+
+def picture(stream: TextIO | None = None) -> Lines | Waves:
+    stream = stream or sys.stdout
+    return Waves(stream) if stream.isatty() else Lines(stream)

@@ -1,0 +1,257 @@
+"""`argosy app list|get|resources|tree|history|events`: Applications, looked at."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from argosy.cli.app_flags import Commands, at_desk, form, is_compat, print_data, talk, verb
+from argosy.cli.screen import Screen
+
+if TYPE_CHECKING:
+    from argosy.app.applications import facts
+    from argosy.app.applications.desk import Desk
+    from argosy.model.application import Application
+
+LIST_FORMS = ("table", "wide", "name", "json", "yaml")
+GET_FORMS = ("table", "wide", "tree", "json", "yaml")
+
+
+def add_reading(parts: Commands[argparse.ArgumentParser]) -> None:
+    parser = verb(
+        parts, "list", "list Applications", run_list, named="none", forms=LIST_FORMS,
+        examples=("list", "list -o wide", "list -p ml -l env=prod -o name"),
+    )  # fmt: skip
+    _add_filters(parser)
+    parser = verb(
+        parts, "get", "show an Application and what it manages", run_get, forms=GET_FORMS,
+        examples=("get models", "get models --refresh", "get models -o yaml"),
+    )  # fmt: skip
+    parser.add_argument("--refresh", action="store_true", help="look at Git and the cluster anew before")
+    parser.add_argument("--hard-refresh", action="store_true", help="render anew, too")
+    parser.add_argument("--show-operation", action="store_true", help="show how the last operation went")
+    about = "wait for a refresh, at most (default: 60)"
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help=about)
+    parser = verb(
+        parts, "resources", "list what an Application manages", run_resources,
+        forms=("table", "wide", "tree", "name", "json", "yaml"),
+        examples=("resources models", "resources models -o wide", "resources models --orphaned"),
+    )  # fmt: skip
+    about = "what is in its namespace and belongs to no Application, instead"
+    parser.add_argument("--orphaned", action="store_true", help=about)
+    parser.add_argument("--project", default="", metavar="NAME", help="refuse if it is in another project")
+    verb(
+        parts, "tree", "show what an Application manages, with all that came of it", run_tree, forms=("tree", "json"),
+        examples=("tree models", "tree models -o json"),
+    )  # fmt: skip
+    verb(
+        parts, "history", "what was deployed, when and by whom", run_history,
+        forms=("table", "wide", "id", "json", "yaml"), examples=("history models", "history models -o id"),
+    )  # fmt: skip
+    parser = verb(
+        parts, "events", "what happened to an Application", run_events, forms=("table", "json", "yaml"),
+        examples=("events models", "events models --all"),
+    )  # fmt: skip
+    parser.add_argument("--all", action="store_true", help="Events of the objects that it manages, too")
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("-l", "--selector", default="", metavar="LABELS", help="only those with these labels, such as env=prod")
+    about = "only those of this project; repeatable"
+    add("-p", "--project", action="append", default=[], metavar="NAME", help=about)
+    add("-r", "--repo", default="", metavar="URL", help="only those that deliver from this repository")
+    add("-c", "--cluster", default="", metavar="SERVER", help="only those that deliver to this cluster")
+    add("-P", "--path", default="", metavar="PATH", help="only those that deliver this path of a repository")
+    add("-A", "--all-namespaces", action="store_true", help="those of all namespaces")
+    add("--no-headers", action="store_true", help="without the line of headings")
+
+
+def run_list(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        everywhere = chosen.all_namespaces or (is_compat(chosen) and not chosen.app_namespace)
+        found = await desk.all(chosen.selector, everywhere=everywhere)
+        apps = [app for app in found if _fits(app, chosen)]
+        _print_list(chosen, apps, desk)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def _fits(app: Application, chosen: argparse.Namespace) -> bool:
+    sources = app.sources
+    return (
+        (not chosen.project or app.project in chosen.project)
+        and (not chosen.repo or any(each.repo_url == chosen.repo for each in sources))
+        and (not chosen.path or any(each.path == chosen.path for each in sources))
+        and (not chosen.cluster or chosen.cluster in (app.destination.server, app.destination.name))
+    )
+
+
+def _print_list(chosen: argparse.Namespace, apps: list[Application], desk: Desk) -> None:
+    from argosy.app.applications.desk import clock
+    from argosy.cli import app_screen
+
+    how = form(chosen)
+    if how in ("json", "yaml"):
+        items = [dict(app.wire) for app in apps]
+        whole = {"apiVersion": "v1", "kind": "List", "items": items}
+        print_data(items if is_compat(chosen) else whole, how)
+        return
+    if how == "name":
+        lines = [f"{app.namespace}/{app.name}" for app in apps]
+    elif how == "wide":
+        lines = app_screen.wide_lines(apps)[chosen.no_headers :]
+    elif not apps:
+        talk(f"no Applications in {desk.namespace}; create one: argosy app create --help")
+        return
+    else:
+        lines = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace)[chosen.no_headers :]
+    print("\n".join(lines))
+    if how == "table" and sys.stdout.isatty():
+        talk(app_screen.summary_line(apps))
+
+
+def run_get(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.changing import refresh
+
+        app = await desk.find(chosen.name)
+        if chosen.refresh or chosen.hard_refresh:
+            app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=chosen.timeout)
+        how = form(chosen, theirs="wide")
+        if how in ("json", "yaml"):
+            print_data(dict(app.wire), how)
+        elif how == "tree":
+            await _print_tree(desk, app)
+        else:
+            await print_app(desk, app, shows_operation=chosen.show_operation)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+async def print_app(desk: Desk, app: Application, *, shows_operation: bool = False) -> None:
+    """argo: what its get prints; its sync and wait end with it, too."""
+    from argosy.app.applications import facts
+    from argosy.app.applications.reader import health_words, open_reader
+    from argosy.app.applications.windows import window_text
+    from argosy.cli import app_screen
+
+    async with open_reader(desk) as reader:
+        health = health_words(await reader.health(app))
+        window = window_text(app, reader.rules.projects.get(app.project))
+    lines = app_screen.block_lines(app, window)
+    if shows_operation and app.state is not None:
+        lines += ["", *app_screen.operation_lines(app.state)]
+    objects = app_screen.object_lines(facts.rows(app, health))
+    print("\n".join([*lines, *(["", *objects] if objects else [])]))
+
+
+def run_resources(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications import facts
+        from argosy.app.applications.reader import health_words, open_reader
+        from argosy.model.errors import PolicyError
+
+        app = await desk.find(chosen.name)
+        if chosen.project and chosen.project != app.project:
+            raise PolicyError(f"{app.name} is in project {app.project!r}, not {chosen.project!r}; leave --project out")
+        how = form(chosen)
+        if how == "tree" and not chosen.orphaned:
+            await _print_tree(desk, app)
+            return 0
+        async with open_reader(desk) as reader:
+            if chosen.orphaned:
+                rows = [facts.Row(key) for key in await reader.orphans(app)]
+            else:
+                rows = facts.rows(app, health_words(await reader.health(app)))
+        _print_resources(rows, how, "Yes" if chosen.orphaned else "No")
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def _print_resources(rows: list[facts.Row], how: str, orphaned: str) -> None:
+    from argosy.cli import app_screen
+
+    if how in ("json", "yaml"):
+        data = [{**row.key._asdict(), "status": row.status, "health": row.health, "wave": row.wave} for row in rows]
+        print_data({"items": data}, how)
+    elif how == "name":
+        print("".join(f"{str(row.key.group_kind).lower()}/{row.key.name}\n" for row in rows), end="")
+    elif how == "wide":
+        cells = [(*row.key, orphaned) for row in rows]
+        print("\n".join(app_screen.aligned([("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"), *cells])))
+    else:
+        screen = Screen(sys.stdout)
+        found = [
+            (*row.key, screen.mark(row.status), screen.mark(row.health), str(row.wave), row.message) for row in rows
+        ]
+        head = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "WAVE", "MESSAGE")
+        print("\n".join(screen.table(head, found)))
+
+
+def run_tree(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        await _print_tree(desk, await desk.find(chosen.name), chosen.output)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+async def _print_tree(desk: Desk, app: Application, how: str = "tree") -> None:
+    from argosy.app.applications.desk import clock
+    from argosy.app.applications.reader import open_reader
+    from argosy.app.applications.trees import node_data
+    from argosy.cli import app_tree
+
+    async with open_reader(desk) as reader:
+        nodes = await reader.tree(app)
+    if how == "json":
+        print_data({"nodes": [node_data(node) for node in nodes]}, "json")
+    else:
+        print("\n".join(app_tree.tree_lines(app, nodes, Screen(sys.stdout), clock())))
+
+
+def run_history(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.cli import app_screen
+        from argosy.report.history import deployments
+
+        app = await desk.find(chosen.name)
+        how = form(chosen)
+        entries = deployments(app.status)
+        if how in ("json", "yaml"):
+            history = app.status.get("history") or []
+            print_data(history if how == "json" else {"history": history}, how)
+        elif how == "id":
+            print("".join(f"{entry.id}\n" for entry in entries), end="")
+        elif not entries:
+            talk(f"{app.name} was never synced; sync it: argosy app sync {app.name}")
+        else:
+            show = app_screen.wide_history_lines if how == "wide" else app_screen.history_lines
+            print("\n".join(show(entries)))
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def run_events(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.desk import clock
+        from argosy.app.applications.happenings import events_of
+        from argosy.cli import app_tree
+
+        app = await desk.find(chosen.name)
+        found = await events_of(desk, app, also_objects=chosen.all)
+        if chosen.output in ("json", "yaml"):
+            print_data({"apiVersion": "v1", "kind": "List", "items": found}, chosen.output)
+        elif not found:
+            talk(f"no Events of {app.name}; clusters forget them after an hour or so")
+        else:
+            print("\n".join(app_tree.event_lines(found, Screen(sys.stdout), clock())))
+        return 0
+
+    return at_desk(chosen, work)

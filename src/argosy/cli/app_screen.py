@@ -1,0 +1,235 @@
+"""How Applications look on a screen.
+
+In: Applications and what was found out about them. Out: lines. Never: prints; asks a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from argosy.app.applications import facts
+from argosy.app.applications.facts import Row
+from argosy.cli.screen import Screen, plain
+from argosy.model.application import Application, OperationState
+from argosy.report.history import Deployment
+from argosy.report.holds import read_hold
+from argosy.report.wire import mapping, mappings
+
+GAP: Final = "  "
+WIDE: Final = (
+    "NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS", "REPO", "PATH", "TARGET",
+)  # fmt: skip
+NATIVE: Final = ("NAME", "STATUS", "HEALTH", "WHY", "REVISION", "SYNCPOLICY", "AGE")
+OBJECTS: Final = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """argo: columns two spaces apart, the last one as long as it is."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        padded = (cell.ljust(width) + GAP for cell, width in zip(row[:-1], widths))
+        lines.append("".join(padded) + row[-1])
+    return lines
+
+
+# -- lists ---------------------------------------------------------------------------------------------------------
+
+
+def wide_lines(apps: Sequence[Application]) -> list[str]:
+    """argo: its own columns, for scripts that count them."""
+    rows = []
+    for app in apps:
+        source = app.sources[0] if app.sources else None
+        rows.append(
+            (
+                f"{app.namespace}/{app.name}",
+                app.destination.server or app.destination.name,
+                app.destination.namespace,
+                app.project,
+                facts.sync_word(app),
+                facts.health_word(app),
+                facts.policy_word(app),
+                facts.conditions_word(app),
+                source.repo_url if source else "",
+                (source.path or source.chart) if source else "",
+                source.ref if source else "",
+            )
+        )
+    return aligned([WIDE, *rows])
+
+
+def list_lines(apps: Sequence[Application], screen: Screen, now: datetime, home: str) -> list[str]:
+    """A glance: what each is, and why it is not as it should be."""
+    rows = []
+    for app in apps:
+        name = app.name if app.namespace == home else f"{app.namespace}/{app.name}"
+        hold = read_hold(app.annotations) is not None
+        rows.append(
+            (
+                name,
+                screen.mark(facts.sync_word(app)),
+                screen.mark(facts.health_word(app)),
+                facts.why(app),
+                ",".join(map(facts.short, facts.revisions(app))) or "-",
+                f"{facts.policy_word(app)}{' (held)' if hold else ''}",
+                facts.age(str(app.wire["metadata"].get("creationTimestamp") or ""), now),
+            )
+        )
+    return screen.table(NATIVE, rows)
+
+
+def summary_line(apps: Sequence[Application]) -> str:
+    synced = sum(1 for app in apps if facts.sync_word(app) == "Synced")
+    needs = [app for app in apps if facts.sync_word(app) != "Synced" or facts.health_word(app) != "Healthy"]
+    counted = f"{len(apps)} app{'' if len(apps) == 1 else 's'} · {synced} Synced · {len(apps) - synced} not"
+    return f"{counted}          next: argosy app get {needs[0].name}" if needs else counted
+
+
+# -- one -----------------------------------------------------------------------------------------------------------
+
+
+def field(name: str, value: str) -> str:
+    return f"{name:<20}{value}".rstrip()
+
+
+def block_lines(app: Application, window: str) -> list[str]:
+    """argo: what its get prints above the table; there is no URL, as there is no server."""
+    destination = app.destination
+    lines = [
+        field("Name:", f"{app.namespace}/{app.name}"),
+        field("Project:", app.project),
+        field("Server:", destination.server or destination.name),
+        field("Namespace:", destination.namespace),
+        *_labels(app),
+        "Sources:" if len(app.sources) > 1 else "Source:",
+    ]
+    for source in app.sources:
+        lines.append(field("- Repo:", source.repo_url))
+        lines.append(field("  Target:", source.ref))
+        lines += [field("  Ref:", source.alias)] if source.alias else []
+        lines += [field("  Chart:", source.chart)] if source.chart else []
+        lines += [field("  Path:", source.path)] if source.path else []
+        lines += _tool_lines(source.wire)
+    lines.append(field("SyncWindow:", window))
+    lines.append(field("Sync Policy:", _policy(app)))
+    if (hold := read_hold(app.annotations)) is not None:
+        who = f" by {hold.by}" if hold.by else ""
+        lines.append(field("Held:", f"since {hold.at or '?'}{who}{f': {hold.reason}' if hold.reason else ''}"))
+    lines.append(field("Sync Status:", _sync(app)))
+    message = facts.health_message(app)
+    lines.append(field("Health Status:", f"{facts.health_word(app)}{f' ({message})' if message else ''}"))
+    return lines + condition_lines(app)
+
+
+def _labels(app: Application) -> list[str]:
+    labels = mapping(mapping(app.wire.get("metadata")).get("labels"))
+    return [field("Labels:", ",".join(f"{name}={value}" for name, value in sorted(labels.items())))] if labels else []
+
+
+def _tool_lines(wire: Mapping[str, Any]) -> list[str]:
+    """argo: the few options of tools that it shows."""
+    helm, kustomize = mapping(wire.get("helm")), mapping(wire.get("kustomize"))
+    lines = []
+    if helm.get("valueFiles"):
+        lines.append(field("  Helm Values:", ",".join(map(str, helm["valueFiles"]))))
+    if kustomize.get("namePrefix"):
+        lines.append(field("  Name Prefix:", str(kustomize["namePrefix"])))
+    return lines
+
+
+def _policy(app: Application) -> str:
+    automated = app.policy.automated
+    if automated is None or not automated.is_on:
+        return "Manual"
+    return "Automated (Prune)" if automated.prune else "Automated"
+
+
+def _sync(app: Application) -> str:
+    word, ref = facts.sync_word(app), app.sources[0].ref if app.sources else ""
+    found = facts.revisions(app)
+    at = f" ({facts.short(found[0])})" if found else ""
+    if len(app.sources) > 1:
+        return word
+    between = {"Synced": "to", "OutOfSync": "from"}.get(word)
+    return f"{word} {between} {ref}{at}" if between else word
+
+
+def condition_lines(app: Application) -> list[str]:
+    conditions = mappings(app.status.get("conditions"))
+    if not conditions:
+        return []
+    rows = [
+        (str(each.get("type")), str(each.get("message")), facts.go_time(str(each.get("lastTransitionTime") or "")))
+        for each in conditions
+    ]
+    return ["", *aligned([("CONDITION", "MESSAGE", "LAST TRANSITION"), *rows])]
+
+
+def operation_lines(state: OperationState) -> list[str]:
+    """argo: how the last operation went."""
+    lines = [
+        field("Operation:", "Sync"),
+        field("Sync Revision:", state.revision or ", ".join(state.revisions)),
+        field("Phase:", state.progress.value),
+        field("Start:", facts.go_time(state.started)),
+        field("Finished:", facts.go_time(state.finished) if state.finished else ""),
+        field("Duration:", _duration(state)),
+    ]
+    return [*lines, *([field("Message:", state.message)] if state.message else [])]
+
+
+def _duration(state: OperationState) -> str:
+    try:
+        began = datetime.fromisoformat(state.started)
+        ended = datetime.fromisoformat(state.finished) if state.finished else datetime.now(UTC)
+    except ValueError:
+        return ""
+    return f"{max(int((ended - began).total_seconds()), 0)}s"
+
+
+def object_lines(rows: Sequence[Row]) -> list[str]:
+    if not rows:
+        return []
+    return aligned([OBJECTS, *(object_cells(row) for row in rows)])
+
+
+def object_cells(row: Row) -> tuple[str, ...]:
+    key = row.key
+    return key.group, key.kind, key.namespace, key.name, row.status, row.health, row.hook, row.message
+
+
+# -- history -------------------------------------------------------------------------------------------------------
+
+
+def history_lines(entries: Sequence[Deployment]) -> list[str]:
+    rows = []
+    for entry in entries:
+        who = "auto-sync" if entry.is_automated else entry.by or "-"
+        rows.append((str(entry.id), facts.go_time(entry.deployed), _refs(entry), who))
+    return aligned([("ID", "DATE", "REVISION", "BY"), *rows])
+
+
+def wide_history_lines(entries: Sequence[Deployment]) -> list[str]:
+    """argo: a table a repository."""
+    tables: dict[str, list[tuple[str, str, str]]] = {}
+    for entry in entries:
+        for source, revision in zip(entry.sources, entry.revisions):
+            row = (str(entry.id), facts.go_time(entry.deployed), _ref(source, revision))
+            tables.setdefault(str(source.get("repoURL") or ""), []).append(row)
+    lines: list[str] = []
+    for url, rows in tables.items():
+        lines += [f"SOURCE{GAP}{url}", *aligned([("ID", "DATE", "REVISION"), *rows]), ""]
+    return lines[:-1]
+
+
+def _refs(entry: Deployment) -> str:
+    return ", ".join(_ref(source, revision) for source, revision in zip(entry.sources, entry.revisions))
+
+
+def _ref(source: Mapping[str, Any], revision: str) -> str:
+    ref = str(source.get("targetRevision") or "HEAD")
+    return f"{ref} ({facts.short(revision)})" if revision else ref

@@ -1,0 +1,354 @@
+"""`argosy app sync|wait|rollback`: what takes its time, followed until it is over."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from argosy.cli import NO, TIMED_OUT
+from argosy.cli.app_flags import (
+    Commands,
+    asked,
+    at_desk,
+    can_ask,
+    form,
+    is_compat,
+    print_data,
+    seconds,
+    talk,
+    verb,
+)
+from argosy.model.errors import UserError
+
+if TYPE_CHECKING:
+    from argosy.app.applications.desk import Desk
+    from argosy.app.applications.following import Ended, Waited
+    from argosy.app.applications.requests import SyncWish
+    from argosy.model.application import Application
+    from argosy.model.names import ResourceKey
+
+FORMS = ("table", "wide", "json", "yaml")
+
+
+def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
+    parser = verb(
+        parts, "sync", "make the cluster as Git asks", run_sync, named="any", forms=FORMS,
+        examples=("sync models", "sync models --prune --dry-run", "sync -l env=dev --async",
+                  "sync models --resource apps:Deployment:predictor"),
+    )  # fmt: skip
+    _add_sync_flags(parser)
+    parser = verb(
+        parts, "wait", "wait until Applications are as asked", run_wait, named="any", forms=FORMS,
+        examples=("wait models", "wait models --health --timeout 300", "wait -l env=dev --sync"),
+    )  # fmt: skip
+    _add_wait_flags(parser)
+    parser = verb(
+        parts, "rollback", "go back to what was deployed before", run_rollback, forms=FORMS,
+        examples=("rollback models", "rollback models 3 --hold --reason 'latency'"),
+    )  # fmt: skip
+    about = "which deployment, as history numbers them (default: the one before the last)"
+    parser.add_argument("id", nargs="?", type=int, metavar="ID", help=about)
+    parser.add_argument("--prune", action="store_true", help="delete what that deployment did not have")
+    parser.add_argument("--hold", action="store_true", help="pause automated sync until it is released")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why it is held")
+    _add_timeout(parser)
+
+
+def _add_timeout(parser: argparse.ArgumentParser) -> None:
+    about = "give up after so many seconds (default: never)"
+    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help=about)
+
+
+def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
+    add("--project", default="", metavar="NAME", help="all Applications of this project")
+    add("--revision", default="", metavar="R", help="a branch, tag or commit instead of the Application's own")
+    about = "the same for one source of several, in the order of --source-positions; repeatable"
+    add("--revisions", action="append", default=[], metavar="R", help=about)
+    about = "number of a source, the first is 1; repeatable"
+    add("--source-positions", action="append", type=int, default=[], metavar="N", help=about)
+    add("--prune", action="store_true", help="delete what Git no longer has")
+    add("--dry-run", action="store_true", help="only ask the cluster what would happen")
+    add("--force", action="store_true", help="delete and create anew what cannot be changed")
+    add("--replace", action="store_true", help="replace instead of apply")
+    add("--server-side", action="store_true", help="apply on the server's side")
+    add("--apply-out-of-sync-only", action="store_true", help="leave alone what is as it should be")
+    about = "only GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, with * in any part, and ! before it for all others"
+    add("--resource", action="append", default=[], metavar="RESOURCE", help=f"{about}; repeatable")
+    add("--label", action="append", default=[], metavar="NAME=VALUE", help="only what Git gives this label; repeatable")
+    add("--strategy", choices=("hook", "apply"), default="", help="hook (default), or apply: without hooks")
+    add("--info", action="append", default=[], metavar="NAME=VALUE", help="a note in the operation; repeatable")
+    add("--retry-limit", type=int, metavar="N", help="try again so often (below zero: for ever)")
+    add("--retry-backoff-duration", default="", metavar="D", help="pause before the first retry, such as 5s")
+    add("--retry-backoff-max-duration", default="", metavar="D", help="longest pause, such as 3m")
+    add("--retry-backoff-factor", type=int, metavar="N", help="how much longer each pause is than the last")
+    add("--retry-refresh", action="store_true", help="retry what Git has then")
+    add("--async", dest="is_async", action="store_true", help="do not wait for the end")
+    add("--preview-changes", action="store_true", help="show the differences, and ask")
+    add("-y", "--yes", "--assumeYes", dest="yes", action="store_true", help="do not ask")
+    add("--local", default="", metavar="DIR", help="refused: what is delivered must be in Git")
+    _add_timeout(parser)
+
+
+def _add_wait_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
+    add("--sync", action="store_true", help="until it is Synced")
+    add("--health", action="store_true", help="until it is Healthy")
+    add("--operation", action="store_true", help="until its operation is over")
+    add("--suspended", action="store_true", help="until it is Suspended")
+    add("--degraded", action="store_true", help="until it is Degraded")
+    add("--delete", action="store_true", help="until it is gone")
+    about = "look at this only: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, as for sync; repeatable"
+    add("--resource", action="append", default=[], metavar="RESOURCE", help=about)
+    about = "go on waiting for what cannot come by itself"
+    add("--no-fail-fast", action="store_true", help=about)
+    _add_timeout(parser)
+
+
+# -- sync ----------------------------------------------------------------------------------------------------------
+
+
+def run_sync(chosen: argparse.Namespace) -> int:
+    if chosen.local:
+        told = "see what would change with: argosy app diff --local, then commit and push it"
+        raise UserError(f"a folder cannot be synced, only what is in Git; {told}", where="--local")
+    if not chosen.names and not chosen.selector and not chosen.project:
+        raise UserError("which Application? name it, or choose several with -l or --project")
+
+    async def work(desk: Desk) -> int:
+        apps = await desk.chosen(chosen.names, chosen.selector, chosen.project)
+        if chosen.preview_changes and not await _previewed(desk, apps, chosen):
+            return NO
+        codes = [await _sync(desk, app, chosen) for app in apps]
+        return max(codes, default=0)
+
+    return at_desk(chosen, work, writes=True)
+
+
+async def _previewed(desk: Desk, apps: list[Application], chosen: argparse.Namespace) -> bool:
+    from argosy.cli.app_content import print_diff
+
+    for app in apps:
+        await print_diff(desk, app, refs=(chosen.revision,) if chosen.revision else ())
+    if chosen.yes:
+        return True
+    if not can_ask():
+        raise UserError("nobody can be asked here; add -y", where="--preview-changes")
+    return asked("Sync these changes?")
+
+
+async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
+    from argosy.app.applications.requests import sync_operation
+
+    wish, by = _wish(chosen, app), await desk.who()
+    also = await _labelled(desk, app, chosen.label) if chosen.label else ()
+    asked_for = await desk.revise(app, lambda now: {"operation": sync_operation(now, wish, by, also)})
+    if chosen.is_async:
+        talk(f"{app.name}: a sync is asked for; await it: argosy app wait {app.name} --operation")
+        return 0
+    return await _followed(desk, asked_for, chosen, "sync")
+
+
+def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
+    from argosy.app.applications.requests import SyncWish
+
+    return SyncWish(
+        revision=chosen.revision,
+        revisions=_revisions(chosen, app),
+        prune=chosen.prune,
+        dry_run=chosen.dry_run,
+        force=chosen.force,
+        replace=chosen.replace,
+        server_side=chosen.server_side,
+        only_out_of_sync=chosen.apply_out_of_sync_only,
+        strategy=chosen.strategy,
+        resources=tuple(chosen.resource),
+        info=tuple(chosen.info),
+        retry_limit=chosen.retry_limit,
+        retry_duration=chosen.retry_backoff_duration,
+        retry_longest=chosen.retry_backoff_max_duration,
+        retry_factor=chosen.retry_backoff_factor,
+        retry_refresh=chosen.retry_refresh,
+    )
+
+
+def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:
+    from argosy.app.applications.requests import positioned
+
+    return positioned(app, chosen.revisions, chosen.source_positions) if chosen.revisions else ()
+
+
+async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[ResourceKey]:
+    from argosy.app.applications.reader import open_reader
+    from argosy.app.applications.requests import keys_with_labels
+
+    async with open_reader(desk) as reader:
+        assembled = await reader.assemble(app)
+    return keys_with_labels(app, assembled.desired, labels)
+
+
+async def _followed(desk: Desk, app: Application, chosen: argparse.Namespace, what: str) -> int:
+    """Until the operation is over, shown as it goes."""
+    from argosy.app.applications.following import follow_operation
+    from argosy.cli.app_progress import picture
+
+    how = form(chosen)
+    shown = None if how in ("json", "yaml") else picture()
+    ended = await follow_operation(desk, app, chosen.timeout, shown.see if shown else _ignore, talk)
+    return await _told(desk, ended, chosen, what)
+
+
+def _ignore(app: Application) -> None:
+    """Nothing is shown on the way."""
+
+
+async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
+    from argosy.app.applications.following import Ending
+    from argosy.cli.app_reading import print_app
+
+    app = ended.app
+    if app is None:
+        raise UserError(f"{what}: the Application is gone; somebody deleted it")
+    how = form(chosen)
+    if how in ("json", "yaml"):
+        print_data(dict(app.wire), how)
+    elif how == "wide":
+        print()
+        await print_app(desk, app, shows_operation=True)
+    if ended.ending is Ending.TOO_LATE:
+        blocker = app.state.message if app.state else ""
+        talk(f"argosy: {app.name}: {what} is not over after {chosen.timeout:g} s{f': {blocker}' if blocker else ''}")
+        talk(f"next: it goes on; argosy app wait {app.name} --operation, or: argosy app terminate-op {app.name}")
+        return TIMED_OUT
+    return _verdict(app, what)
+
+
+def _verdict(app: Application, what: str) -> int:
+    from argosy.app.applications import facts
+
+    state = app.state
+    if state is None or state.progress == "Succeeded":
+        dry = state is not None and state.request.sync.dry_run
+        at = facts.short(state.revision or ", ".join(map(facts.short, state.revisions))) if state else ""
+        ending = " (dry run: nothing was changed)" if dry else ""
+        talk(f"{app.name}: {what} to {at or 'its revision'} succeeded{ending}")
+        return 0
+    talk(f"argosy: {app.name}: {what} {state.progress.value.lower()}: {state.message}")
+    talk(f"next: argosy app get {app.name} --show-operation")
+    return NO
+
+
+# -- wait ----------------------------------------------------------------------------------------------------------
+
+
+def run_wait(chosen: argparse.Namespace) -> int:
+    if not chosen.names and not chosen.selector:
+        raise UserError("which Application? name it, or choose several with -l")
+
+    async def work(desk: Desk) -> int:
+        import asyncio
+
+        from argosy.app.applications.desk import NoApplication
+
+        try:
+            apps = await desk.chosen(chosen.names, chosen.selector)
+        except NoApplication:
+            if chosen.delete:
+                return 0
+            raise
+        codes = await asyncio.gather(*(_wait(desk, app, chosen) for app in apps))
+        return max(codes, default=0)
+
+    return at_desk(chosen, work)
+
+
+def _waited(chosen: argparse.Namespace) -> Waited:
+    from argosy.app.applications.following import Waited
+
+    words = {"Healthy": chosen.health, "Suspended": chosen.suspended, "Degraded": chosen.degraded}
+    health = frozenset(word for word, is_wanted in words.items() if is_wanted)
+    if not (chosen.sync or chosen.operation or health or chosen.delete):
+        return Waited(True, True, frozenset({"Healthy"}), resources=tuple(chosen.resource), gives_up=_gives_up(chosen))
+    return Waited(
+        chosen.sync, chosen.operation, health, chosen.delete, tuple(chosen.resource), gives_up=_gives_up(chosen)
+    )
+
+
+def _gives_up(chosen: argparse.Namespace) -> bool:
+    return not chosen.no_fail_fast and not is_compat(chosen)
+
+
+async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
+    from argosy.app.applications.following import Ending, follow
+    from argosy.cli.app_progress import Lines
+    from argosy.cli.app_reading import print_app
+
+    waited, how = _waited(chosen), form(chosen)
+    shown = Lines(sys.stdout) if how == "wide" else None
+    ended = await follow(desk, app, waited, chosen.timeout, shown.see if shown else _ignore)
+    if ended.ending is Ending.REACHED:
+        if ended.app is not None and how in ("json", "yaml"):
+            print_data(dict(ended.app.wire), how)
+        elif ended.app is not None and how == "wide":
+            print()
+            await print_app(desk, ended.app, shows_operation=True)
+        else:
+            talk(f"{app.name}: {'is gone' if ended.app is None else 'is as asked'}")
+        return 0
+    await _explain(desk, ended, waited, chosen, app.name)
+    return TIMED_OUT if ended.ending is Ending.TOO_LATE else NO
+
+
+async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Namespace, name: str) -> None:
+    """What is missing, and why, down to the objects."""
+    from argosy.app.applications.following import Ending
+    from argosy.app.applications.missing import causes
+
+    if ended.app is None:
+        talk(f"argosy: {name} is gone; somebody deleted it")
+        talk("next: argosy app list")
+        return
+    lead = f"timed out after {chosen.timeout:g} s" if ended.ending is Ending.TOO_LATE else "waiting cannot help"
+    talk(f"argosy: {name}: {lead}: {'; '.join(waited.missing(ended.app)) or 'it is not as asked'}")
+    if ended.why:
+        talk(f"  why: {ended.why}")
+    for cause in await causes(desk, ended.app):
+        talk(f"  {cause}")
+    talk(f"next: {_next(ended, name)}")
+
+
+def _next(ended: Ended, name: str) -> str:
+    from argosy.app.applications import facts
+
+    assert ended.app is not None
+    if facts.sync_word(ended.app) == "OutOfSync" and not facts.is_busy(ended.app):
+        return f"argosy app diff {name}, then: argosy app sync {name}"
+    return f"argosy app get {name}"
+
+
+# -- rollback ------------------------------------------------------------------------------------------------------
+
+
+def run_rollback(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.changing import AutoSyncOn, entry_to_roll_back_to, roll_back
+
+        app = await desk.find(chosen.name)
+        entry = entry_to_roll_back_to(app, chosen.id)
+        reason = (chosen.reason or f"rolled back to {entry.id}") if chosen.hold or chosen.reason else None
+        try:
+            begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason)
+        except AutoSyncOn:
+            if is_compat(chosen) or not can_ask() or not asked(f"{app.name} syncs by itself. Hold it, and roll back?"):
+                raise
+            reason = f"rolled back to {entry.id}"
+            begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason)
+        code = await _followed(desk, begun, chosen, "rollback")
+        if reason is not None:
+            talk(f"{app.name}: automated sync is held ({reason}); end that with: argosy app release {app.name}")
+        return code
+
+    return at_desk(chosen, work, writes=True)

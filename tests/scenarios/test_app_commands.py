@@ -1,0 +1,156 @@
+"""Applications from the command line: looked at, synced, waited for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import config_map
+
+pytestmark = pytest.mark.anyio
+AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
+WIDE = [
+    "NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS", "REPO", "PATH", "TARGET",
+]  # fmt: skip
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="one")})
+        yield found
+
+
+def out_of_sync(status: dict[str, object]) -> bool:
+    return (status.get("sync") or {}).get("status") == "OutOfSync"  # type: ignore[attr-defined]
+
+
+async def test_a_list_says_of_each_application_how_it_is_and_why(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    said = await desk.argosy("app", "list")
+    assert said.code == 0, said.err
+    head, line = said.out.splitlines()
+    assert head.split() == ["NAME", "STATUS", "HEALTH", "WHY", "REVISION", "SYNCPOLICY", "AGE"]
+    assert "OutOfSync" in line and "never synced: 1 to create or change" in line and "Manual" in line
+
+
+async def test_a_wide_list_has_the_columns_of_argo_cd(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    said = await desk.argosy("app", "list", "-o", "wide")
+    head, line = said.out.splitlines()
+    assert head.split() == WIDE
+    assert line.split() == [
+        "argocd/models", "https://kubernetes.default.svc", "ml", "default", "OutOfSync", "Missing", "Manual", "<none>",
+        desk.repository.url, "app", "main",
+    ]  # fmt: skip
+
+
+async def test_a_list_is_narrowed_by_labels_project_and_repository(desk: Scene) -> None:
+    await desk.deliver(metadata={"labels": {"env": "dev"}})
+    await desk.deliver("other", metadata={"labels": {"env": "prod"}})
+    assert (await desk.argosy("app", "list", "-l", "env=dev", "-o", "name")).out == "argocd/models\n"
+    assert (await desk.argosy("app", "list", "-p", "nobody", "-o", "name")).out == "\n"
+    both = await desk.argosy("app", "list", "--repo", desk.repository.url, "-o", "json")
+    assert [each["metadata"]["name"] for each in json.loads(both.out)["items"]] == ["models", "other"]
+
+
+async def test_a_sync_is_signed_shown_and_followed_to_its_end(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    said = await desk.argosy("app", "sync", "models", "--timeout", "20")
+    assert said.code == 0, said.err
+    assert "TIMESTAMP" in said.out and "ConfigMap" in said.out and "configmap/settings created" in said.out
+    assert said.err.startswith("target: context plane (https://") and "sync to" in said.err
+    app = await desk.app()
+    assert app["status"]["operationState"]["operation"]["initiatedBy"]["username"]
+    assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
+
+
+async def test_a_sync_that_fails_exits_1_and_says_why(desk: Scene) -> None:
+    desk.repository.push({"app/wrong.yaml": {**config_map("wrong"), "data": {"not a key!": "x"}}})
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    said = await desk.argosy("app", "sync", "models", "--timeout", "20")
+    assert said.code == 1, (said.out, said.err)
+    assert "sync failed" in said.err and "next: argosy app get models --show-operation" in said.err
+
+
+async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene) -> None:
+    hook = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}},
+    }
+    desk.repository.push({"app/hook.yaml": hook})
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    said = await desk.argosy("app", "sync", "models", "--timeout", "1")
+    assert said.code == 4, (said.out, said.err)
+    assert "not over after 1 s: waiting for completion of hook" in said.err
+    refused = await desk.argosy("app", "sync", "models")
+    assert refused.code == 5 and "another operation is already in progress" in refused.err
+    ended = await desk.argosy("app", "terminate-op", "models")
+    assert ended.code == 0, ended.err
+    app = await desk.until_over()
+    assert app["status"]["operationState"]["phase"] == "Failed"
+    again = await desk.argosy("app", "terminate-op", "models")
+    assert again.code == 2 and "no operation is in progress" in again.err
+
+
+async def test_a_folder_is_never_synced(desk: Scene) -> None:
+    said = await desk.argosy("app", "sync", "models", "--local", ".")
+    assert said.code == 2 and "only what is in Git" in said.err and "next: " in said.err
+
+
+async def test_an_application_is_shown_as_argo_cd_shows_it(desk: Scene) -> None:
+    await desk.deliver(syncPolicy=AUTOMATED)
+    await desk.until_synced()
+    said = await desk.argosy("app", "get", "models")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert lines[0] == "Name:               argocd/models"
+    assert "Sync Policy:        Automated (Prune)" in lines
+    assert f"Sync Status:        Synced to main ({desk.repository.head[:7]})" in lines
+    assert "Health Status:      Healthy" in lines
+    assert "SyncWindow:         Sync Allowed" in lines
+    table = lines[lines.index("") + 1 :]
+    assert table[0].split() == ["GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE"]
+    assert table[1].split()[:4] == ["ConfigMap", "ml", "settings", "Synced"]
+
+
+async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) -> None:
+    await desk.deliver()
+    said = await desk.argosy("app", "get", "model")
+    assert said.code == 2
+    assert said.err == "argosy: there is no Application 'model' in argocd\nnext: did you mean models?\n"
+
+
+async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", "20")
+    assert said.code == 1, said.err
+    assert "nobody asked for a sync" in said.err and "next: argosy app diff models" in said.err
+    assert "ConfigMap/settings  OutOfSync" in said.err
+
+
+async def test_waiting_too_long_exits_4_and_says_what_is_missing(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", "0.5", "--no-fail-fast")
+    assert said.code == 4, said.err
+    assert "timed out after 0.5 s: it is OutOfSync, not Synced" in said.err
+
+
+async def test_waiting_ends_when_all_is_as_asked(desk: Scene) -> None:
+    await desk.deliver(syncPolicy=AUTOMATED)
+    said = await desk.argosy("app", "wait", "models", "--timeout", "20")
+    assert said.code == 0, said.err
+    assert "models: is as asked" in said.err
