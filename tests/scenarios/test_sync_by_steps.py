@@ -300,6 +300,15 @@ async def test_a_wave_waits_for_anything_that_is_neither_healthy_nor_degraded(cl
     )  # fmt: skip
 
 
+async def test_a_kind_that_nobody_can_judge_opens_its_wave_and_says_so(cluster: Cluster) -> None:
+    await Stage(cluster, [definition()]).finish()
+    wanted = [definition(), manifest("Widget", "w", api="example.com/v1"), config("after", wave=1)]
+    state = await Stage(cluster, wanted).finish()
+    assert ends(state) == ALL_RUN
+    said = "widget.example.com/w created (not awaited: no health check for Widget.example.com)"
+    assert told(state)["Widget/w"] == ("Synced", "Succeeded", said)
+
+
 async def test_what_vanishes_while_a_wave_waits_for_it_fails_the_sync(cluster: Cluster) -> None:
     stage = Stage(cluster, [deployment("web", wave=0), config("after", wave=1)], world=nothing_happens)
     await stage.step()

@@ -16,6 +16,7 @@ from argosy.model.errors import ClusterError
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.sync.gates import GateKind, deadline_of, with_deadline, without_deadline
+from argosy.sync.patching import shape_of
 from argosy.sync.states import Board, Turn, missing_text, verdict
 
 AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
@@ -63,12 +64,21 @@ async def _read(board: Board, turn: Turn, cluster: ClusterReader) -> None:
         board.record(turn, Outcome.SYNC_FAILED, Progress.ERROR, missing_text(turn.key))
 
 
+def _unjudged(board: Board, turn: Turn, assessment: Assessment | None) -> str:
+    """A custom resource that opens a wave because nobody can judge it: people must be able to see that."""
+    said = without_deadline(turn.message)
+    is_custom = turn.live is not None and shape_of(turn.live) is None
+    if assessment is not None or not is_custom or not board.is_awaited(turn):
+        return said
+    return f"{said} (not awaited: no health check for {turn.key.group_kind})"
+
+
 def _move(board: Board, turn: Turn, assessment: Assessment | None, now: datetime) -> None:
     deadline = deadline_of(turn.message)
     moved = verdict(assessment, is_hook=turn.is_hook)
     if moved is not None and moved[0] is not Progress.RUNNING:
         progress, message = moved
-        board.record(turn, turn.outcome, progress, message or without_deadline(turn.message))
+        board.record(turn, turn.outcome, progress, message or _unjudged(board, turn, assessment))
     elif deadline is not None and now >= deadline:
         reason = assessment.message if assessment else ""
         said = f"not healthy within {turn.gate.timeout:g}s" + (f": {reason}" if reason else "")
