@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -198,6 +199,22 @@ async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
         assert (found.progress, found.runs, found.hooks, found.standing) == (
             whole.progress, whole.runs, whole.hooks, whole.standing,
         ), f"{name}: seed {seed}"  # fmt: skip
+
+
+async def test_what_was_applied_just_before_a_crash_is_awaited_where_only_what_differs_is_applied() -> None:
+    async def nothing_happens(_: Cluster) -> None:
+        pass
+
+    async with EmbeddedCluster.open() as cluster:
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        wanted, options = [deployment("web"), config("after", wave=1)], ("ApplyOutOfSyncOnly=true",)
+        stage = Stage(cluster, wanted, options=options, world=nothing_happens)
+        stage.begin(datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
+        await stage.step()
+        stage.state = replace(stage.state or stage.begin(), results=())  # what it answered was never written
+        answer = await stage.step()
+        assert answer.state.message == "waiting for healthy state of apps/Deployment/web"
+        assert "after" not in await stage.names()
 
 
 async def test_a_termination_ends_as_if_nothing_had_happened_wherever_it_is_killed() -> None:

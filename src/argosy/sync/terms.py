@@ -86,7 +86,16 @@ class Terms:
         """argo: ApplyOutOfSyncOnly spares what is there and does not differ; hooks run all the same."""
         if task.is_hook or task.differs or not self.options.is_on("ApplyOutOfSyncOnly"):
             return False
-        return task.desired is not None and task.live is not None
+        # What this operation applied before it was taken up again does not differ any more, but is still awaited.
+        return task.desired is not None and task.live is not None and not self._wrote(task.live)
+
+    def _wrote(self, live: Manifest) -> bool:
+        """Whether this operation may have applied it: somebody did since it began, and time is known to the second."""
+        since = self.state.started
+        entries = live["metadata"].get("managedFields") or () if since else ()
+        times = [str(each.get("time") or "") for each in entries if not each.get("subresource")]
+        begun = datetime.fromisoformat(since).replace(microsecond=0) if times else None
+        return begun is not None and any(datetime.fromisoformat(time) >= begun for time in times if time)
 
     # -- pruning -----------------------------------------------------------------------------------------------
 
