@@ -1,0 +1,187 @@
+"""Applications changed from the command line: created, set, held, rolled back, deleted; each change is signed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import config_map
+
+pytestmark = pytest.mark.anyio
+AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="one")})
+        yield found
+
+
+async def twice_delivered(desk: Scene, **spec: Any) -> tuple[str, str]:
+    first = desk.repository.head
+    await desk.deliver(syncPolicy=AUTOMATED, **spec)
+    await desk.until_synced()
+    second = desk.repository.push({"app/settings.yaml": config_map(a="two")})
+    await desk.until_synced()
+    return first, second
+
+
+async def test_an_application_is_created_from_flags_and_again_is_unchanged(desk: Scene) -> None:
+    words = (
+        "app", "create", "models", "--repo", desk.repository.url, "--path", "app", "--revision", "main",
+        "--dest-namespace", "ml", "--sync-policy", "automated", "--self-heal", "--sync-option", "CreateNamespace=true",
+    )  # fmt: skip
+    said = await desk.argosy(*words)
+    assert (said.code, said.out) == (0, "application 'models' created\n"), said.err
+    app = await desk.until_synced()
+    assert app["status"]["health"]["status"] == "Healthy"
+    manifest = await desk.app()
+    assert manifest["spec"]["syncPolicy"] == {"automated": {"selfHeal": True}, "syncOptions": ["CreateNamespace=true"]}
+    assert (await desk.argosy(*words)).out == "application 'models' unchanged\n"
+    refused = await desk.argosy(*words, "--project", "other")
+    assert refused.code == 2 and "--upsert" in refused.err
+    assert (await desk.argosy(*words, "--project", "other", "--upsert")).out == "application 'models' updated\n"
+
+
+async def test_an_application_is_created_from_a_file(desk: Scene, tmp_path: Path) -> None:
+    await desk.deliver()
+    manifest = await desk.app()
+    file = tmp_path / "app.json"
+    spec = manifest["spec"]
+    whole = {"apiVersion": manifest["apiVersion"], "kind": "Application", "metadata": {"name": "again"}, "spec": spec}
+    file.write_text(json.dumps(whole))
+    said = await desk.argosy("app", "create", "-f", str(file), "--path", "other")
+    assert said.code == 0, said.err
+    assert (await desk.app("again"))["spec"]["source"]["path"] == "other"
+
+
+async def test_an_application_that_lacks_a_repository_is_not_written(desk: Scene) -> None:
+    said = await desk.argosy("app", "create", "models", "--path", "app")
+    assert said.code == 2 and "no repository is given" in said.err
+    assert (await desk.argosy("app", "list", "-o", "name")).out.strip() == ""
+
+
+async def test_set_changes_what_is_named_and_unset_takes_it_away(desk: Scene) -> None:
+    await desk.deliver()
+    said = await desk.argosy(
+        "app", "set", "models", "--revision", "v2", "--nameprefix", "dev-", "--kustomize-image", "a=b:1",
+        "--sync-policy", "auto", "--auto-prune=true", "--self-heal=false",
+    )  # fmt: skip
+    assert said.out == "application 'models' updated\n", said.err
+    spec = (await desk.app())["spec"]
+    assert spec["source"]["targetRevision"] == "v2" and spec["source"]["path"] == "app"
+    assert spec["source"]["kustomize"] == {"namePrefix": "dev-", "images": ["a=b:1"]}
+    assert spec["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
+    await desk.argosy("app", "set", "models", "--kustomize-image", "a=b:2", "--sync-policy", "none")
+    spec = (await desk.app())["spec"]
+    assert spec["source"]["kustomize"]["images"] == ["a=b:2"] and "automated" not in spec["syncPolicy"]
+    await desk.argosy("app", "unset", "models", "--nameprefix", "--kustomize-image", "a")
+    assert "kustomize" not in (await desk.app())["spec"]["source"]
+    assert (await desk.argosy("app", "unset", "models", "--nameprefix")).out == "application 'models' unchanged\n"
+
+
+async def test_history_tells_what_was_deployed_when_and_by_whom(desk: Scene) -> None:
+    first, second = await twice_delivered(desk)
+    said = await desk.argosy("app", "history", "models")
+    head, *lines = said.out.splitlines()
+    assert head.split() == ["ID", "DATE", "REVISION", "BY"]
+    assert [first[:7] in lines[0], second[:7] in lines[1], "auto-sync" in lines[0]] == [True] * 3
+    assert (await desk.argosy("app", "history", "models", "-o", "id")).out == "0\n1\n"
+
+
+async def test_a_rollback_is_refused_while_auto_sync_would_undo_it(desk: Scene) -> None:
+    await twice_delivered(desk)
+    said = await desk.argosy("app", "rollback", "models", "0")
+    assert said.code == 5 and "auto-sync is enabled" in said.err
+    assert "next: hold it at the same time: argosy app rollback models 0 --hold" in said.err
+
+
+async def test_a_rollback_with_a_hold_stays_until_it_is_released(desk: Scene) -> None:
+    first, second = await twice_delivered(desk)
+    said = await desk.argosy("app", "rollback", "models", "--hold", "--reason", "latency", "--timeout", "20")
+    assert said.code == 0, said
+    assert "rollback to " in said.err and "argosy app release models" in said.err
+    assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    listed = await desk.argosy("app", "list")
+    assert "held by" in listed.out and "latency" in listed.out and "Auto-Prune (held)" in listed.out
+    assert "Held:" in (await desk.argosy("app", "get", "models")).out
+    assert (await desk.argosy("app", "hold", "models")).out.startswith("models: unchanged")
+    assert (await desk.argosy("app", "release", "models")).out == "models: released\n"
+    await desk.until_synced(second)
+    assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "two"}
+    events = (await desk.argosy("app", "events", "models")).out
+    for words in ("initiated rollback to 0", "held automated sync", "released automated sync"):
+        assert words in events, words
+
+
+async def test_a_deployment_that_is_not_in_the_history_is_answered_with_those_that_are(desk: Scene) -> None:
+    await twice_delivered(desk)
+    said = await desk.argosy("app", "rollback", "models", "7", "--hold")
+    assert said.code == 2 and "there are: 0, 1" in said.err
+
+
+async def test_a_refresh_is_taken_up_and_signed(desk: Scene) -> None:
+    await desk.deliver(syncPolicy=AUTOMATED)
+    await desk.until_synced()
+    said = await desk.argosy("app", "refresh", "models", "--hard")
+    assert said.code == 0 and said.out.startswith("models: Synced, Healthy at "), said
+    assert "asked for a hard refresh" in (await desk.argosy("app", "events", "models")).out
+
+
+async def test_a_deletion_is_asked_for_and_takes_what_is_managed_along(desk: Scene) -> None:
+    await desk.deliver(syncPolicy=AUTOMATED)
+    await desk.until_synced()
+    refused = await desk.argosy("app", "delete", "models")
+    assert refused.code == 2 and "add -y" in refused.err
+    said = await desk.argosy("app", "delete", "models", "-y", "--wait", "--timeout", "20")
+    assert (said.code, said.out) == (0, "application 'models' deleted\n"), said.err
+    assert await desk.get("ConfigMap", "settings") is None
+    assert (await desk.argosy("app", "wait", "models", "--delete")).code == 0
+
+
+async def test_a_deletion_without_cascade_leaves_what_is_managed(desk: Scene) -> None:
+    await desk.deliver(syncPolicy=AUTOMATED, metadata={"finalizers": ["resources-finalizer.argocd.argoproj.io"]})
+    await desk.until_synced()
+    said = await desk.argosy("app", "delete", "models", "-y", "--cascade=false", "--wait", "--timeout", "20")
+    assert said.code == 0, said.err
+    assert await desk.get("ConfigMap", "settings") is not None
+
+
+async def test_a_confirmed_deletion_is_written_and_told(desk: Scene) -> None:
+    await desk.deliver()
+    assert (await desk.argosy("app", "confirm-deletion", "models")).code == 0
+    annotations = (await desk.app())["metadata"]["annotations"]
+    assert annotations["argocd.argoproj.io/deletion-approved"].endswith("Z")
+    assert "confirmed the deletion" in (await desk.argosy("app", "events", "models")).out
+
+
+async def test_an_automated_application_is_not_synced_to_another_revision(desk: Scene) -> None:
+    first, _ = await twice_delivered(desk)
+    said = await desk.argosy("app", "sync", "models", "--revision", first)
+    assert said.code == 5 and "auto-sync is set to main" in said.err
+
+
+async def test_one_resource_is_synced_by_itself_and_a_wrong_one_is_refused(desk: Scene) -> None:
+    desk.repository.push({"app/more.yaml": config_map("more")})
+    await desk.deliver()
+    await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
+    said = await desk.argosy("app", "sync", "models", "--resource", ":ConfigMap:mo*", "--timeout", "20")
+    assert said.code == 0, said.err
+    assert await desk.get("ConfigMap", "more") is not None and await desk.get("ConfigMap", "settings") is None
+    said = await desk.argosy("app", "sync", "models", "--resource", ":Secret:*")
+    assert said.code == 2 and "manages nothing like :Secret:*" in said.err
+
+
+async def test_a_dry_run_changes_nothing_and_says_so(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
+    said = await desk.argosy("app", "sync", "models", "--dry-run", "--timeout", "20")
+    assert said.code == 0 and "nothing was changed" in said.err, said
+    assert await desk.get("ConfigMap", "settings") is None

@@ -1,0 +1,172 @@
+"""What an Application desires and what lives, from the command line: differences, manifests, trees, actions, logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import config_map
+
+from argosy.model.manifest import dump
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+AUTOMATED = {"automated": {"prune": True}}
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"key": "hunter2"}}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "predictor", "labels": {"part": "serving"}},
+    "spec": {
+        "selector": {"matchLabels": {"app": "predictor"}},
+        "template": {
+            "metadata": {"labels": {"app": "predictor"}},
+            "spec": {"containers": [{"name": "main", "image": "predictor:1"}]},
+        },
+    },
+}
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="one")})
+        yield found
+
+
+async def delivered(desk: Scene, **files: object) -> None:
+    """All in Git is in the cluster."""
+    desk.repository.push({f"app/{name}.yaml": content for name, content in files.items()})  # type: ignore[misc]
+    await desk.deliver(syncPolicy=AUTOMATED)
+    await desk.until_synced()
+
+
+async def test_nothing_differs_after_a_sync_and_the_exit_code_says_so(desk: Scene) -> None:
+    await delivered(desk, predictor=DEPLOYMENT, token=SECRET)
+    said = await desk.argosy("app", "diff", "models")
+    assert (said.code, said.out) == (0, ""), said
+    assert "nothing differs" in said.err
+
+
+async def test_a_difference_shows_each_field_and_who_wrote_the_live_value(desk: Scene) -> None:
+    await delivered(desk)
+    await desk.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "other"}})
+    said = await desk.argosy("app", "diff", "models")
+    assert said.code == 1, said
+    head, field = said.out.splitlines()
+    assert head == "ConfigMap/settings -n ml"
+    assert field.split()[:4] == ["data.a", '"other"', "→", '"one"']
+    assert "1 object differs in 1 field" in said.err
+
+
+async def test_a_difference_can_be_read_as_text_and_as_data(desk: Scene) -> None:
+    await delivered(desk)
+    await desk.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "other"}})
+    text = await desk.argosy("app", "diff", "models", "-o", "diff")
+    assert "-  a: other" in text.out and "+  a: one" in text.out
+    data = json.loads((await desk.argosy("app", "diff", "models", "-o", "json")).out)
+    assert data["kind"] == "DiffReport"
+    assert [each["path"] for each in data["items"][0]["fields"]] == ["/data/a"]
+
+
+async def test_another_revision_can_be_compared(desk: Scene) -> None:
+    first = desk.repository.head
+    await delivered(desk)
+    desk.repository.push({"app/settings.yaml": config_map(a="two")})
+    await desk.until_synced()
+    said = await desk.argosy("app", "diff", "models", "--revision", first)
+    assert said.code == 1 and '"two" → "one"' in said.out, said
+
+
+async def test_a_folder_on_this_machine_can_be_compared(desk: Scene, tmp_path: Path) -> None:
+    await delivered(desk)
+    folder = tmp_path / "work" / "app"
+    folder.mkdir(parents=True)
+    (folder / "settings.yaml").write_text(dump(config_map(a="one", b="new")))
+    said = await desk.argosy("app", "diff", "models", "--local", str(folder))
+    assert said.code == 1 and "data.b" in said.out, said
+    assert (await desk.argosy("app", "diff", "models", "--local", str(folder), "--exit-code=false")).code == 0
+
+
+async def test_values_of_secrets_are_never_shown(desk: Scene) -> None:
+    await delivered(desk, token=SECRET)
+    await desk.cluster.patch(ResourceKey("", "Secret", "ml", "token"), {"data": {"key": "b3RoZXI="}})
+    for words in (("diff", "models"), ("diff", "models", "-o", "diff"), ("diff", "models", "-o", "json"),
+                  ("manifests", "models"), ("manifests", "models", "--source", "live")):  # fmt: skip
+        said = await desk.argosy("app", *words)
+        for hidden in ("hunter2", "aHVudGVyMg==", "b3RoZXI=", "other"):
+            assert hidden not in said.out + said.err, words
+        assert "++++++++" in said.out, (words, said)
+
+
+async def test_manifests_are_those_of_git_in_their_namespace(desk: Scene) -> None:
+    await delivered(desk)
+    said = await desk.argosy("app", "manifests", "models")
+    assert said.code == 0 and said.out.startswith("---\n"), said
+    assert "namespace: ml" in said.out and "a: one" in said.out
+    names = await desk.argosy("app", "manifests", "models", "-o", "name")
+    assert names.out == "configmap/settings\n"
+
+
+async def test_the_tree_shows_objects_with_what_they_own(desk: Scene) -> None:
+    await delivered(desk, predictor=DEPLOYMENT)
+    owner = await desk.get("apps/Deployment", "predictor") or {}
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "predictor", "uid": owner["metadata"]["uid"]}
+    child = {
+        **DEPLOYMENT, "kind": "ReplicaSet",
+        "metadata": {"name": "predictor-1", "namespace": "ml", "ownerReferences": [reference]},
+    }  # fmt: skip
+    await desk.cluster.create(child)
+    said = await desk.argosy("app", "tree", "models")
+    lines = said.out.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("Deployment/predictor"))
+    assert lines[place + 1].startswith("└─ ReplicaSet/predictor-1"), said
+    nodes = json.loads((await desk.argosy("app", "tree", "models", "-o", "json")).out)["nodes"]
+    assert {node["kind"] for node in nodes} == {"ConfigMap", "Deployment", "ReplicaSet"}
+
+
+async def test_resources_are_listed_with_health_and_orphans_apart(desk: Scene) -> None:
+    await delivered(desk, predictor=DEPLOYMENT)
+    said = await desk.argosy("app", "resources", "models")
+    assert said.out.splitlines()[0].split()[-2:] == ["WAVE", "MESSAGE"]
+    assert "Progressing" in said.out
+    wide = await desk.argosy("app", "resources", "models", "-o", "wide")
+    assert wide.out.splitlines()[0].split() == ["GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED"]
+    await desk.cluster.create({**config_map("stray"), "metadata": {"name": "stray", "namespace": "ml"}})
+    orphans = await desk.argosy("app", "resources", "models", "--orphaned", "-o", "wide")
+    assert "stray" in orphans.out and "settings" not in orphans.out and "Yes" in orphans.out
+
+
+async def test_an_action_is_listed_run_and_told(desk: Scene) -> None:
+    await delivered(desk, predictor=DEPLOYMENT)
+    said = await desk.argosy("app", "actions", "list", "models", "--kind", "Deployment")
+    assert said.out.splitlines()[0].split() == ["GROUP", "KIND", "NAME", "ACTION", "DISABLED"]
+    assert "restart" in said.out
+    done = await desk.argosy("app", "actions", "run", "models", "restart", "--kind", "Deployment")
+    assert done.code == 0, done.err
+    live = await desk.get("apps/Deployment", "predictor") or {}
+    assert "kubectl.kubernetes.io/restartedAt" in live["spec"]["template"]["metadata"]["annotations"]
+    events = await desk.argosy("app", "events", "models")
+    assert "ran action restart on resource Deployment/predictor" in events.out
+    wrong = await desk.argosy("app", "actions", "run", "models", "restrat", "--kind", "Deployment")
+    assert wrong.code == 2 and "its actions are" in wrong.err
+
+
+async def test_logs_of_an_application_without_pods_are_refused_with_a_sentence(desk: Scene) -> None:
+    await delivered(desk)
+    said = await desk.argosy("app", "logs", "models")
+    assert said.code == 2 and "has no Pods to read from" in said.err
+
+
+async def test_only_what_carries_a_label_is_synced(desk: Scene) -> None:
+    desk.repository.push({"app/predictor.yaml": DEPLOYMENT})
+    await desk.deliver()
+    await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
+    said = await desk.argosy("app", "sync", "models", "--label", "part=serving", "--timeout", "20")
+    assert said.code == 0, said.err
+    assert await desk.get("apps/Deployment", "predictor") is not None
+    assert await desk.get("ConfigMap", "settings") is None
