@@ -103,7 +103,7 @@ async def test_a_rollback_is_refused_while_auto_sync_would_undo_it(desk: Scene) 
 
 
 async def test_a_rollback_with_a_hold_stays_until_it_is_released(desk: Scene) -> None:
-    first, second = await twice_delivered(desk)
+    _, second = await twice_delivered(desk)
     said = await desk.argosy("app", "rollback", "models", "--hold", "--reason", "latency", "--timeout", "20")
     assert said.code == 0, said
     assert "rollback to " in said.err and "argosy app release models" in said.err

@@ -15,6 +15,8 @@ from argosy.model.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
 SERVER = "https://kubernetes.default.svc"
+HEAD = "NAME           CLUSTER                         NAMESPACE  PROJECT  STATUS     HEALTH   SYNCPOLICY  CONDITIONS"
+LINE = "argocd/models  https://kubernetes.default.svc  ml         default  OutOfSync  Missing  Manual      <none>    "
 BLOCK = """\
 Name:               argocd/models
 Project:            default
@@ -68,13 +70,11 @@ async def synced(argocd: Argocd) -> None:
 async def test_lists_have_its_columns_names_and_arrays(argocd: Argocd) -> None:
     await created(argocd)
     url = argocd.desk.repository.url
-    head = "NAME           CLUSTER                         NAMESPACE  PROJECT  STATUS     HEALTH   SYNCPOLICY  CONDITIONS"
-    line = "argocd/models  https://kubernetes.default.svc  ml         default  OutOfSync  Missing  Manual      <none>    "
     for words in ("app list", "app list -o wide", "app list --core --server argocd.example --grpc-web"):
         said = await argocd(words)
         first, second = said.out.splitlines()
-        assert first == f"{head}  {'REPO'.ljust(len(url))}  PATH  TARGET", said.err
-        assert second == f"{line}  {url}  app   main"
+        assert first == f"{HEAD}  {'REPO'.ljust(len(url))}  PATH  TARGET", said.err
+        assert second == f"{LINE}  {url}  app   main"
     assert (await argocd("app list -o name")).out == "argocd/models\n"
     assert json.loads((await argocd("app list -o json")).out)[0]["metadata"]["name"] == "models"
     assert (await argocd("app list -o yaml")).out.startswith("- apiVersion: argoproj.io/v1alpha1")

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from argosy.app.applications import facts
 from argosy.app.applications.facts import Row
-from argosy.cli.screen import Screen, plain
+from argosy.cli.screen import Screen, plain, shown_width
 from argosy.model.application import Application
 from argosy.model.names import ResourceKey
 
@@ -81,11 +81,12 @@ def wave_lines(app: Application, screen: Screen) -> list[str]:
     lines = []
     for row in shown[:MOST_ROWS]:
         mark = screen.mark(_word(row, row.key in results, running))
-        lines.append(_cut(f" wave {row.wave:<3} {mark}  {row.key.kind}/{row.key.name}  {plain(row.message)}", screen))
+        lead = f" wave {row.wave:<3} {mark}  {row.key.kind}/{row.key.name}  "
+        lines.append(_cut(lead, row.message, screen))
     if len(shown) > MOST_ROWS:
         lines.append(f" … and {len(shown) - MOST_ROWS} more")
     if app.state is not None:
-        lines.append(_cut(f" {app.state.progress.value}: {plain(app.state.message)}", screen))
+        lines.append(_cut(f" {app.state.progress.value}: ", app.state.message, screen))
     return lines
 
 
@@ -97,10 +98,10 @@ def _word(row: Row, has_result: bool, running: bool) -> str:
     return {"Succeeded": "Synced", "Running": "Progressing", "Pruned": "Synced"}.get(row.status, row.status)
 
 
-def _cut(line: str, screen: Screen) -> str:
-    """A line that wraps would not be drawn over; colours are few enough not to count."""
-    width = screen.width
-    return line if width is None or screen.is_colourful or len(line) < width else line[: width - 1]
+def _cut(lead: str, message: str, screen: Screen) -> str:
+    """A line that wraps would not be drawn over."""
+    room = None if screen.width is None else max(screen.width - shown_width(lead) - 1, 0)
+    return (lead + plain(message)[:room]).rstrip()
 
 
 def picture(stream: TextIO | None = None) -> Lines | Waves:

@@ -72,7 +72,7 @@ def _is_colourful(stream: TextIO) -> bool:
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
     """Columns as kubectl has them; with a width, those that are called MESSAGE or WHY are cut to fit it."""
     cells = [list(headings), *([cell if isinstance(cell, Styled) else plain(cell) for cell in row] for row in rows)]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(shown_width, column)) for column in zip(*cells, strict=True)]
     messages = [place for place, heading in enumerate(headings) if heading in (MESSAGE, WHY)]
     if width is not None and messages:
         over = max(0, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
@@ -81,13 +81,13 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | N
     lines = []
     for row in cells:
         fitted = (_cut(cell, room) for cell, room in zip(row, widths, strict=True))
-        padded = (cell + " " * (room - _width(cell)) for cell, room in zip(fitted, widths, strict=True))
+        padded = (cell + " " * (room - shown_width(cell)) for cell, room in zip(fitted, widths, strict=True))
         lines.append(_GAP.join(padded).rstrip())
     return lines
 
 
 def _cut(cell: str, room: int) -> str:
-    return cell if _width(cell) <= room else f"{cell[: room - 1]}…"
+    return cell if shown_width(cell) <= room else f"{cell[: room - 1]}…"
 
 
 def plain(text: str) -> str:
@@ -99,5 +99,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _width(text: str) -> int:
+def shown_width(text: str) -> int:
+    """Without what only colours."""
     return len(_STYLE.sub("", text))

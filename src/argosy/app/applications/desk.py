@@ -51,13 +51,16 @@ class Desk:
         """By `NAME` or `NAMESPACE/NAME`."""
         namespace, _, plain = name.rpartition("/")
         key = ResourceKey(*APPLICATION, namespace or self.namespace, plain)
-        try:
-            found = await self.cluster.get(key)
-        except ClusterError as error:
-            raise _unserved(error) from error
+        found = await self.get(key)
         if found is None:
             raise await self._unknown(key)
         return read_application(found, f"Application {key.namespace}/{key.name}")
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        try:
+            return await self.cluster.get(key)
+        except ClusterError as error:
+            raise _unserved(error) from error
 
     async def all(self, selector: str = "", *, everywhere: bool = False) -> list[Application]:
         namespace = "" if everywhere else self.namespace

@@ -139,6 +139,8 @@ def rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> l
         wave = each.get("syncWave")
         hook = result.hook if result else ""
         shown = result.progress.value if result and hook and result.progress else status
+        if result and not hook and result.outcome and is_busy(app):
+            shown = result.outcome.value  # argo: until it is looked at anew, what the operation says counts
         found[key] = Row(key, shown, fares, hook, message, wave if isinstance(wave, int) else 0)
     for result in results.values():
         if result.key in found and not result.hook:

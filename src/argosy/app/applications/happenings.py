@@ -32,7 +32,14 @@ async def events_of(desk: Desk, app: Application, *, also_objects: bool = False)
             if namespace == app.namespace or error.code != 403:
                 raise
     mine = [each for each in found if _about(each) in wanted]
-    return sorted(mine, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime") or ""))
+    return sorted(mine, key=_moment)
+
+
+def _moment(event: Manifest) -> tuple[str, int]:
+    """k8s: seconds are all that Events tell; within one, versions of many servers can be compared."""
+    version = str(event["metadata"].get("resourceVersion") or "")
+    seen = str(event.get("lastTimestamp") or event.get("eventTime") or "")
+    return seen, int(version) if version.isdecimal() else 0
 
 
 def _about(event: Manifest) -> tuple[str, str, str]:

@@ -35,7 +35,7 @@ async def create(desk: Desk, manifest: Manifest, *, replaces: bool) -> str:
     """created, updated or unchanged."""
     checked(manifest)
     made = read_application(manifest, f"Application {manifest['metadata'].get('name')}")
-    before = await desk.cluster.get(made.key)
+    before = await desk.get(made.key)
     if before is None:
         after = read_application(await desk.cluster.create(manifest))
         await _told(desk, after, Reason.RESOURCE_CREATED, "created application")
