@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -34,12 +35,15 @@ class ApplicationController:
 
     def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache) -> None:
         self.pipeline, self.settings, self.cache = pipeline, settings, cache
+        self._asked: dict[ResourceKey, float] = {}  # when a refresh was
         self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
 
     def woken_by(self, manifest: Manifest) -> Iterable[ResourceKey]:
         """Whom a change of this manifest concerns."""
         key = key_of(manifest)
         if key.group_kind == APPLICATION:
+            if names.REFRESH in (manifest["metadata"].get("annotations") or {}):
+                self._asked.setdefault(key, time.monotonic())
             yield key
         if self.settings.concerns(manifest):
             self.settings.outdate()
@@ -79,6 +83,7 @@ class ApplicationController:
         if manifest is None:
             self.pipeline.forget(key)
             self._read.pop(key, None)
+            self._asked.pop(key, None)
             return None
         try:
             app = self.application(manifest)
@@ -87,7 +92,8 @@ class ApplicationController:
             return None
         if app.annotations.get(names.SKIP_RECONCILE) == "true":
             return None
-        passed = await self.pipeline.reconcile(app, self.settings.rules())
+        asked = self._asked.pop(key, None)
+        passed = await self.pipeline.reconcile(app, self.settings.rules(), asked)
         await self._write(app, passed, self.pipeline.cluster)
         return passed
 

@@ -6,6 +6,7 @@ its work; writes the Application itself.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -92,15 +93,19 @@ class Pipeline:
         self.looker.forget(app)
         self._quiet.pop(app, None)
 
-    async def reconcile(self, app: Application, rules: Rules) -> Passed:
-        """One pass, safe to repeat: everything is read anew, and each step leads nearer to Synced."""
+    async def reconcile(self, app: Application, rules: Rules, asked: float | None = None) -> Passed:
+        """One pass, safe to repeat: everything is read anew, and each step leads nearer to Synced.
+
+        `asked` is the moment, by the monotonic clock, since which somebody has waited for a refresh: many that were
+        asked for at once share a host's answer.
+        """
         project = rules.projects.get(app.project)
         if app.deleted:
             return await self._delete(app, project, rules)
         refresh = app.annotations.get(names.REFRESH)
         if (broken := invalid(app, project, rules)) or project is None:
             return self._reported(app, rules, unknown(app, broken), _Operation(app.state), refresh)
-        look = await self._look(app, project, rules, refresh)
+        look = await self._look(app, project, rules, refresh, asked)
         quiet = self._quiet.get(app.key)
         if quiet is not None and quiet.is_of(app, look, rules):
             if is_fresh(app.status.get(RECONCILED), written(self.now())):
@@ -112,8 +117,11 @@ class Pipeline:
             self._quiet[app.key] = _Quiet(app, look, rules)
         return passed
 
-    async def _look(self, app: Application, project: Project, rules: Rules, refresh: str | None) -> Look:
-        max_age = 0.0 if refresh is not None else rules.reconciliation
+    async def _look(
+        self, app: Application, project: Project, rules: Rules, refresh: str | None, asked: float | None = None
+    ) -> Look:
+        waited = 0.0 if asked is None else max(0.0, time.monotonic() - asked)
+        max_age = waited if refresh is not None else rules.reconciliation
         wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD)
         try:
             kinds = await self.cluster.kinds()
