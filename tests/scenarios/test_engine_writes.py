@@ -1,0 +1,103 @@
+"""How much an engine writes: nothing that is not needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+from engine_scenes import by_hand, drifts
+from engine_theatre import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre
+from sync_stage import config
+
+from argosy.cluster import Cluster
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+MANY = 100
+
+
+def name(number: int) -> str:
+    return f"app-{number}"
+
+
+async def deliver_many(cluster: Cluster) -> None:
+    for number in range(MANY):
+        await cluster.create(
+            {
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "Application",
+                "metadata": {"name": name(number), "namespace": CONTROL},
+                "spec": {
+                    "project": "default",
+                    "source": {"repoURL": URL, "path": name(number), "targetRevision": "main"},
+                    "destination": {"server": "https://kubernetes.default.svc", "namespace": NAMESPACE},
+                },
+            }
+        )
+
+
+async def until_deployed(stage: Theatre, times: int) -> None:
+    """Every Application so often."""
+    async with asyncio.timeout(60):
+        waiting = set(range(MANY))
+        while waiting:
+            await asyncio.sleep(0.01)
+            for number in list(waiting):
+                app = await stage.cluster.get(ResourceKey("argoproj.io", "Application", CONTROL, name(number))) or {}
+                status = app.get("status") or {}
+                is_there = len(status.get("history") or ()) == times and "operation" not in app
+                if is_there and status["sync"]["status"] == "Synced":
+                    waiting.discard(number)
+
+
+async def test_a_second_sync_of_a_hundred_writes_no_managed_object_and_each_application_at_most_four_times() -> None:
+    async with theatre(Scene([config("a")], policy={})) as stage:
+        stage.shelf.push_files({f"{name(number)}/all.yaml": [config(f"c-{number}")] for number in range(MANY)})
+        await deliver_many(stage.cluster)
+        async with stage.engine() as running:
+            for times in (1, 2):
+                running.cluster.calls.clear()
+                for number in range(MANY):
+                    await stage.ask_of(name(number))
+                await until_deployed(stage, times)
+            await running.rest()
+            writes = Counter(running.cluster.writes)
+    assert not [call for call in writes if "ConfigMap" in call]
+    of_apps = {call: count for call, count in writes.items() if "Application/" in call}
+    assert len(of_apps) == MANY and max(of_apps.values()) <= 4
+
+
+async def test_a_refresh_that_changes_nothing_writes_only_when_it_looked_and_at_most_once_a_minute() -> None:
+    async with theatre(Scene([config("a")], policy={}, act=by_hand)) as stage, stage.engine() as running:
+        await running.until(lambda outcome: (outcome.status, outcome.phase) == ("Synced", "Succeeded"))
+        await running.rest()
+        running.cluster.calls.clear()
+        for _ in range(20):
+            running.engine.queue.add(APP)
+            await running.rest()
+        assert running.cluster.writes == []
+        before = await stage.cluster.get(APP) or {}
+        await stage.patch({"status": {"reconciledAt": "2026-01-01T00:00:00Z"}})
+        await running.rest()
+        running.engine.queue.add(APP)
+        await running.rest()
+        assert running.cluster.writes == ["patch Application/models"]
+        after = await stage.cluster.get(APP) or {}
+    assert _without_time(after) == _without_time(before)
+
+
+async def test_a_drift_makes_one_write_of_the_object() -> None:
+    scene = Scene([config("a"), config("b")], before=[config("a"), config("b")], act=drifts)
+    async with theatre(scene) as stage, stage.engine() as running:
+        found = await running.until(lambda outcome: outcome.status == "Synced" and "drifted" not in str(outcome))
+        await running.rest()
+        assert [call for call in running.cluster.writes if "ConfigMap" in call] == ["patch ConfigMap/a"]
+        assert len([call for call in running.cluster.writes if "Application" in call]) <= 4
+    assert found.deployments == 1  # a heal is no deployment
+
+
+def _without_time(app: dict[str, object]) -> dict[str, object]:
+    status = dict(app["status"])  # type: ignore[call-overload]
+    status.pop("reconciledAt", None)
+    return status
