@@ -47,12 +47,19 @@ class EngineOptions:
 
 
 class Engine:
-    def __init__(self, cluster: Cluster, options: EngineOptions, namespace: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        options: EngineOptions,
+        namespace: str,
+        clock: Clock = SYSTEM_CLOCK,
+        repositories: Repositories | None = None,
+    ) -> None:
         self.options, self.clock = options, clock
         self.cache, self.queue = Cache(), WorkQueue(clock=clock)
         self.cluster = Doorway(cluster, self.cache.get, clock.monotonic)
         self.crew, self.pool = Crew(workers=options.renderers), Pool()
-        self.repositories = Repositories(options.mirrors, SourceSettings())
+        self.repositories = repositories or Repositories(options.mirrors, SourceSettings())
         self.settings = Settings(
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay
         )

@@ -6,9 +6,12 @@ Never: talks to a store; evaluates CEL (see `rule_calls`).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
+
+import orjson
 
 from argosy.model.manifest import Manifest
 from argosy.schema.custom import rules
@@ -41,6 +44,10 @@ _NOT_CHECKED = invalid(
 )
 
 
+_MOST_SHAPES = 200
+_SHAPES: dict[bytes, Node] = {}
+
+
 class CustomKind:
     """One version of one CustomResourceDefinition."""
 
@@ -52,7 +59,7 @@ class CustomKind:
     def __init__(self, definition: Manifest, version: Mapping[str, Any]) -> None:
         self.resource = _resource(definition["spec"], version)
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"x-kubernetes-preserve-unknown-fields": True}
-        self.shape: Node = compile_node(schema, resource=True)
+        self.shape: Node = _shape_of(schema)
         self.has_defaults: bool = self.shape.has_defaults
         self.has_rules: bool = self.shape.has_rules
         self.served: bool = version.get("served") is True
@@ -129,6 +136,19 @@ class CustomKind:
 def custom_kinds(definition: Manifest) -> list[CustomKind]:
     """All versions of a definition. Between them only the apiVersion differs: conversion is None."""
     return [CustomKind(definition, version) for version in definition["spec"]["versions"]]
+
+
+def _shape_of(schema: Mapping[str, Any]) -> Node:
+    """Compiled once: a definition changes its status several times before it is served, and its schema hardly ever."""
+    try:
+        digest = hashlib.blake2b(orjson.dumps(schema), digest_size=16).digest()
+    except TypeError:  # a number that is too large for its writer
+        return compile_node(schema, resource=True)
+    shape = _SHAPES.pop(digest, None) or compile_node(schema, resource=True)
+    _SHAPES[digest] = shape  # last in the row
+    if len(_SHAPES) > _MOST_SHAPES:
+        del _SHAPES[next(iter(_SHAPES))]
+    return shape
 
 
 def converted(manifest: Manifest, api_version: str) -> Manifest:
