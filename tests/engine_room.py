@@ -1,6 +1,7 @@
-"""An engine at work: the embedded cluster, a real Git repository, and applications that deliver from it.
+"""An engine at work: a cluster, a real Git repository, and applications that deliver from it.
 
 In: a folder. Out: a Room to push to and to look into. Never: a mock of a cluster.
+The cluster is embedded (in this process) or wire (KubeCluster, TLS on loopback, the embedded server).
 """
 
 from __future__ import annotations
@@ -10,20 +11,70 @@ import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Folder, Plane
+from argosy.apiserver.server import serve
+from argosy.apiserver.tls import certificates
 from argosy.app.engine import Engine, EngineOptions
 from argosy.cluster import Cluster, PatchKind
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
 from argosy.model.manifest import Manifest, dump, key_of
 from argosy.model.names import ResourceKey
+from argosy.runtime.clock import SystemClock
 from argosy.schema.definitions import definition
 
 CONTROL = "argocd"
 PATIENCE = 20.0
+TOKEN = "admin-of-a-test"
+
+
+class LeapingClock(SystemClock):
+    """The system's, but for the leaps that a test makes: what is due by then happens at once."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+        self._timers: list[_Timer] = []
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(seconds=self._ahead)
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self._ahead
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> _Timer:
+        timer = _Timer(self.monotonic() + seconds, callback)
+        timer.handle = asyncio.get_running_loop().call_later(seconds, timer.fire)
+        self._timers = [each for each in self._timers if not each.is_over] + [timer]
+        return timer
+
+    def leap(self, seconds: float) -> None:
+        self._ahead += seconds
+        for timer in [each for each in self._timers if each.due <= self.monotonic()]:
+            timer.fire()
+
+
+@dataclass(eq=False)
+class _Timer:
+    due: float
+    callback: Callable[[], None]
+    handle: asyncio.TimerHandle | None = None
+    is_over: bool = False
+
+    def fire(self) -> None:
+        if not self.is_over:
+            self.cancel()
+            self.callback()
+
+    def cancel(self) -> None:
+        self.is_over = True
+        if self.handle is not None:
+            self.handle.cancel()
 
 
 class Repository:
@@ -69,6 +120,7 @@ class Room:
     cluster: Cluster
     repository: Repository
     engine: Engine
+    clock: LeapingClock = field(default_factory=LeapingClock)
 
     async def get(self, kind: str, name: str, namespace: str = "ml") -> Manifest | None:
         group, _, plain = kind.rpartition("/")
@@ -98,6 +150,56 @@ class Room:
     async def patch_app(self, patch: Any, name: str = "models") -> Manifest:
         key = ResourceKey("argoproj.io", "Application", CONTROL, name)
         return await self.cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
+
+    async def annotate(self, name: str = "models", **annotations: str | None) -> None:
+        """Of argocd.argoproj.io; underscores are written as dashes."""
+        given = {f"argocd.argoproj.io/{each.replace('_', '-')}": value for each, value in annotations.items()}
+        await self.patch_app({"metadata": {"annotations": given}}, name)
+
+    async def configure(self, data: Mapping[str, str | None], name: str = "argocd-cm") -> None:
+        key = ResourceKey("", "ConfigMap", CONTROL, name)
+        await self.cluster.patch(key, {"data": dict(data)}, kind_of_patch=PatchKind.MERGE)
+
+    async def project(self, name: str = "team", **spec: Any) -> Manifest:
+        """One that allows everything but what is said here."""
+        return await self.cluster.create(
+            {
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "AppProject",
+                "metadata": {"name": name, "namespace": CONTROL},
+                "spec": {
+                    "sourceRepos": ["*"],
+                    "destinations": [{"server": "*", "namespace": "*"}],
+                    "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+                    **spec,
+                },
+            }
+        )
+
+    async def change(self, name: str = "settings", namespace: str = "ml", **data: str) -> None:
+        """By a hand that is not Git's."""
+        key = ResourceKey("", "ConfigMap", namespace, name)
+        await self.cluster.patch(key, {"data": data}, kind_of_patch=PatchKind.MERGE)
+
+    async def until_condition(self, word: str, name: str = "models") -> str:
+        """The message of a condition, as soon as there is one of its type."""
+        app = await self.until(lambda status: conditions(status, word), name)
+        return conditions(app["status"], word)[0]
+
+    async def until_gone(self, kind: str, name: str, namespace: str = "ml") -> None:
+        async with asyncio.timeout(PATIENCE):
+            while await self.get(kind, name, namespace) is not None:
+                await asyncio.sleep(0.02)
+
+    async def settled(self, name: str = "models") -> dict[str, Any]:
+        """The Application after a refresh that somebody asked for just now."""
+        await self.annotate(name, refresh="normal")
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                app = await self.app(name)
+                if "argocd.argoproj.io/refresh" not in (app["metadata"].get("annotations") or {}):
+                    return app
+                await asyncio.sleep(0.02)
 
     async def sync(self, name: str = "models", **sync: Any) -> None:
         await self.patch_app({"operation": {"sync": sync, "initiatedBy": {"username": "ann"}}}, name)
@@ -139,6 +241,10 @@ class Room:
         raise AssertionError(f"it never ended; the status is\n{dump(app.get('status') or {})}")
 
 
+def conditions(status: Mapping[str, Any], word: str) -> list[str]:
+    return [each["message"] for each in status.get("conditions") or () if each["type"] == word]
+
+
 @asynccontextmanager
 async def embedded(folder: Path) -> AsyncIterator[Cluster]:
     place = Folder(folder / "argosy.db", folder / "secret.key", folder / "token.key")
@@ -147,8 +253,24 @@ async def embedded(folder: Path) -> AsyncIterator[Cluster]:
 
 
 @asynccontextmanager
-async def engine_room(folder: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[Room]:
-    async with embedded(folder) as cluster:
+async def wire(folder: Path) -> AsyncIterator[Cluster]:
+    found = certificates(folder)
+    async with (
+        Plane.open(rbac=True, admin_token=TOKEN) as plane,
+        serve(plane, found) as url,
+        await connect(Connection(server=url, ca_file=str(found.authority), token=TOKEN)) as cluster,
+    ):
+        yield cluster
+
+
+FLAVOURS = {"embedded": embedded, "wire": wire}
+
+
+@asynccontextmanager
+async def engine_room(
+    folder: Path, settings: Mapping[str, str] | None = None, flavour: str = "embedded"
+) -> AsyncIterator[Room]:
+    async with FLAVOURS[flavour](folder) as cluster:
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
             await cluster.create(definition(name))
         for namespace in (CONTROL, "ml"):
@@ -157,10 +279,11 @@ async def engine_room(folder: Path, settings: Mapping[str, str] | None = None) -
         for name, data in (("argosy-cm", ours), ("argocd-cm", dict(settings or {}))):
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL)
+        clock = LeapingClock()
+        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL, clock)
         work = asyncio.create_task(engine.run())
         try:
-            yield Room(cluster, Repository(folder / "repository"), engine)
+            yield Room(cluster, Repository(folder / "repository"), engine, clock)
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -170,4 +293,15 @@ def config_map(name: str = "settings", **data: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-__all__ = ["CONTROL", "Repository", "Room", "config_map", "embedded", "engine_room", "key_of"]
+__all__ = [
+    "CONTROL",
+    "FLAVOURS",
+    "LeapingClock",
+    "Repository",
+    "Room",
+    "conditions",
+    "config_map",
+    "embedded",
+    "engine_room",
+    "key_of",
+]

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from argosy.app.control import control_namespace
 from argosy.cluster import Cluster
@@ -31,6 +31,8 @@ from argosy.runtime.everything import Everything
 from argosy.source.git.refs import Refs
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from argosy.source.webhook_payloads import Push
+from argosy.source.webhooks import concerns
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -63,7 +65,7 @@ class Engine:
         self.settings = Settings(
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay
         )
-        self.pipeline = Pipeline(self.cluster, self.cache, self.crew, now=clock.now)
+        self.pipeline = Pipeline(self.cluster, self.cache, self.crew, now=clock.now, knows=self._knows)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache)
         self._tracking = self.settings.rules().tracking
         for name, index in indexes(self._tracking).items():
@@ -77,6 +79,9 @@ class Engine:
             clock=clock,
         )
         self._heard: dict[str, Refs] = {}
+
+    def _knows(self, kind: GroupKind) -> bool:
+        return self.everything.knows(kind)
 
     def _is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
         return self.settings.rules().exclusions.is_watched(kind, verbs)
@@ -123,6 +128,20 @@ class Engine:
                     self._heard[url] = refs
                     await self._wake(apps)
 
+    async def pushed(self, pushes: Sequence[Push]) -> list[ResourceKey]:
+        """A host told of pushes: those whom they concern look again at once. Returns who they are."""
+        told: dict[str, list[ResourceKey]] = {}
+        for manifest in self.cache.list(APPLICATION):
+            for source in _sources(manifest):
+                url, ref = str(source.get("repoURL") or ""), str(source.get("targetRevision") or "")
+                if any(concerns(push, url, ref, tag_prefix=str(source.get("tagPrefix") or "")) for push in pushes):
+                    told.setdefault(url, []).append(key_of(manifest))
+        for url, apps in told.items():
+            with contextlib.suppress(ArgosyError):  # those who need it say so themselves
+                await self.repositories.mirror(url).refs()
+            await self._wake(apps)
+        return list(dict.fromkeys(key for apps in told.values() for key in apps))
+
     async def _wake(self, apps: Sequence[ResourceKey]) -> None:
         """Those that a push touches go first: the others only learn its name."""
         for key in apps:
@@ -135,9 +154,8 @@ class Engine:
         found: dict[str, list[ResourceKey]] = {}
         is_local: dict[str, bool] = {}
         for manifest in self.cache.list(APPLICATION):
-            spec = manifest.get("spec") or {}
-            for source in [spec.get("source"), *(spec.get("sources") or ())]:
-                url = source.get("repoURL") if isinstance(source, dict) else None
+            for source in _sources(manifest):
+                url = source.get("repoURL")
                 if not isinstance(url, str):
                     continue
                 if url not in is_local:
@@ -145,6 +163,11 @@ class Engine:
                 if is_local[url]:
                     found.setdefault(url, []).append(key_of(manifest))
         return found
+
+
+def _sources(app: Manifest) -> list[dict[str, Any]]:
+    spec = app.get("spec") or {}
+    return [each for each in (spec.get("source"), *(spec.get("sources") or ())) if isinstance(each, dict)]
 
 
 @contextlib.asynccontextmanager

@@ -52,7 +52,10 @@ class ApplicationController:
         rules = self.settings.rules()
         for concern in concerned(self.cache, manifest, rules.tracking):
             namespace, _, name = concern.instance.rpartition("_")
-            yield ResourceKey(*APPLICATION, namespace or rules.control_namespace, name)
+            app = ResourceKey(*APPLICATION, namespace or rules.control_namespace, name)
+            if not concern.is_managed:
+                self.pipeline.stir(app)
+            yield app
 
     async def is_touched(self, key: ResourceKey) -> bool:
         """Whether its sources may ask for something else by now."""

@@ -15,11 +15,12 @@ from typing import Any, Final
 from argosy.compare import Memory
 from argosy.live import CacheReader
 from argosy.model import annotations as names
-from argosy.model.application import Application, OperationRequest, OperationState, Source
+from argosy.model.application import Application, OperationRequest, OperationState
+from argosy.model.application.spelling import missing_field
 from argosy.model.errors import SourceError, UserError
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
 from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
@@ -32,10 +33,11 @@ from argosy.policy.windows import verdict
 from argosy.report import events
 from argosy.report.conditions import Condition, ConditionType, conditions_wire
 from argosy.report.history import with_deployment
-from argosy.report.holds import read_hold
+from argosy.report.holds import read_hold, told
 from argosy.report.operations import request_wire
 from argosy.report.status import RECONCILED, Report, changes, is_fresh, status
 from argosy.report.summary import summary
+from argosy.report.wire import mapping
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
 from argosy.sync.deleting import delete_further, finalizers_for, is_ours
 
@@ -81,12 +83,24 @@ class _Quiet:
 class Pipeline:
     """The rooms, and what they remember between passes."""
 
-    def __init__(self, cluster: Doorway, cache: CacheReader, crew: Crew, *, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        cluster: Doorway,
+        cache: CacheReader,
+        crew: Crew,
+        *,
+        now: Callable[[], datetime],
+        knows: Callable[[GroupKind], bool] = lambda kind: True,
+    ) -> None:
         self.cluster, self.now = cluster, now
         self.assembler = Assembler(Renders(crew))
-        self.looker = Looker(cluster, cache, Memory())
+        self.looker = Looker(cluster, cache, Memory(), knows)
         self.operator = Operator(cluster, self.assembler, self.looker, now)
         self._quiet: dict[ResourceKey, _Quiet] = {}
+
+    def stir(self, app: ResourceKey) -> None:
+        """Something below what it manages has changed: what it is made of may be told otherwise."""
+        self._quiet.pop(app, None)
 
     def forget(self, app: ResourceKey) -> None:
         self.assembler.forget(app)
@@ -157,9 +171,9 @@ class Pipeline:
             patch["metadata"] = {"finalizers": list(found.finalizers)}
         error = [Condition(ConditionType.DELETION_ERROR, found.error)] if found.error else []
         before = app.status.get("conditions") or []
-        told = conditions_wire(before, error, {ConditionType.DELETION_ERROR}, written(self.now()))
-        if told != before:
-            patch["status"] = {"conditions": told}
+        after = conditions_wire(before, error, {ConditionType.DELETION_ERROR}, written(self.now()))
+        if after != before:
+            patch["status"] = {"conditions": after}
         return Passed(patch or None, wait=found.wait)
 
     # -- operations ------------------------------------------------------------------------------------------------
@@ -171,8 +185,8 @@ class Pipeline:
         if app.operation is not None and state is not None:
             step = await self.operator.step(app, state, project, rules, await self.cluster.kinds())
             over = step.state.progress.is_over
-            told = (events.completed(app, step.state),) if over else ()
-            return _Operation(step.state, 0.0 if over else step.wait, is_over=over, events=told)
+            ended = (events.completed(app, step.state),) if over else ()
+            return _Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
         return await self._automatic(app, project, rules, look)
 
     async def _begin(
@@ -184,9 +198,13 @@ class Pipeline:
     async def _automatic(self, app: Application, project: Project, rules: Rules, look: Look) -> _Operation:
         """Whether a sync begins by itself."""
         has_errors = any(each.type is ConditionType.COMPARISON_ERROR for each in look.conditions)
-        if not look.is_whole or has_errors or read_hold(app.annotations) is not None:
+        if not look.is_whole or has_errors:
             return _Operation(app.state)
-        match decide(app, look.comparison, Target(look.assembled.revisions), self.now()):
+        target, hold = Target(look.assembled.revisions), read_hold(app.annotations)
+        match decide(app, _standing(app, look), target, self.now()):
+            case Start() | Later() if hold is not None:
+                said = f"Skipping sync attempt to [{' '.join(target.revisions)}]: {told(hold, app.name)}"
+                return _Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, said),))
             case Start(request):
                 if verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
                     return replace(await self._begin(app, request, project, rules), asked=request)
@@ -224,7 +242,7 @@ class Pipeline:
             app=app,
             now=written(self.now()),
             state=operation.state,
-            status=look.comparison.status,
+            status=_standing(app, look).status,
             revisions=look.assembled.revisions,
             sources=look.assembled.sources,
             tools=look.assembled.tools,
@@ -234,7 +252,7 @@ class Pipeline:
             conditions=(*look.conditions, *operation.conditions, *settings),
             looked_for=LOOKED_FOR,
             history=history,
-            summary=summary(look.live.values(), app.annotations),
+            summary=summary(self.looker.whole(look), app.annotations),
             controller_namespace=rules.control_namespace,
         )
 
@@ -244,7 +262,8 @@ def invalid(app: Application, project: Project | None, rules: Rules) -> list[Con
     said = violations(project, app, control_namespace=rules.control_namespace)
     if not app.sources:
         said.append("spec.source.repoURL and either spec.source.path or spec.source.chart are required")
-    said += [text for source in app.sources for text in _faults_of(source)]
+    place = "spec.sources" if app.has_many_sources else "spec.source"
+    said += [f"{place}: {text}" for source in app.sources if (text := missing_field(source))]
     server, name = app.destination.server, app.destination.name
     if server and name:
         said.append(f"application destination can't have both name and server defined: {name} {server}")
@@ -253,12 +272,15 @@ def invalid(app: Application, project: Project | None, rules: Rules) -> list[Con
     return [Condition(ConditionType.INVALID_SPEC_ERROR, text) for text in said]
 
 
-def _faults_of(source: Source) -> list[str]:
-    if not source.repo_url:
-        return ["spec.source.repoURL is required"]
-    if not source.path and not source.chart and not source.alias:
-        return [f"{source.repo_url}: either spec.source.path or spec.source.chart is required"]
-    return []
+def _standing(app: Application, look: Look) -> Comparison:
+    """argo: what the namespace is to carry is in no manifest; where that has changed, the application is OutOfSync."""
+    asked = mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get("managedNamespaceMetadata")
+    state = app.state
+    if asked is None or state is None or not state.has_result or not look.is_whole:
+        return look.comparison
+    if asked == (dict(state.namespace_metadata) if state.namespace_metadata is not None else None):
+        return look.comparison
+    return replace(look.comparison, status=SyncStatus.OUT_OF_SYNC)
 
 
 def unknown(app: Application, conditions: Sequence[Condition], revisions: tuple[str, ...] = ()) -> Look:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from argosy.cluster import Catalog
 from argosy.live import track
 from argosy.model.application import Application, Source
+from argosy.model.application.spelling import SPEC, unknown_fields
 from argosy.model.errors import PolicyError, UserError
 from argosy.model.flow import Checkout, Rendered
 from argosy.model.hooks import is_hook, is_skipped, phases
@@ -109,7 +110,7 @@ class Assembler:
             revisions=tuple(each.revision for each in checkouts),
             desired=shape.desired,
             tools=tuple(each.tool for each in rendered),
-            conditions=shape.conditions,
+            conditions=(*shape.conditions, *_notes(app, rendered)),
             rendered=rendered,
             keys=shape.keys,
         )
@@ -182,6 +183,13 @@ def in_shape(
         for key, count in repeated.items()
     ]
     return [*by_key.values(), *unnamed], tuple(conditions)
+
+
+def _notes(app: Application, rendered: Sequence[Rendered]) -> list[Condition]:
+    """What may have been meant otherwise, in Git and in the Application itself."""
+    said = [note for each in rendered for note in each.notes]
+    said += [each.sentence for each in unknown_fields(app.wire.get("spec"), SPEC, ("spec",))]
+    return [Condition(ConditionType.SOURCE_WARNING, text) for text in dict.fromkeys(said)]
 
 
 def in_namespace(manifest: Manifest, namespace: str, kinds: Mapping[Any, Any]) -> Manifest:

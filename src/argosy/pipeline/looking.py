@@ -36,9 +36,10 @@ from argosy.live import (
     orphans,
     owner,
     settle,
+    walk,
 )
 from argosy.model.application import Application, Destination
-from argosy.model.errors import ClusterError
+from argosy.model.errors import ClusterError, UserError
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
 from argosy.model.hooks import is_hook
 from argosy.model.manifest import Manifest, key_of
@@ -96,8 +97,15 @@ class _Seen:
 
 
 class Looker:
-    def __init__(self, cluster: Doorway, cache: CacheReader, memory: Memory) -> None:
-        self.cluster, self.cache, self.memory = cluster, cache, memory
+    def __init__(
+        self,
+        cluster: Doorway,
+        cache: CacheReader,
+        memory: Memory,
+        knows: Callable[[GroupKind], bool] = lambda kind: True,
+    ) -> None:
+        """`knows` says of which kinds the cache has all; of others its silence means nothing."""
+        self.cluster, self.cache, self.memory, self.knows = cluster, cache, memory, knows
         self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
         self._versions: dict[ResourceKey, tuple[object, Manifest]] = {}
         self._seen: dict[ResourceKey, _Seen] = {}
@@ -111,6 +119,7 @@ class Looker:
         """The very same look as last time where nothing has changed."""
         allowed = _permission(project, app.destination, kinds)
         live = self._newest(app, assembled, rules, allowed)
+        live |= await self._asked_for(assembled.keys, live, kinds, allowed)
         given, spec = (project, assembled.desired, rules, kinds), app.wire.get("spec")
         seen = self._seen.get(app.key)
         if seen is not None and seen.until > time.monotonic() and seen.holds(given, spec, live):
@@ -184,6 +193,26 @@ class Looker:
             shared[0] if shared else "",
         )
 
+    async def _asked_for(
+        self, keys: Sequence[ResourceKey], live: Mapping[ResourceKey, Manifest], kinds: Catalog, allowed: Allowed
+    ) -> dict[ResourceKey, Manifest]:
+        """What the cache does not tell of, because it does not follow the kind, or not yet."""
+        unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.knows(kind)}
+        found: dict[ResourceKey, Manifest] = {}
+        for key in keys if unknown else ():
+            if key.group_kind in unknown and key not in live and allowed(key):
+                try:
+                    there = await self.cluster.get(key)
+                except ClusterError as error:
+                    raise UserError(f"{key.kind} {key.name} cannot be read: {error}") from error
+                if there is not None:
+                    found[key] = there
+        return found
+
+    def whole(self, look: Look) -> Iterable[Manifest]:
+        """All that it manages, and what is below that."""
+        return walk(self.cache, look.live)
+
     def tracked(self, app: Application, rules: Rules) -> dict[ResourceKey, Manifest]:
         """What is marked as the application's, where nobody knows what it desires."""
         return managed(self.cache, instance_name(app, rules.tracking), [], rules.tracking, lambda key: True)
@@ -248,7 +277,13 @@ class Looker:
     ) -> list[Condition]:
         if project.orphans is None:
             return []
-        found = orphans(self.cache, project.orphans, app.destination.namespace, live, rules.tracking)
+
+        def exists(instance: str) -> bool:
+            namespace, _, name = instance.rpartition("_")
+            key = app.key._replace(namespace=namespace or rules.control_namespace, name=name)
+            return self.cache.get(key) is not None
+
+        found = orphans(self.cache, project.orphans, app.destination.namespace, live, rules.tracking, exists=exists)
         said = orphan_warning(found, project.orphans)
         return [Condition(ConditionType.ORPHANED_RESOURCE_WARNING, said)] if said else []
 

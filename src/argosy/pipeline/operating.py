@@ -131,7 +131,7 @@ class Operator:
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog, look: Look
     ) -> Step:
         request = state.request.sync
-        options = SyncOptions.of(app.policy.options, request.options)
+        options = SyncOptions.of(request.options)  # argo: whoever asks copies those of the Application
         comparison = look.comparison
         if options.is_on("RespectIgnoreDifferences"):
             comparison = await _respecting(app, comparison, rules)
@@ -206,6 +206,7 @@ def why_not_delete(
     info = kinds.get(key.group_kind)
     is_namespaced = info.namespaced if info else bool(key.namespace)
     place = app.destination._replace(namespace=key.namespace) if is_namespaced else app.destination
+    keeps = options is not None and options.with_own(live).is_off("Prune")  # argo: its own option wins
     owners = [each for each in live["metadata"].get("ownerReferences") or () if isinstance(each, dict)]
     candidate = Candidate(
         owner=owner(live, rules.tracking),
@@ -215,7 +216,7 @@ def why_not_delete(
         refusal=permits(project, key, is_namespaced=is_namespaced, destination=app.destination),
         is_excluded=rules.exclusions.excludes(key.group_kind),
         controller=f"{owners[0].get('kind')}/{owners[0].get('name')}" if owners else "",
-        options=frozenset(options.with_own(live).given) if options else frozenset(),
+        options=frozenset({"Prune=false"} if keeps else ()),
     )
     return may_delete(candidate, instance_name(app, rules.tracking))
 

@@ -16,7 +16,7 @@ LONGEST: Final = 8192  # characters of a message: a status must stay small enoug
 
 
 class ConditionType(enum.StrEnum):
-    """argo: all that it knows. An Error keeps automated syncs away, a Warning does not."""
+    """argo: all that it knows, and one of ours. An Error keeps automated syncs away, a Warning does not."""
 
     DELETION_ERROR = "DeletionError"
     INVALID_SPEC_ERROR = "InvalidSpecError"
@@ -27,6 +27,7 @@ class ConditionType(enum.StrEnum):
     REPEATED_RESOURCE_WARNING = "RepeatedResourceWarning"
     EXCLUDED_RESOURCE_WARNING = "ExcludedResourceWarning"
     ORPHANED_RESOURCE_WARNING = "OrphanedResourceWarning"
+    SOURCE_WARNING = "SourceWarning"  # ours: what may have been meant otherwise
 
     @property
     def is_error(self) -> bool:

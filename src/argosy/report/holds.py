@@ -25,6 +25,12 @@ def hold_text(hold: Hold) -> str:
     return json.dumps(hold._asdict(), ensure_ascii=False)
 
 
+def told(hold: Hold, name: str) -> str:
+    """Who holds it, since when and why, and how that ends."""
+    who, since = f" by {hold.by}" if hold.by else "", f" since {hold.at}" if hold.at else ""
+    return f"held{who}{since}: {hold.reason or 'no reason is given'}; argosy app release {name} ends it"
+
+
 def read_hold(annotations: Mapping[str, str]) -> Hold | None:
     """What is no JSON is a reason that somebody wrote by hand; it holds, too."""
     text = annotations.get(HOLD)

@@ -100,7 +100,7 @@ def sync_operation(app: Application, wish: SyncWish, by: str, also: Sequence[Res
         prune=wish.prune,
         dryRun=wish.dry_run,
         resources=[_chosen(key) for key in dict.fromkeys(keys)],
-        syncOptions=options,
+        syncOptions=[*app.policy.options, *options],  # argo: a sync knows only those of its request
     )
     sync["syncStrategy"] = strategy
     return {

@@ -1,0 +1,195 @@
+"""When an application is synced by itself, and when it is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from engine_room import Room, conditions, config_map
+
+pytestmark = pytest.mark.anyio
+ONE = {"app/settings.yaml": config_map(a="one")}
+
+
+def automated(**switches: Any) -> dict[str, Any]:
+    return {"automated": switches}
+
+
+def broken() -> dict[str, Any]:
+    return {**config_map("broken"), "data": {"a": ["no text"]}}
+
+
+async def test_an_automated_sync_says_what_it_is_and_what_it_is_for(room: Room) -> None:
+    revision = room.repository.push(ONE)
+    await room.deliver(syncPolicy={**automated(prune=True), "syncOptions": ["PruneLast=true"]})
+    app = await room.until_synced()
+    asked = app["status"]["operationState"]["operation"]
+    assert asked["initiatedBy"] == {"automated": True}
+    assert asked["retry"] == {"limit": 5}
+    assert asked["sync"]["revision"] == revision
+    assert asked["sync"]["prune"] is True
+    assert asked["sync"]["syncOptions"] == ["PruneLast=true"]
+    assert "operation" not in app
+
+
+@pytest.mark.parametrize("policy", [{}, automated(enabled=False)], ids=["none", "switched off"])
+async def test_without_automation_nothing_begins_by_itself(room: Room, policy: dict[str, Any]) -> None:
+    room.repository.push(ONE)
+    await room.deliver(syncPolicy=policy)
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    app = await room.settled()
+    assert "operationState" not in app["status"]
+    assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_automation_that_says_nothing_of_being_on_is_on(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(syncPolicy=automated(enabled=None))
+    await room.until_synced()
+
+
+async def test_an_application_that_is_skipped_is_left_alone(room: Room) -> None:
+    room.repository.push(ONE)
+    skip = {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}
+    await room.deliver(syncPolicy=automated(), metadata=skip)
+    await room.deliver("other", syncPolicy=automated())
+    await room.until_synced(name="other")
+    assert "status" not in await room.app()
+
+
+async def test_what_is_unknown_is_not_synced(room: Room) -> None:
+    room.repository.push({"app/broken.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: [a\n"})
+    await room.deliver(syncPolicy=automated())
+    said = await room.until_condition("ComparisonError")
+    assert "app/broken.yaml" in said
+    app = await room.settled()
+    assert app["status"]["sync"]["status"] == "Unknown"
+    assert "operationState" not in app["status"]
+
+
+async def test_without_prune_nothing_begins_for_what_only_has_to_go(room: Room) -> None:
+    room.repository.push({**ONE, "app/more.yaml": config_map("more")})
+    await room.deliver(syncPolicy=automated())
+    await room.until_synced()
+    before = (await room.app())["status"]["operationState"]
+    room.repository.push({"app/more.yaml": None})
+    app = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    line = next(each for each in app["status"]["resources"] if each["name"] == "more")
+    assert (line["status"], line["requiresPruning"]) == ("OutOfSync", True)
+    app = await room.settled()
+    assert app["status"]["operationState"] == before
+    assert await room.get("ConfigMap", "more") is not None
+
+
+async def test_a_revision_that_failed_is_not_tried_again_and_a_new_one_is(room: Room) -> None:
+    room.repository.push({"app/broken.yaml": broken()})
+    await room.deliver(syncPolicy={**automated(), "retry": {"limit": 0}})
+    said = await room.until_condition("SyncError")
+    assert said.startswith(f"Failed last sync attempt to [{room.repository.head}]: ")
+    started = (await room.settled())["status"]["operationState"]["startedAt"]
+    assert (await room.app())["status"]["operationState"]["startedAt"] == started
+    room.repository.push({"app/broken.yaml": None, **ONE})
+    app = await room.until_synced()
+    assert "conditions" not in app["status"]
+
+
+async def test_drift_of_a_synced_revision_is_left_alone_without_self_heal(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(syncPolicy=automated(prune=True))
+    await room.until_synced()
+    await room.change(a="changed")
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await room.settled()
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "changed"}
+
+
+async def test_a_heal_takes_only_what_drifted_and_waits_longer_each_time(room: Room) -> None:
+    room.repository.push({**ONE, "app/more.yaml": config_map("more")})
+    await room.deliver(syncPolicy=automated(selfHeal=True))
+    await room.until_synced()
+
+    def heals(count: int) -> Any:
+        return lambda status: (
+            status["operationState"]["operation"]["sync"].get("autoHealAttemptsCount", 0) == count
+            and status["operationState"]["phase"] == "Succeeded"
+            and status["sync"]["status"] == "Synced"
+        )
+
+    for count, delay in enumerate((0, 2, 6, 18)):
+        await room.change(a=f"changed {count}")
+        if delay:
+            await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+            room.clock.leap(delay - 1.9)
+            app = await room.settled()
+            assert app["status"]["operationState"]["operation"]["sync"]["autoHealAttemptsCount"] == count
+            room.clock.leap(2)
+        app = await room.until(heals(count + 1))
+        asked = app["status"]["operationState"]["operation"]["sync"]
+        assert asked["resources"] == [{"kind": "ConfigMap", "name": "settings"}]
+    assert len(app["status"]["history"]) == 1
+
+
+async def test_the_count_of_heals_begins_anew_with_a_revision(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(syncPolicy=automated(selfHeal=True))
+    await room.until_synced()
+    await room.change(a="changed")
+    await room.until(lambda status: status["operationState"]["operation"]["sync"].get("autoHealAttemptsCount") == 1)
+    room.repository.push({"app/settings.yaml": config_map(a="two")})
+    app = await room.until_synced()
+    assert "autoHealAttemptsCount" not in app["status"]["operationState"]["operation"]["sync"]
+
+
+async def test_nothing_is_wiped_out_by_itself_unless_an_empty_application_is_allowed(room: Room) -> None:
+    room.repository.push({**ONE, "app/readme.txt": "stays"})
+    await room.deliver(syncPolicy=automated(prune=True))
+    await room.until_synced()
+    room.repository.push({"app/settings.yaml": None})
+    said = await room.until_condition("SyncError")
+    assert "auto-sync will wipe out all resources" in said
+    assert await room.get("ConfigMap", "settings") is not None
+    await room.patch_app({"spec": {"syncPolicy": {"automated": {"allowEmpty": True}}}})
+    await room.until_gone("ConfigMap", "settings")
+    await room.until(lambda status: not conditions(status, "SyncError"))
+
+
+async def test_a_hold_pauses_automated_syncs_and_a_release_ends_it(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(syncPolicy=automated(selfHeal=True))
+    await room.until_synced()
+    await room.patch_app({"metadata": {"annotations": {"argosy.dev/hold": '{"reason": "incident 7", "by": "ann"}'}}})
+    room.repository.push({"app/settings.yaml": config_map(a="two")})
+    app = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    app = await room.settled()
+    told = [each["message"] for each in app["status"]["conditions"]]
+    assert any("incident 7" in each and "ann" in each for each in told)
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
+    await room.patch_app({"metadata": {"annotations": {"argosy.dev/hold": None}}})
+    app = await room.until_synced()
+    assert "conditions" not in app["status"]
+
+
+async def test_a_retry_ends_after_its_limit_and_tells_the_next_attempt_before(room: Room) -> None:
+    room.repository.push({"app/broken.yaml": broken()})
+    retry = {"limit": 2, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "1m"}}
+    await room.deliver(syncPolicy={**automated(), "retry": retry})
+    for attempt, delay in ((1, 10), (2, 20)):
+        words = f"Retrying attempt #{attempt}"
+        app = await room.until(lambda status: words in (status.get("operationState") or {}).get("message", ""))  # noqa: B023
+        assert app["status"]["operationState"]["phase"] == "Running"
+        assert app["status"]["operationState"].get("retryCount", 0) == attempt - 1 or attempt
+        room.clock.leap(delay + 0.5)
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Failed"
+    assert app["status"]["operationState"]["retryCount"] == 2
+
+
+async def test_a_retry_takes_the_newest_revision_where_that_is_asked_for(room: Room) -> None:
+    room.repository.push({"app/broken.yaml": broken()})
+    retry = {"limit": 5, "refresh": True, "backoff": {"duration": "10s"}}
+    await room.deliver(syncPolicy={**automated(), "retry": retry})
+    await room.until(lambda status: "Retrying" in (status.get("operationState") or {}).get("message", ""))
+    room.repository.push({"app/broken.yaml": None, **ONE})
+    room.clock.leap(11)
+    app = await room.until_synced()
+    assert app["status"]["operationState"]["retryCount"] == 1
