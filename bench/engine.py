@@ -65,7 +65,7 @@ async def rest(room: Room) -> None:
     quiet = 0
     while quiet < 20:
         await asyncio.sleep(0.05)
-        quiet = 0 if len(room.engine.queue) else quiet + 1
+        quiet = quiet + 1 if room.engine.queue.is_idle else 0
 
 
 async def push_to_synced(room: Room, applications: int, times: int) -> list[float]:
@@ -86,7 +86,7 @@ async def pass_over_all(room: Room, applications: int) -> float:
     start = time.perf_counter()
     for number in range(applications):
         room.engine.queue.add(key(number))
-    while len(room.engine.queue):
+    while not room.engine.queue.is_idle:
         await asyncio.sleep(0.001)
     return time.perf_counter() - start
 

@@ -166,6 +166,7 @@ class Outcome:
 
     status: str
     phase: str
+    revision: str
     standing: dict[str, str]
     runs: dict[str, int]  # how often each hook was made
     deployments: int
@@ -248,6 +249,7 @@ class Theatre:
         return Outcome(
             str((status.get("sync") or {}).get("status", "")),
             str(state.get("phase", "")),
+            str((status.get("sync") or {}).get("revision", "")),
             await self.standing(),
             self.runs(),
             len(status.get("history") or ()),
@@ -282,12 +284,15 @@ class Running:
         """The outcome, when it holds and stays. Raises Crash where the engine died."""
         found, since = None, 0
         ends = asyncio.get_running_loop().time() + PATIENCE
+        ready = asyncio.ensure_future(self.engine.everything.synced())
+        await asyncio.wait([self.work, ready], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
         while asyncio.get_running_loop().time() < ends:
             if self.cluster.is_dead or self.work.done():
                 raise Crash
             await self.theatre.scene.world(self.theatre.cluster)
             latest = await self.theatre.outcome()
-            if latest is not None and holds(latest) and not len(self.engine.queue):
+            if latest is not None and holds(latest) and self.engine.queue.is_idle:
                 since = since + 1 if latest == found else 0
                 if since >= 3:
                     return latest
@@ -304,7 +309,7 @@ class Running:
         quiet = 0
         while quiet < 10:
             await asyncio.sleep(0.005)
-            quiet = 0 if len(self.engine.queue) else quiet + 1
+            quiet = quiet + 1 if self.engine.queue.is_idle else 0
 
 
 @contextlib.asynccontextmanager
@@ -318,7 +323,8 @@ async def theatre(scene: Scene) -> AsyncIterator[Theatre]:
 async def straight(scene: Scene) -> tuple[Outcome, list[str]]:
     """What comes of a scene in which nobody dies, and the calls that it takes."""
     async with theatre(scene) as stage, stage.engine() as running:
-        found = await running.until(lambda outcome: (outcome.status, outcome.phase) == (scene.status, scene.phase))
+        wanted = (scene.status, scene.phase, "" if scene.is_deleted else stage.shelf.head)
+        found = await running.until(lambda outcome: (outcome.status, outcome.phase, outcome.revision) == wanted)
         return found, list(running.cluster.calls)
 
 

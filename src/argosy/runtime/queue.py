@@ -32,6 +32,11 @@ class WorkQueue:
         """Keys that wait for a worker now."""
         return len(self._ready) + len(self._hurried)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is worked on; some may fall due later."""
+        return not len(self) and not self._working
+
     def add(self, key: ResourceKey, *, is_urgent: bool = False) -> None:
         """What is urgent goes before all that waits."""
         if self._closed:
