@@ -117,7 +117,7 @@ class Looker:
         self, app: Application, project: Project, assembled: Assembled, rules: Rules, kinds: Catalog
     ) -> Look:
         """The very same look as last time where nothing has changed."""
-        allowed = _permission(project, app.destination, kinds)
+        allowed = permission(project, app.destination, kinds)
         live = self._newest(app, assembled, rules, allowed)
         live |= await self._asked_for(assembled.keys, live, kinds, allowed)
         given, spec = (project, assembled.desired, rules, kinds), app.wire.get("spec")
@@ -295,7 +295,7 @@ async def removed_by(rules: Rules, compare_rules: CompareRules, asked: Iterable[
     return Removed(*await rules.remove_all(asked))
 
 
-def _permission(project: Project, destination: Destination, kinds: Catalog) -> Allowed:
+def permission(project: Project, destination: Destination, kinds: Catalog) -> Allowed:
     """Asked of many keys, most of which differ in their names alone."""
     known: dict[tuple[GroupKind, str], bool] = {}
     named = any(each.name for each in (*project.cluster_allowed, *project.cluster_denied))

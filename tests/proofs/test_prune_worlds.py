@@ -1,0 +1,240 @@
+"""Worlds full of manifests that are nearly the application's: a prune takes none that is not really its own.
+
+The rooms are put together as the corridor does it; each manifest of a world knows by its making whose it is.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.cluster import KindInfo
+from argosy.compare import compare, rules_for
+from argosy.live import Tracking, indexes, instance_name, is_self_referenced, managed, read_exclusions, track
+from argosy.model import annotations as names
+from argosy.model.application import Application, OperationRequest, OperationState, SyncRequest, read_application
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.project import Project, read_project
+from argosy.pipeline.looking import permission
+from argosy.pipeline.operating import why_not_delete
+from argosy.pipeline.rules import Rules
+from argosy.policy import pruning
+from argosy.runtime import Cache
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+from argosy.sync.options import SyncOptions
+from argosy.sync.plan import Occasion, plan
+from argosy.sync.prune import refusal
+from argosy.sync.terms import Terms
+
+pytestmark = pytest.mark.prove
+CONTROL, HERE, ELSEWHERE = "argocd", "ml", "prod"
+INFO = KindInfo("v1", "plural", True)
+KINDS = {
+    GroupKind("", "ConfigMap"): INFO,
+    GroupKind("", "Secret"): INFO,
+    GroupKind("apps", "Deployment"): INFO,
+    GroupKind("", "Namespace"): INFO._replace(namespaced=False),
+    GroupKind("rbac.authorization.k8s.io", "ClusterRole"): INFO._replace(namespaced=False),
+}
+MISSPELT = ("models", "models:", "models:/ConfigMap", ":/ConfigMap:ml/m-1", "models:a:b:c", "models:/ConfigMap:ml", "x")
+NAMES = ("models", "models-2", "model", "argocd_models", "team_models", "")
+
+
+@dataclass(frozen=True)
+class World:
+    app: Application
+    project: Project
+    rules: Rules
+    desired: list[Manifest]
+    live: list[Manifest]
+    own: frozenset[ResourceKey]  # what may go, and nothing else
+
+
+async def _unused(manifests: Any) -> list[None]:
+    return [None for _ in manifests]
+
+
+REPOSITORIES = Repositories(Path("unused"), SourceSettings())
+
+
+def application(rng: random.Random) -> Application:
+    options = rng.choice([[], ["PruneLast=true"], ["Prune=false"], ["CreateNamespace=true"]])
+    return read_application(
+        {
+            "metadata": {"name": "models", "namespace": rng.choice([CONTROL, CONTROL, "team"]), "uid": "u"},
+            "spec": {
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": HERE},
+                "source": {"repoURL": "https://git.example.com/a.git", "path": "app"},
+                "syncPolicy": {"syncOptions": options},
+            },
+        }
+    )
+
+
+def project(rng: random.Random) -> Project:
+    spec: dict[str, Any] = {
+        "sourceRepos": ["*"],
+        "sourceNamespaces": ["*"],
+        "destinations": rng.choice(
+            [[{"server": "*", "namespace": "*"}], [{"server": "*", "namespace": HERE}],
+             [{"server": "*", "namespace": "*"}, {"server": "*", "namespace": f"!{ELSEWHERE}"}]]
+        ),
+        "clusterResourceWhitelist": rng.choice(
+            [[], [{"group": "*", "kind": "*"}], [{"group": "", "kind": "Namespace"}]]
+        ),
+    }  # fmt: skip
+    if rng.random() < 0.3:
+        spec["namespaceResourceBlacklist"] = [{"group": "", "kind": "Secret"}]
+    return read_project({"metadata": {"name": "default"}, "spec": spec})
+
+
+def settings(rng: random.Random) -> Rules:
+    tracking = Tracking(
+        method=rng.choice(["annotation", "annotation", "label", "annotation+label"]),
+        installation_id=rng.choice(["", "", "ours"]),
+        control_namespace=CONTROL,
+    )
+    excluded = "- apiGroups: ['apps']\n  kinds: [Deployment]\n  clusters: ['*']\n" if rng.random() < 0.2 else ""
+    exclusions = read_exclusions({"resource.exclusions": excluded} if excluded else {})
+    return Rules(REPOSITORIES, _unused, control_namespace=CONTROL, tracking=tracking, exclusions=exclusions)
+
+
+def bare(rng: random.Random, number: int) -> Manifest:
+    kind = rng.choice(list(KINDS))
+    metadata: dict[str, Any] = {"name": f"m-{number}", "uid": f"uid-{number}", "resourceVersion": str(number + 1)}
+    if KINDS[kind].namespaced:
+        metadata["namespace"] = rng.choice([HERE, HERE, ELSEWHERE])
+    api = f"{kind.group}/v1" if kind.group else "v1"
+    return {"apiVersion": api, "kind": kind.kind, "metadata": metadata}
+
+
+def with_marks(manifest: Manifest, rng: random.Random, app: Application, tracking: Tracking) -> Manifest:
+    """Marks as they come to be: by a sync of this or another application, of this or another installation, under this
+    or another method, whole, copied, cut or misspelt."""
+    roll = rng.random()
+    if roll < 0.35:
+        return track(manifest, app, tracking)
+    if roll < 0.45:
+        return track(manifest, replace(app, name=rng.choice(["models-2", "model", "other"])), tracking)
+    if roll < 0.55:
+        return track(manifest, app, replace(tracking, installation_id="theirs"))
+    if roll < 0.65:  # a copy: what it says is of another
+        other = {**manifest, "metadata": {**manifest["metadata"], "name": "source", "namespace": HERE}}
+        tracked = track(other, app, tracking)["metadata"]
+        marks = {part: tracked[part] for part in ("annotations", "labels") if part in tracked}
+        return {**manifest, "metadata": {**manifest["metadata"], **marks}}
+    if roll < 0.75:
+        return track(manifest, app, replace(tracking, method=rng.choice(["annotation", "label", "annotation+label"])))
+    texts = {names.TRACKING_ID: rng.choice(MISSPELT)}
+    labels = {names.INSTANCE_LABEL: rng.choice(NAMES)} if rng.random() < 0.5 else {}
+    annotations = texts if rng.random() < 0.5 else {}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations, "labels": labels}}
+
+
+def is_own(live: Manifest, app: Application, project: Project, rules: Rules) -> bool:
+    """By the letter of the rules, written down a second time and in another way."""
+    metadata, tracking = live["metadata"], rules.tracking
+    instance = "models" if app.namespace == CONTROL else f"{app.namespace}_models"
+    namespace = metadata.get("namespace")
+    if tracking.method == "label":
+        carries = (metadata.get("labels") or {}).get(names.INSTANCE_LABEL) == instance
+    else:
+        group = live["apiVersion"].rpartition("/")[0]
+        said = f"{instance}:{group}/{live['kind']}:{namespace or HERE}/{metadata['name']}"
+        notes = metadata.get("annotations") or {}
+        carries = notes.get(names.TRACKING_ID) == said
+        carries = carries and notes.get(names.INSTALLATION_ID, "") == tracking.installation_id
+    if not carries or metadata.get("ownerReferences"):
+        return False
+    if namespace and not any(each.namespace in ("*", namespace) for each in project.destinations):
+        return False
+    if namespace and any(each.namespace == f"!{namespace}" for each in project.destinations):
+        return False
+    if live["kind"] == "Deployment" and rules.exclusions.excluded:
+        return False
+    if live["kind"] == "Secret" and project.namespaced_denied:
+        return False
+    allowed = [each.kind for each in project.cluster_allowed]
+    if not namespace and not ({"*", live["kind"]} & set(allowed)):
+        return False
+    kept = {*app.policy.options, *(metadata.get("annotations") or {}).get(names.SYNC_OPTIONS, "").split(",")}
+    return "Prune=false" not in kept
+
+
+def world(rng: random.Random) -> World:
+    app, allowed, rules = application(rng), project(rng), settings(rng)
+    live = []
+    for number in range(rng.randint(1, 12)):
+        made = with_marks(bare(rng, number), rng, app, rules.tracking)
+        if rng.random() < 0.1:
+            owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "above", "uid": "above", "controller": True}
+            made = {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
+        if rng.random() < 0.1:
+            notes = {**(made["metadata"].get("annotations") or {}), names.SYNC_OPTIONS: "Prune=false"}
+            made = {**made, "metadata": {**made["metadata"], "annotations": notes}}
+        live.append(made)
+    asked = [each for each in live if rng.random() < 0.25]
+    desired = [track({**each, "metadata": _plain(each)}, app, rules.tracking) for each in asked]
+    desired += [track(bare(rng, 100 + number), app, rules.tracking) for number in range(rng.randint(0, 2))]
+    wanted = {key_of(each) for each in desired}
+    own = frozenset(key_of(each) for each in live if is_own(each, app, allowed, rules)) - wanted
+    return World(app, allowed, rules, desired, live, own)
+
+
+def _plain(manifest: Manifest) -> dict[str, Any]:
+    return {name: manifest["metadata"][name] for name in ("name", "namespace") if name in manifest["metadata"]}
+
+
+def pruned(found: World) -> set[ResourceKey]:
+    """What a sync with prune would delete, found as the corridor finds it."""
+    app, rules, cache = found.app, found.rules, Cache()
+    for name, index in indexes(rules.tracking).items():
+        cache.index(name, index)
+    for manifest in found.live:
+        cache.put(manifest)
+    instance = instance_name(app, rules.tracking)
+    allowed = permission(found.project, app.destination, KINDS)
+    live = managed(cache, instance, found.desired, rules.tracking, allowed)
+    is_its_own = partial(is_self_referenced, tracking=rules.tracking)
+    comparison = compare(found.desired, live, rules_for(app, rules.compare), is_own=is_its_own)
+    options = SyncOptions.of(app.policy.options, ())
+    request = SyncRequest(prune=True)
+    started = "2026-01-01T00:00:00Z"
+    tasks = plan(comparison, request, Occasion(app, "0" * 40, started), options, live)
+    terms = Terms(app, OperationState(OperationRequest(request), started=started), options, is_mass=False)
+
+    def may_delete(manifest: Manifest) -> str:
+        return why_not_delete(manifest, app, found.project, rules, KINDS, options)
+
+    return {task.key for task in tasks if task.is_prune and not refusal(task.live or {}, terms, may_delete)}
+
+
+def test_nothing_is_pruned_that_is_not_the_applications_own(size: Callable[[int], int], rng: random.Random) -> None:
+    count: Counter[str] = Counter()
+    for _ in range(size(50_000)):
+        seed = rng.getrandbits(64)
+        found = world(random.Random(seed))
+        gone = pruned(found)
+        assert gone <= found.own, f"world {seed}: {gone - found.own} is not its own"
+        count.update(own=len(found.own), gone=len(gone), live=len(found.live))
+    # And it is no empty promise: what is its own does go.
+    assert count["gone"] == count["own"] and count["gone"] > count["live"] / 50
+
+
+def test_a_prune_that_does_not_ask_whose_it_is_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, rng: random.Random
+) -> None:
+    monkeypatch.setattr(pruning, "may_delete", lambda candidate, instance: "")
+    monkeypatch.setattr("argosy.pipeline.operating.may_delete", lambda candidate, instance: "")
+    monkeypatch.setattr("argosy.live.view.owner", lambda live, tracking: "models")
+    worlds = (world(random.Random(rng.getrandbits(64))) for _ in range(500))
+    assert any(pruned(found) - found.own for found in worlds)
