@@ -76,7 +76,7 @@ def list_lines(apps: Sequence[Application], screen: Screen, now: datetime, home:
                 facts.why(app),
                 ",".join(map(facts.short, facts.revisions(app))) or "-",
                 f"{facts.policy_word(app)}{' (held)' if hold else ''}",
-                facts.age(str(app.wire["metadata"].get("creationTimestamp") or ""), now),
+                facts.age(facts.created(app), now),
             )
         )
     return screen.table(NATIVE, rows)
@@ -126,7 +126,7 @@ def block_lines(app: Application, window: str) -> list[str]:
 
 
 def _labels(app: Application) -> list[str]:
-    labels = mapping(mapping(app.wire.get("metadata")).get("labels"))
+    labels = facts.labels(app)
     return [field("Labels:", ",".join(f"{name}={value}" for name, value in sorted(labels.items())))] if labels else []
 
 

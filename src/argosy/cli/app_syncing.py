@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.cli import NO, TIMED_OUT
+from argosy.cli import INTERRUPTED, NO, TIMED_OUT
 from argosy.cli.app_flags import (
     Commands,
     asked,
@@ -125,7 +126,17 @@ def run_sync(chosen: argparse.Namespace) -> int:
         codes = [await _sync(desk, app, chosen) for app in apps]
         return max(codes, default=0)
 
-    return at_desk(chosen, work, writes=True)
+    return _leaving_it_running(lambda: at_desk(chosen, work, writes=True), " ".join(chosen.names))
+
+
+def _leaving_it_running(run: Callable[[], int], names: str) -> int:
+    """Ctrl-C ends the view, not what is looked at."""
+    try:
+        return run()
+    except KeyboardInterrupt:
+        talk("argosy: interrupted; an operation that was asked for goes on")
+        talk(f"next: argosy app wait {names or 'NAME'} --operation, or: argosy app terminate-op {names or 'NAME'}")
+        return INTERRUPTED
 
 
 async def _previewed(desk: Desk, apps: list[Application], chosen: argparse.Namespace) -> bool:
@@ -351,4 +362,4 @@ def run_rollback(chosen: argparse.Namespace) -> int:
             talk(f"{app.name}: automated sync is held ({reason}); end that with: argosy app release {app.name}")
         return code
 
-    return at_desk(chosen, work, writes=True)
+    return _leaving_it_running(lambda: at_desk(chosen, work, writes=True), chosen.name)

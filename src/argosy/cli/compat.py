@@ -20,9 +20,11 @@ WITH_VALUE: Final = frozenset({
     "--grpc-web-root-path", "--header", "-H", "--http-retry-max", "--logformat", "--loglevel",
     "--port-forward-namespace", "--redis-compress", "--redis-haproxy-name", "--redis-name", "--repo-server-name",
     "--server", "--server-crt", "--server-name",
+    # These say how much its server may do at once.
+    "--ignore-normalizer-jq-execution-timeout", "--server-side-diff-concurrency", "--server-side-diff-max-batch-kb",
 })  # fmt: skip
 SWITCHES: Final = frozenset(
-    {"--core", "--grpc-web", "--insecure", "--plaintext", "--port-forward", "--prompts-enabled"}
+    {"--core", "--grpc-web", "--insecure", "--plaintext", "--port-forward", "--prompts-enabled", "--server-side-generate"}
 )
 RENAMED: Final = {"--kube-context": "--context"}
 

@@ -32,6 +32,15 @@ class Row(NamedTuple):
     wave: int = 0
 
 
+def created(app: Application) -> str:
+    return str(mapping(app.wire.get("metadata")).get("creationTimestamp") or "")
+
+
+def labels(app: Application) -> dict[str, str]:
+    found = mapping(mapping(app.wire.get("metadata")).get("labels"))
+    return {str(name): str(value) for name, value in found.items()}
+
+
 def sync_word(app: Application) -> str:
     return str(mapping(app.status.get("sync")).get("status") or "Unknown")
 

@@ -1,0 +1,136 @@
+"""How Applications look: columns, marks, differences, waves, and how flags may be spelled."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+from argosy import cli
+from argosy.app.applications.differing import Differing, normal, unified
+from argosy.app.applications.trees import branches
+from argosy.cli import app_screen
+from argosy.cli.app_flags import spelled
+from argosy.cli.app_progress import Lines, Waves, wave_lines
+from argosy.cli.compat import without_server
+from argosy.cli.screen import Screen
+from argosy.live.relations import Parent
+from argosy.live.tree import Node
+from argosy.model.application import read_application
+from argosy.model.names import ResourceKey
+
+KEY = ResourceKey("", "ConfigMap", "ml", "settings")
+
+
+def application(phase: str = "Running") -> object:
+    return read_application(
+        {
+            "metadata": {"name": "models", "namespace": "argocd", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {
+                "source": {"repoURL": "https://git.example/ml", "path": "app", "targetRevision": "main"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+            },
+            "status": {
+                "sync": {"status": "OutOfSync", "revision": "4c1d2e3" + "0" * 33},
+                "health": {"status": "Missing"},
+                "resources": [
+                    {"kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync", "syncWave": 1},
+                    {"kind": "Secret", "namespace": "ml", "name": "token", "status": "OutOfSync"},
+                ],
+                "operationState": {
+                    "operation": {"sync": {}},
+                    "phase": phase,
+                    "message": "one more",
+                    "startedAt": "2026-01-01T00:00:00Z",
+                    "syncResult": {
+                        "revision": "x",
+                        "resources": [
+                            {"group": "", "kind": "Secret", "namespace": "ml", "name": "token", "status": "Synced",
+                             "message": "secret/token created", "syncPhase": "Sync"}
+                        ],
+                    },
+                },
+            },
+        }
+    )  # fmt: skip
+
+
+def test_columns_are_two_spaces_apart_and_the_last_is_not_padded() -> None:
+    assert app_screen.aligned([("A", "LONG", "C"), ("aaa", "b", "c")]) == ["A    LONG  C", "aaa  b     c"]
+
+
+def test_what_strangers_wrote_cannot_move_the_cursor() -> None:
+    assert app_screen.aligned([("A",), ("\x1b[2Jx\ny",)])[1] == " [2Jx y"
+
+
+def test_a_list_names_the_namespace_only_where_it_is_another() -> None:
+    screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
+    app = application("Succeeded")
+    here = app_screen.list_lines([app], screen, now, "argocd")[1]  # type: ignore[list-item]
+    there = app_screen.list_lines([app], screen, now, "elsewhere")[1]  # type: ignore[list-item]
+    assert here.split()[0] == "models" and there.split()[0] == "argocd/models"
+    assert here.split()[-3:] == ["4c1d2e3", "Manual", "24h"]
+
+
+def test_waves_are_in_order_and_show_what_is_still_to_come() -> None:
+    lines = wave_lines(application(), Screen(io.StringIO()))  # type: ignore[arg-type]
+    assert [line.split()[:2] for line in lines[:2]] == [["wave", "0"], ["wave", "1"]]
+    assert "Synced" in lines[0] and "Secret/token" in lines[0] and "secret/token created" in lines[0]
+    assert "Missing" in lines[1]
+    assert lines[2] == " Running: one more"
+
+
+def test_a_picture_is_drawn_over_itself_and_only_when_it_changed() -> None:
+    stream = io.StringIO()
+    waves = Waves(stream)
+    waves.see(application())  # type: ignore[arg-type]
+    first = stream.getvalue()
+    waves.see(application())  # type: ignore[arg-type]
+    assert stream.getvalue() == first
+    waves.see(application("Succeeded"))  # type: ignore[arg-type]
+    assert stream.getvalue()[len(first) :].startswith("\x1b[3A")
+
+
+def test_a_line_is_printed_once_for_each_state() -> None:
+    stream = io.StringIO()
+    lines = Lines(stream)
+    for phase in ("Running", "Running", "Succeeded"):
+        lines.see(application(phase))  # type: ignore[arg-type]
+    printed = stream.getvalue().splitlines()
+    assert printed[0].split()[0] == "TIMESTAMP"
+    assert [line.split()[-4:][0] for line in printed[1:]].count("settings") <= 1
+    assert len(printed) == 4  # two objects, and the one whose status is now that of the Application again
+
+
+def test_differences_are_printed_as_the_program_diff_prints_them() -> None:
+    found = Differing(KEY, (), "a\nb\nc\n", "a\nx\nc\nd\n")
+    assert normal(found) == ["2c2", "< b", "---", "> x", "3a4", "> d"]
+    assert normal(Differing(KEY, (), "a\nb\n", "")) == ["1,2d0", "< a", "< b"]
+    assert unified(found)[:2] == ["--- live/ConfigMap/ml/settings", "+++ desired/ConfigMap/ml/settings"]
+
+
+def test_a_tree_is_drawn_with_children_below_their_parents_and_rings_left_out() -> None:
+    keys = [ResourceKey("", "A", "ml", name) for name in ("root", "one", "two", "three")]
+    root, one, two, three = keys
+
+    def node(key: ResourceKey, parent: ResourceKey | None) -> Node:
+        return Node(key, "v1", parents=(Parent(parent, ""),) if parent else ())
+
+    ring = [ResourceKey("", "A", "ml", name) for name in ("this", "that")]
+    nodes = [node(root, None), node(one, root), node(two, one), node(three, root)]
+    found = list(branches([*nodes, node(ring[0], ring[1]), node(ring[1], ring[0])]))
+    assert [(each.node.key.name, each.is_last) for each in found] == [
+        ("root", ()), ("one", (False,)), ("two", (False, True)), ("three", (True,)),
+    ]  # fmt: skip
+
+
+def test_switches_can_be_spelled_as_go_spells_them() -> None:
+    parser = cli.command_line("app")
+    words = ["app", "sync", "models", "--prune=true", "--force=false", "--dry-run"]
+    assert spelled(parser, words) == ["app", "sync", "models", "--prune", "--dry-run"]
+    assert spelled(parser, ["app", "delete", "x", "--cascade"]) == ["app", "delete", "x", "--cascade=true"]
+    assert spelled(parser, ["app", "delete", "x", "--cascade=false"])[-1] == "--cascade=false"
+
+
+def test_flags_that_name_a_server_are_left_out() -> None:
+    words = ["--server", "x:443", "app", "--grpc-web", "list", "--auth-token=t", "-o", "name", "--kube-context", "c"]
+    assert without_server(words) == ["app", "list", "-o", "name", "--context", "c"]
