@@ -23,9 +23,9 @@ WITH_VALUE: Final = frozenset({
     # These say how much its server may do at once.
     "--ignore-normalizer-jq-execution-timeout", "--server-side-diff-concurrency", "--server-side-diff-max-batch-kb",
 })  # fmt: skip
-SWITCHES: Final = frozenset(
-    {"--core", "--grpc-web", "--insecure", "--plaintext", "--port-forward", "--prompts-enabled", "--server-side-generate"}
-)
+SWITCHES: Final = frozenset({
+    "--core", "--grpc-web", "--insecure", "--plaintext", "--port-forward", "--prompts-enabled", "--server-side-generate",
+})  # fmt: skip
 RENAMED: Final = {"--kube-context": "--context"}
 
 
