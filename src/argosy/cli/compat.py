@@ -24,7 +24,8 @@ WITH_VALUE: Final = frozenset({
     "--ignore-normalizer-jq-execution-timeout", "--server-side-diff-concurrency", "--server-side-diff-max-batch-kb",
 })  # fmt: skip
 SWITCHES: Final = frozenset({
-    "--core", "--grpc-web", "--insecure", "--plaintext", "--port-forward", "--prompts-enabled", "--server-side-generate",
+    "--core", "--grpc-web", "--insecure", "--plaintext", "--port-forward", "--prompts-enabled",
+    "--server-side-generate",
 })  # fmt: skip
 RENAMED: Final = {"--kube-context": "--context"}
 
