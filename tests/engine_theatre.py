@@ -103,7 +103,16 @@ class Mortal:
         found = getattr(self._inner, name)
         if name in COUNTED:
             return self._guarded(name, found)
-        return found
+        return self._broken_off(found) if name == "watch" else found
+
+    def _broken_off(self, watch: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
+        async def broken_off(*given: Any, **more: Any) -> AsyncIterator[Any]:
+            async for event in watch(*given, **more):
+                yield event
+                if (error := self.fault("watch", True)) is not None:
+                    raise error
+
+        return broken_off
 
     def _guarded(self, name: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
         async def guarded(*given: Any, **more: Any) -> Any:

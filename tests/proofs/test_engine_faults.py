@@ -1,0 +1,156 @@
+"""Clusters that refuse, lose answers and break off watches; hosts that are away, and branches that vanish or go back.
+
+Whatever strikes: once it is over everything is as Git asks, and no attempt of a sync made a hook twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+from engine_scenes import SCENES
+from engine_theatre import APP, Outcome, Running, Scene, Theatre, straight, theatre
+
+from argosy.model import annotations as names
+from argosy.model.errors import ClusterError, Conflict, Gone, TransientError, UnknownRef, Unreachable
+
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+PATIENT = {"limit": 50, "backoff": {"duration": "10ms", "factor": 1, "maxDuration": "20ms"}}
+IN_A_PLAY = 6  # faults
+REFUSALS: dict[str, Callable[[], Exception]] = {
+    "500": lambda: ClusterError("the server is ill", code=500, reason="InternalError"),
+    "429": lambda: ClusterError("too many requests", code=429, reason="TooManyRequests"),
+    "409": lambda: Conflict("somebody was quicker", reason="Conflict"),
+    "503": lambda: ClusterError("the server is going away", code=503, reason="ServiceUnavailable"),
+    "reset": lambda: TransientError("connection reset"),
+}
+LOST: dict[str, Callable[[], Exception]] = {  # it was done, but nobody heard so
+    "500 after": REFUSALS["500"],
+    "reset after": REFUSALS["reset"],
+}
+WATCHES: dict[str, Callable[[], Exception]] = {
+    "watch reset": REFUSALS["reset"],
+    "watch too old": lambda: Gone("that is too long ago", reason="Expired"),
+}
+HOSTS: dict[str, Callable[[], Exception]] = {
+    "away": lambda: Unreachable("no route to host", where="git.example.com"),
+    "branch gone": lambda: UnknownRef("there is no branch", where="git.example.com"),
+}
+
+
+@dataclass
+class Faults:
+    """At random, so many and no more."""
+
+    rng: random.Random
+    left: int = IN_A_PLAY
+    struck: Counter[str] = field(default_factory=Counter)
+
+    def strike(self, kinds: dict[str, Callable[[], Exception]], chance: float) -> Exception | None:
+        if self.left <= 0 or self.rng.random() >= chance:
+            return None
+        self.left -= 1
+        name = self.rng.choice(list(kinds))
+        self.struck[name] += 1
+        return kinds[name]()
+
+    def of_cluster(self, call: str, after: bool) -> Exception | None:
+        if call == "watch":
+            return self.strike(WATCHES, 0.02)
+        return self.strike(LOST if after else REFUSALS, 0.15)
+
+    def of_host(self, ref: str) -> Exception | None:
+        return self.strike(HOSTS, 0.1)
+
+
+def patient(scene: Scene) -> Scene:
+    """A sync that fails is tried again, as often as it takes."""
+    return scene if scene.is_deleted else replace(scene, policy={**scene.policy, "retry": PATIENT})
+
+
+def chosen() -> dict[str, Scene]:
+    """Those that come to their end by themselves."""
+    return {
+        name: patient(scene)
+        for name, scene in SCENES.items()
+        if scene.is_deleted or (scene.status == "Synced" and "automated" in scene.policy)
+    }
+
+
+def moved(scene: Scene) -> list[dict[str, object]]:
+    """What a force-push puts in the place of what is desired, for a while."""
+    found = copy.deepcopy(list(scene.desired))
+    for manifest in found:
+        if "data" in manifest and names.HOOK not in manifest["metadata"].get("annotations", {}):
+            manifest["data"] = {"value": "forced"}
+    return found
+
+
+async def force_push(stage: Theatre, running: Running, rng: random.Random) -> None:
+    wanted = stage.shelf.head
+    stage.shelf.push(moved(stage.scene))
+    running.engine.queue.add(APP)
+    await asyncio.sleep(rng.random() * 0.03)
+    stage.shelf.head = wanted
+
+
+async def go_on(running: Running) -> None:
+    """Somebody who asks again and again, as a webhook does, or the clock."""
+    while True:
+        running.engine.queue.add(APP)
+        await asyncio.sleep(0.05)
+
+
+def is_as_wanted(found: Outcome, wanted: Outcome) -> bool:
+    """How often it took, and so how often hooks ran, may differ."""
+    return replace(found, runs={}, deployments=0) == replace(wanted, runs={}, deployments=0)
+
+
+async def play(scene: Scene, wanted: Outcome, rng: random.Random) -> Counter[str]:
+    async with theatre(scene) as stage, stage.engine() as running:
+        faults = Faults(rng)
+        running.cluster.fault, stage.shelf.trouble = faults.of_cluster, faults.of_host
+        if not scene.is_deleted and rng.random() < 0.3:
+            await force_push(stage, running, rng)
+            faults.struck["force-push"] += 1
+        asking = asyncio.create_task(go_on(running))
+        try:
+            await running.until(lambda found: is_as_wanted(found, wanted))
+        finally:
+            asking.cancel()
+        twice = [mark for mark, count in marks(stage).items() if count > 1]
+        assert not twice, f"made twice: {twice}"
+        return faults.struck
+
+
+def marks(stage: Theatre) -> Counter[str]:
+    """Hooks that were made, by name and by the attempt that made them."""
+    made = [each["metadata"] for each in stage.made.values()]
+    found = [(each["name"], (each.get("annotations") or {}).get(names.OPERATION)) for each in made]
+    return Counter(f"{name} {mark}" for name, mark in found if mark)
+
+
+async def test_whatever_strikes_everything_converges_and_nothing_is_done_twice(
+    size: Callable[[int], int], rng: random.Random
+) -> None:
+    scenes = chosen()
+    assert len(scenes) >= 20
+    known = {name: (await straight(scene))[0] for name, scene in scenes.items()}
+    struck: Counter[str] = Counter()
+    plays = 0
+    while struck.total() < size(3000):
+        seed = rng.getrandbits(64)
+        own = random.Random(seed)
+        name = own.choice(list(scenes))
+        try:
+            struck += await play(scenes[name], known[name], own)
+        except AssertionError as error:
+            raise AssertionError(f"{name}, seed {seed}: wanted {known[name]}, but {error}") from error
+        plays += 1
+        assert plays < 10 * size(3000)
+    print(dict(struck), f"in {plays} plays")
