@@ -74,10 +74,10 @@ async def test_a_sync_leaves_ignored_fields_alone_where_that_is_asked_for(room: 
     room.repository.push({"app/settings.yaml": config_map(a="one", b="one")})
     options = {"syncOptions": ["RespectIgnoreDifferences=true"]}
     await room.deliver(ignoreDifferences=RULES["pointer"], syncPolicy=options)
-    await room.sync()
+    await room.sync(**options)
     await room.until_synced()
     await room.cluster.patch(KEY, {"data": {"a": "changed", "b": "changed"}})
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
-    await room.sync()
+    await room.sync(**options)
     await room.until_synced()
     assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "changed", "b": "one"}

@@ -1,0 +1,176 @@
+"""What is written into the status of an Application, field by field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from engine_room import Room, config_map
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+ONE = {"app/settings.yaml": config_map(a="one")}
+
+
+def waved(name: str, wave: str) -> dict[str, Any]:
+    metadata = {"name": name, "annotations": {"argocd.argoproj.io/sync-wave": wave}}
+    return {**config_map(name), "metadata": metadata}
+
+
+async def test_the_whole_status_of_a_synced_application_is_as_argo_cd_writes_it(room: Room) -> None:
+    revision = room.repository.push({**ONE, "app/late.yaml": waved("late", "3")})
+    await room.deliver()
+    await room.sync()
+    status = (await room.until_synced())["status"]
+    spec = (await room.app())["spec"]
+    assert status["sync"] == {
+        "status": "Synced",
+        "revision": revision,
+        "comparedTo": {"source": spec["source"], "destination": spec["destination"]},
+    }
+    assert status["health"].keys() == {"status", "lastTransitionTime"}
+    kind = {"kind": "ConfigMap", "version": "v1", "namespace": "ml", "status": "Synced"}
+    assert status["resources"] == [{**kind, "name": "late", "syncWave": 3}, {**kind, "name": "settings"}]
+    assert status["sourceType"] == "Directory"
+    assert status["controllerNamespace"] == "argocd"
+    assert status["resourceHealthSource"] == "appTree"
+    assert status["summary"] == {}
+    state = status["operationState"]
+    assert state["phase"] == "Succeeded"
+    assert state["message"].startswith("successfully synced")
+    assert state["startedAt"] <= state["finishedAt"]
+    assert state["operation"]["initiatedBy"] == {"username": "ann"}
+    result = state["syncResult"]
+    assert (result["revision"], result["source"]) == (revision, spec["source"])
+    assert [(each["name"], each["status"], each["syncPhase"]) for each in result["resources"]] == [
+        ("settings", "Synced", "Sync"),
+        ("late", "Synced", "Sync"),
+    ]
+    (entry,) = status["history"]
+    assert (entry["id"], entry["revision"], entry["source"]) == (0, revision, spec["source"])
+    assert entry["initiatedBy"] == {"username": "ann"}
+    assert entry["deployStartedAt"] <= entry["deployedAt"]
+
+
+async def test_resources_come_in_the_order_of_group_kind_and_name(room: Room) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a"}, "rules": []}
+    room.repository.push({"app/1.yaml": role, "app/2.yaml": account, "app/3.yaml": config_map("b"), **ONE})
+    await room.deliver()
+    app = await room.until(lambda status: status.get("resources"))
+    found = [(each.get("group", ""), each["kind"], each["name"]) for each in app["status"]["resources"]]
+    assert found == sorted(found)
+
+
+async def test_a_hook_is_listed_as_one_and_has_no_sync_status(room: Room) -> None:
+    hook = {**config_map("hook"), "metadata": {"name": "hook", "annotations": {"argocd.argoproj.io/hook": "PreSync"}}}
+    room.repository.push({**ONE, "app/hook.yaml": hook})
+    await room.deliver()
+    app = await room.until(lambda status: status.get("resources"))
+    line = next(each for each in app["status"]["resources"] if each["name"] == "hook")
+    assert line["hook"] is True
+    assert "status" not in line
+    await room.sync()
+    app = await room.until_synced()
+    found = next(each for each in app["status"]["operationState"]["syncResult"]["resources"] if each["name"] == "hook")
+    assert (found["hookType"], found["hookPhase"], found["syncPhase"]) == ("PreSync", "Succeeded", "PreSync")
+
+
+async def test_the_time_of_health_moves_only_when_health_changes(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver()
+    await room.sync()
+    before = (await room.until_synced())["status"]["health"]
+    room.clock.leap(200)
+    room.repository.push({"app/settings.yaml": config_map(a="two")})
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    assert (await room.settled())["status"]["health"] == before
+
+
+async def test_health_of_each_resource_is_written_where_that_is_asked_for(room: Room) -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    metadata = {"name": "argocd-cmd-params-cm", "namespace": "argocd"}
+    data = {"controller.resource.health.persist": "true"}
+    await room.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    room.repository.push({"app/claim.yaml": claim})
+    await room.deliver()
+    app = await room.until(lambda status: status.get("resources") and "health" in status["resources"][0])
+    assert app["status"]["resources"][0]["health"]["status"] == "Missing"
+    assert "resourceHealthSource" not in app["status"]
+    await room.sync()
+    app = await room.until_synced()
+    assert app["status"]["health"]["status"] == "Progressing"
+
+
+async def test_images_are_those_of_pods_far_below_what_is_managed(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver()
+    await room.sync()
+    await room.until_synced()
+    parent = await room.get("ConfigMap", "settings") or {}
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "settings", "uid": parent["metadata"]["uid"]}
+    await room.cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "worker", "namespace": "ml", "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "c", "image": "registry.example.com/model:1"}]},
+        }
+    )
+    app = await room.until(lambda status: status["summary"].get("images"))
+    assert app["status"]["summary"]["images"] == ["registry.example.com/model:1"]
+    await room.cluster.delete(ResourceKey("", "Pod", "ml", "worker"))
+    await room.until(lambda status: not status["summary"].get("images"))
+
+
+async def test_an_application_of_many_sources_tells_all_of_them(room: Room) -> None:
+    revision = room.repository.push({**ONE, "other/more.yaml": config_map("more")})
+    sources = [
+        {"repoURL": room.repository.url, "path": path, "targetRevision": "main"} for path in ("app", "other")
+    ]
+    await room.deliver(source=None, sources=sources)
+    await room.sync()
+    app = await room.until(lambda status: status.get("history") and status["sync"]["status"] == "Synced")
+    status = app["status"]
+    assert status["sync"]["revisions"] == [revision, revision]
+    assert "revision" not in status["sync"]
+    assert status["sync"]["comparedTo"]["sources"] == sources
+    assert status["sourceTypes"] == ["Directory", "Directory"]
+    assert status["history"][0]["revisions"] == [revision, revision]
+    assert status["history"][0]["sources"] == sources
+
+
+async def test_a_condition_keeps_its_time_while_it_holds_and_vanishes_with_its_reason(room: Room) -> None:
+    room.repository.push({**ONE, "app/twice.yaml": config_map(a="two")})
+    await room.deliver()
+    said = await room.until_condition("RepeatedResourceWarning")
+    assert said == "Resource /ConfigMap/ml/settings appeared 2 times among application resources."
+    before = (await room.app())["status"]["conditions"]
+    room.clock.leap(100)
+    assert (await room.settled())["status"]["conditions"] == before
+    room.repository.push({"app/twice.yaml": None})
+    await room.until(lambda status: "conditions" not in status)
+
+
+async def test_changed_metadata_of_the_namespace_is_out_of_sync_until_it_is_synced(room: Room) -> None:
+    room.repository.push(ONE)
+    policy = {"syncOptions": ["CreateNamespace=true"], "managedNamespaceMetadata": {"labels": {"team": "ml"}}}
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "fresh"}
+    await room.deliver(syncPolicy=policy, destination=destination)
+    await room.sync(syncOptions=policy["syncOptions"])
+    await room.until_synced()
+    namespace = await room.get("Namespace", "fresh", "") or {}
+    assert namespace["metadata"]["labels"]["team"] == "ml"
+    changed = {"managedNamespaceMetadata": {"labels": {"team": "serving"}}}
+    await room.patch_app({"spec": {"syncPolicy": changed}})
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await room.sync(syncOptions=policy["syncOptions"])
+    await room.until_synced()
+    namespace = await room.get("Namespace", "fresh", "") or {}
+    assert namespace["metadata"]["labels"]["team"] == "serving"

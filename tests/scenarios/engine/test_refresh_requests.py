@@ -1,0 +1,87 @@
+"""When an application is looked at again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from engine_room import Room, config_map
+
+from argosy.source.webhook_payloads import Push
+
+pytestmark = pytest.mark.anyio
+ONE = {"app/settings.yaml": config_map(a="one")}
+
+
+@pytest.mark.parametrize("word", ["normal", "hard", "whatever"])
+async def test_a_refresh_by_any_word_is_taken_up_and_the_annotation_goes(room: Room, word: str) -> None:
+    room.repository.push(ONE)
+    await room.deliver()
+    before = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    room.clock.leap(90)
+    await room.annotate(refresh=word)
+    app = await room.until(lambda status: status["reconciledAt"] != before["status"]["reconciledAt"])
+    assert "argocd.argoproj.io/refresh" not in (app["metadata"].get("annotations") or {})
+
+
+async def test_a_refresh_that_finds_nothing_new_within_a_minute_writes_no_status(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver()
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    before = (await room.app())["status"]
+    assert (await room.settled())["status"] == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": {"path": "other"}},
+        {"destination": {"namespace": "argocd"}},
+        {"ignoreDifferences": [{"kind": "ConfigMap", "jsonPointers": ["/data"]}]},
+    ],
+    ids=["source", "destination", "ignoreDifferences"],
+)
+async def test_a_change_of_what_is_compared_is_compared_at_once(room: Room, change: dict[str, Any]) -> None:
+    room.repository.push({**ONE, "other/settings.yaml": config_map("other")})
+    await room.deliver()
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await room.patch_app({"spec": change})
+    (name, wanted), *_ = change.items()
+
+    def holds(status: dict[str, Any]) -> bool:
+        found = status["sync"]["comparedTo"].get(name)
+        return found == wanted if isinstance(wanted, list) else wanted.items() <= (found or {}).items()
+
+    await room.until(holds)
+
+
+async def test_an_application_is_looked_at_again_after_a_while_though_nothing_happens(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver()
+    before = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await room.settled()
+    room.clock.leap(181)  # argo: 120 s, and at most 60 more
+    await room.until(lambda status: status["reconciledAt"] > before["status"]["reconciledAt"])
+
+
+async def test_a_change_of_a_live_object_is_compared_at_once(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver()
+    await room.sync()
+    await room.until_synced()
+    await room.change(a="changed")
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await room.change(a="one")
+    await room.until(lambda status: status["sync"]["status"] == "Synced")
+
+
+async def test_a_push_that_a_host_tells_of_wakes_those_whom_it_concerns(room: Room) -> None:
+    room.repository.push(ONE)
+    elsewhere = {"repoURL": "https://git.example.com/team/app.git", "path": "app", "targetRevision": "main"}
+    await room.deliver("elsewhere", source=elsewhere)
+    await room.deliver("pinned", source={**elsewhere, "targetRevision": "v1"})
+    await room.deliver()
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    push = Push(urls=("https://git.example.com/team/app",), ref="refs/heads/main", default_branch="main")
+    woken = await room.engine.pushed([push])
+    assert [key.name for key in woken] == ["elsewhere"]
