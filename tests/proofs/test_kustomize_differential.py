@@ -6,22 +6,14 @@ ARGOSY_PROOF_SEED repeats a run. Where kubectl itself crashes, or prints what ca
 from __future__ import annotations
 
 import random
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from kustomize_both import KUBECTL, agree, ours, theirs
 from kustomize_overlays import Overlays
 from kustomize_trees import Files, written
-from text_tree import TextTree
 
-from argosy.model.errors import UserError
-from argosy.model.manifest import Profile, load_all
-from argosy.patch.json_patch import equal
-from argosy.render.kustomize import build
-
-KUBECTL = Path(__file__).parents[2] / ".venv" / "kubectl-1.32" / "kubectl"
 pytestmark = [
     pytest.mark.prove,
     pytest.mark.skipif(not KUBECTL.exists(), reason="kubectl 1.32 is not here: make install"),
@@ -29,34 +21,6 @@ pytestmark = [
 FULL = 600
 MOST_DIFFERENT = 0.04
 """What may differ at most, of trees made to find differences: docs/reference/kustomize.md names the known ones."""
-
-
-def ours(texts: dict[str, str]) -> Any:
-    try:
-        return build(TextTree(texts), "top")
-    except UserError as error:
-        return str(error)
-
-
-def theirs(texts: dict[str, str], folder: Path) -> Any:
-    for path, text in texts.items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode())
-    command = [str(KUBECTL), "kustomize", str(folder / "top")]
-    done = subprocess.run(command, capture_output=True, timeout=60, env={"HOME": str(folder)}, check=False)
-    if done.returncode:
-        return None if b"panic:" in done.stderr else done.stderr.decode()[-300:]
-    try:
-        return [each for each in load_all(done.stdout, profile=Profile.KUSTOMIZE) if each is not None]
-    except UserError:
-        return None
-
-
-def agree(mine: Any, kubectls: Any) -> bool:
-    if kubectls is None or (isinstance(mine, str) and isinstance(kubectls, str)):
-        return True
-    return not isinstance(mine, str) and not isinstance(kubectls, str) and equal(mine, kubectls)
 
 
 def differences(rng: random.Random, count: int, folder: Path) -> Iterator[str]:

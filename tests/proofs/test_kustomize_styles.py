@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kustomize_both import KUBECTL, agree, ours, theirs
 from kustomize_noise import noisy
 from kustomize_styles import Texts, cases
-from test_kustomize_differential import KUBECTL, agree, ours, theirs
 
 pytestmark = [
     pytest.mark.prove,

@@ -382,7 +382,7 @@ def test_the_guide_goes_as_shown(files: Path) -> None:
         printed.append(command)
         words = [str(ARGOSY), *command.split()[2:]]
         done = subprocess.run(words, cwd=files, env=environment(files), check=False, timeout=SECONDS, **TOGETHER)
-        printed += done.stdout.splitlines()
+        printed += [line for line in done.stdout.splitlines() if not line.endswith(" cases …")]  # on a slow machine
     assert [line.split() for line in printed] == [line.split() for line in shown]
     assert health(files, "lint", files / "argocd-cm.yaml")[0] == 0
     assert health(files, "test", files / "argocd-cm.yaml", files / "model.yaml", "--expect", "Progressing")[0] == 0
