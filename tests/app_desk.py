@@ -29,7 +29,7 @@ class Said(NamedTuple):
     err: str
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Scene(Room):
     kubeconfig: Path
 
@@ -77,7 +77,7 @@ async def scene(folder: Path, settings: Mapping[str, str] | None = None) -> Asyn
         engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL)
         work = asyncio.create_task(engine.run())
         try:
-            yield Scene(cluster, Repository(folder / "repository"), engine, folder / "kubeconfig")
+            yield Scene(cluster, Repository(folder / "repository"), engine, kubeconfig=folder / "kubeconfig")
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)

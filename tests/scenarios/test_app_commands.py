@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 from app_desk import Scene, scene
 from engine_room import config_map
+
+from argosy.model.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
@@ -123,6 +126,35 @@ async def test_an_application_is_shown_as_argo_cd_shows_it(desk: Scene) -> None:
     table = lines[lines.index("") + 1 :]
     assert table[0].split() == ["GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE"]
     assert table[1].split()[:4] == ["ConfigMap", "ml", "settings", "Synced"]
+
+
+async def test_what_does_not_live_yet_is_shown_as_missing(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(out_of_sync)
+    said = await desk.argosy("app", "get", "models")
+    assert said.out.splitlines()[-1].split()[:5] == ["ConfigMap", "ml", "settings", "OutOfSync", "Missing"]
+
+
+async def test_an_application_of_another_namespace_is_found_by_flag_and_by_name(desk: Scene) -> None:
+    await desk.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    manifest = await desk.deliver()
+    other = {**manifest, "metadata": {"name": "theirs", "namespace": "team"}}
+    await desk.cluster.create(other)
+    assert (await desk.argosy("app", "get", "theirs")).code == 2
+    for words in (("get", "team/theirs"), ("get", "theirs", "-N", "team"), ("get", "theirs", "--app-namespace=team")):
+        said = await desk.argosy("app", *words, "-o", "json")
+        assert said.code == 0 and json.loads(said.out)["metadata"]["namespace"] == "team", said
+    assert (await desk.argosy("app", "list", "-N", "team", "-o", "name")).out == "team/theirs\n"
+    assert (await desk.argosy("app", "list", "-A", "-o", "name")).out == "argocd/models\nteam/theirs\n"
+
+
+async def test_where_no_applications_are_known_it_says_what_to_start(desk: Scene) -> None:
+    kind = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "applications.argoproj.io")
+    await desk.cluster.delete(kind)
+    async with asyncio.timeout(20):
+        while "does not know Applications" not in (said := await desk.argosy("app", "list")).err:
+            assert said.code in (0, 2)
+    assert said.code == 2 and "next: start what delivers them: argosy controller" in said.err
 
 
 async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) -> None:

@@ -60,7 +60,7 @@ async def test_a_difference_shows_each_field_and_who_wrote_the_live_value(desk: 
     head, field = said.out.splitlines()
     assert head == "ConfigMap/settings -n ml"
     assert field.split()[:4] == ["data.a", '"other"', "→", '"one"']
-    assert "1 object differs in 1 field" in said.err
+    assert "models: 1 field of 1 object to change; next: argosy app sync models" in said.err
 
 
 async def test_a_difference_can_be_read_as_text_and_as_data(desk: Scene) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli import NO
 from argosy.cli.app_flags import Commands, add_truth, at_desk, form, is_compat, print_data, talk, verb
-from argosy.cli.screen import Screen
+from argosy.cli.screen import Screen, counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,9 +212,13 @@ def _tell_sum(app: Application, found: Sequence[Differing]) -> None:
     if not found:
         talk(f"{app.name}: nothing differs")
         return
-    fields = sum(len(each.fields) for each in found)
-    objects = f"{len(found)} object{' differs' if len(found) == 1 else 's differ'}"
-    talk(f"{app.name}: {objects} in {fields} field{'' if fields == 1 else 's'}; next: argosy app sync {app.name}")
+    new, old = sum(not each.live for each in found), sum(not each.desired for each in found)
+    changed = [each for each in found if each.live and each.desired]
+    fields = sum(len(each.fields) for each in changed)
+    counts = [f"{counted(fields, 'field')} of {counted(len(changed), 'object')} to change"] if changed else []
+    counts += [f"{counted(new, 'object')} to create"] if new else []
+    counts += [f"{counted(old, 'object')} to prune"] if old else []
+    talk(f"{app.name}: {', '.join(counts)}; next: argosy app sync {app.name}{' --prune' if old else ''}")
 
 
 # -- manifests -----------------------------------------------------------------------------------------------------

@@ -30,8 +30,9 @@ class Lines:
 
     def see(self, app: Application) -> None:
         for row in facts.rows(app):
-            if self._seen.get(row.key) == row:
-                continue
+            before = self._seen.get(row.key)
+            if before in (row, row._replace(message=before.message) if before and not row.message else row):
+                continue  # an operation that begins has said nothing yet: that is no news
             if not self._seen:
                 self._print(HEADINGS)
             self._seen[row.key] = row

@@ -98,9 +98,12 @@ def _why(app: Application) -> str:
     if is_busy(app):
         return app.state.message if app.state and app.state.message and not app.state.progress.is_over else "syncing"
     conditions = sorted(mappings(app.status.get("conditions")), key=lambda each: not _is_error(each))
+    hold = read_hold(app.annotations)
+    if hold is not None:  # it says the same as the SyncError of a sync that does not begin, only shorter
+        conditions = [each for each in conditions if each.get("type") != ConditionType.SYNC_ERROR]
     if conditions and _is_error(conditions[0]):
         return f"{conditions[0].get('type')}: {conditions[0].get('message')}"
-    if (hold := read_hold(app.annotations)) is not None:
+    if hold is not None:
         return f"held{f' by {hold.by}' if hold.by else ''}{f': {hold.reason}' if hold.reason else ''}"
     if app.state is not None and app.state.progress in ("Failed", "Error") and sync_word(app) != "Synced":
         return f"last sync {app.state.progress.value.lower()}: {app.state.message}"

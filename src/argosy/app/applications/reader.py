@@ -25,7 +25,7 @@ from argosy.live import indexes, orphans, tree
 from argosy.live.tree import Node
 from argosy.model.application import Application, Source, read_source
 from argosy.model.errors import ClusterError, UserError
-from argosy.model.flow import Assessment, Checkout
+from argosy.model.flow import Assessment, Checkout, Health
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import OrphanRule, Project
@@ -103,12 +103,14 @@ class Reader:
         await asyncio.gather(*(self._put(key) for key in dict.fromkeys(keys)))
 
     async def health(self, app: Application) -> dict[ResourceKey, Assessment]:
-        """How each object that it manages fares now."""
-        keys = [row.key for row in rows(app)]
-        await self.load(keys)
-        live = {key: found for key in keys if (found := self.cache.get(key)) is not None}
+        """How each object that it manages fares now. argo: what does not live is missing, hooks are not."""
+        found = rows(app)
+        await self.load(row.key for row in found)
+        live = {row.key: there for row in found if (there := self.cache.get(row.key)) is not None}
         said = await self.rules.assess_all(list(live.values()))
-        return {key: each for key, each in zip(live, said, strict=True) if each is not None}
+        judged = {key: each for key, each in zip(live, said, strict=True) if each is not None}
+        missing = [row.key for row in found if row.key not in live and not row.hook and row.status == "OutOfSync"]
+        return {**judged, **{key: Assessment(Health.MISSING) for key in missing}}
 
     async def tree(self, app: Application) -> list[Node]:
         """What it manages with all that came of it, each with its health."""
