@@ -28,6 +28,7 @@ from argosy.pipeline import Pipeline
 from argosy.pipeline.doorway import Doorway
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend
 from argosy.runtime.everything import Everything
+from argosy.source.git.footprint import Footprint
 from argosy.source.git.refs import Refs
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
@@ -36,7 +37,9 @@ from argosy.source.webhooks import concerns
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-LOCAL_LOOK: Final = 0.5  # seconds between looks at repositories on this machine
+MOMENT: Final = 0.25
+LOCAL_SECONDS: Final = 5.0  # after which one that was not there may be
+LOCAL_LOOK: Final = 0.25  # seconds between looks at repositories on this machine
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,9 @@ class Engine:
             clock=clock,
         )
         self._heard: dict[str, Refs] = {}
+        self._prints: dict[str, Footprint | None] = {}
+        self._local_until = 0.0
+        self._local: dict[str, list[ResourceKey]] | None = None  # to be found out
 
     def _knows(self, kind: GroupKind) -> bool:
         return self.everything.knows(kind)
@@ -88,6 +94,9 @@ class Engine:
 
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
         self.cluster.notice(before, after)
+        kind = (after or before or {}).get("kind")
+        if kind == APPLICATION.kind and (before or {}).get("spec") != (after or {}).get("spec"):
+            self._local = None
         keys = {key for each in (before, after) if each is not None for key in self.controller.woken_by(each)}
         for key in keys:
             self.queue.add(key)
@@ -120,10 +129,14 @@ class Engine:
         while True:
             await asyncio.sleep(LOCAL_LOOK)
             for url, apps in self._local_sources().items():
+                print_ = self.repositories.footprint(url)
+                if print_ is not None and print_ == self._prints.get(url):
+                    continue
                 try:
                     refs = await self.repositories.mirror(url).refs()
                 except ArgosyError:
                     continue  # those who need it say so themselves
+                self._prints[url] = print_
                 if refs != self._heard.get(url):
                     self._heard[url] = refs
                     await self._wake(apps)
@@ -143,14 +156,16 @@ class Engine:
         return list(dict.fromkeys(key for apps in told.values() for key in apps))
 
     async def _wake(self, apps: Sequence[ResourceKey]) -> None:
-        """Those that a push touches go first: the others only learn its name."""
+        """Those that a push touches go first, and have a moment for themselves: the others only learn its name."""
+        touched = [key for key in apps if await self.controller.is_touched(key)]
+        for key in touched:
+            self.queue.add(key, is_urgent=True)
         for key in apps:
-            if await self.controller.is_touched(key):
-                self.queue.add(key, is_urgent=True)
-        for key in apps:
-            self.queue.add(key)
+            self.queue.add_after(key, MOMENT if touched else 0.0)
 
     def _local_sources(self) -> dict[str, list[ResourceKey]]:
+        if self._local is not None and self.clock.monotonic() < self._local_until:
+            return self._local
         found: dict[str, list[ResourceKey]] = {}
         is_local: dict[str, bool] = {}
         for manifest in self.cache.list(APPLICATION):
@@ -162,6 +177,7 @@ class Engine:
                     is_local[url] = self.repositories.is_local(url)
                 if is_local[url]:
                     found.setdefault(url, []).append(key_of(manifest))
+        self._local, self._local_until = found, self.clock.monotonic() + LOCAL_SECONDS
         return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from argosy.model.errors import SourceError
 from argosy.model.flow import Checkout
 from argosy.source.credentials import Credential, Trust, find_credential
+from argosy.source.git.footprint import Footprint, footprint
 from argosy.source.git.mirror import Mirror
 from argosy.source.git.remote import Remote
 from argosy.source.settings import SourceSettings
@@ -96,6 +97,14 @@ class Repositories:
             return self.settings.locate(parse_url(url)).scheme == "file"
         except SourceError:
             return False
+
+    def footprint(self, url: str) -> Footprint | None:
+        """Of a repository on this machine: as long as it is the same, so are its refs. None: they must be asked for."""
+        try:
+            place = self.settings.locate(parse_url(url))
+        except SourceError:
+            return None
+        return footprint(Path(place.path)) if place.scheme == "file" else None
 
     def close(self) -> None:
         for mirror in self._open.values():
