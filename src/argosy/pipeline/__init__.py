@@ -15,7 +15,7 @@ from typing import Any, Final
 from argosy.compare import Memory
 from argosy.live import CacheReader
 from argosy.model import annotations as names
-from argosy.model.application import Application, OperationRequest, OperationState
+from argosy.model.application import IN_CLUSTER, Application, OperationRequest, OperationState, Progress
 from argosy.model.application.spelling import missing_field
 from argosy.model.errors import SourceError, UserError
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
@@ -25,7 +25,7 @@ from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import Look, Looker
-from argosy.pipeline.operating import Operator, why_not_delete, written
+from argosy.pipeline.operating import Operator, begun, why_not_delete, written
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import violations
@@ -41,7 +41,6 @@ from argosy.report.wire import mapping
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
 from argosy.sync.deleting import delete_further, finalizers_for, is_ours
 
-IN_CLUSTER: Final = ("https://kubernetes.default.svc", "in-cluster")
 HARD: Final = "hard"
 LOOKED_FOR: Final = frozenset(ConditionType) - {ConditionType.DELETION_ERROR}
 CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
@@ -118,7 +117,7 @@ class Pipeline:
             return await self._delete(app, project, rules)
         refresh = app.annotations.get(names.REFRESH)
         if (broken := invalid(app, project, rules)) or project is None:
-            return self._reported(app, rules, unknown(app, broken), _Operation(app.state), refresh)
+            return self._reported(app, rules, unknown(app, broken), self._refused(app, broken), refresh)
         look = await self._look(app, project, rules, refresh, asked)
         quiet = self._quiet.get(app.key)
         if quiet is not None and quiet.is_of(app, look, rules):
@@ -188,6 +187,17 @@ class Pipeline:
             ended = (events.completed(app, step.state),) if over else ()
             return _Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
         return await self._automatic(app, project, rules, look)
+
+    def _refused(self, app: Application, broken: Sequence[Condition]) -> _Operation:
+        """argo: an operation of an application that is not valid ends before it begins."""
+        if app.operation is None:
+            return _Operation(app.state)
+        now, state = self.now(), app.state
+        if state is None or state.progress.is_over:
+            state = begun(app.operation, now, state)
+        said = "; ".join(f"{each.type}: {each.message}" for each in broken)
+        state = replace(state, progress=Progress.ERROR, message=said, finished=written(now))
+        return _Operation(state, is_over=True, events=(events.completed(app, state),))
 
     async def _begin(
         self, app: Application, request: OperationRequest, project: Project, rules: Rules

@@ -54,6 +54,7 @@ def permits_destination(project: Project, destination: Destination) -> bool:
 
 
 def _fits_destination(entry: Destination, destination: Destination) -> tuple[bool, bool]:
+    destination = destination.known
     denies_place = entry.server.startswith("!") or entry.name.startswith("!")
     denies_namespace = entry.namespace.startswith("!")
     places = [

@@ -78,7 +78,7 @@ def _against(
 
 def is_for(window: SyncWindow, app: Application) -> bool:
     """argo: any of the selectors that are set suffices, or with andOperator all of them are needed."""
-    clusters = [each for each in (app.destination.name, app.destination.server) if each]
+    clusters = [each for each in (app.destination.known.name, app.destination.known.server) if each]
     found = [
         any(matches(pattern, text) for pattern in patterns for text in texts)
         for patterns, texts in (

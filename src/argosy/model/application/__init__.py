@@ -88,10 +88,20 @@ APPLICATION = ("argoproj.io", "Application")
 HISTORY_LIMIT = 10  # argo: where revisionHistoryLimit is not given
 
 
+IN_CLUSTER: Final = ("https://kubernetes.default.svc", "in-cluster")  # argo: where the engine itself lives
+
+
 class Destination(NamedTuple):
     server: str = ""
     name: str = ""
     namespace: str = ""
+
+    @property
+    def known(self) -> Destination:
+        """By address and by name, where one tells the other: a rule may be about either."""
+        if (self.server or self.name) in IN_CLUSTER and not (self.server and self.name):
+            return Destination(*IN_CLUSTER, self.namespace)
+        return self
 
 
 def _no_policy() -> SyncPolicy:

@@ -1,0 +1,111 @@
+"""What was delivered before, and the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from engine_room import Room, config_map
+
+from argosy.model.names import GroupKind
+
+pytestmark = pytest.mark.anyio
+
+
+async def deliver_versions(room: Room, count: int, **spec: Any) -> list[str]:
+    revisions = []
+    for number in range(count):
+        revisions.append(room.repository.push({"app/settings.yaml": config_map(a=str(number))}))
+        if number == 0:
+            await room.deliver(**spec)
+        await room.sync()
+        await room.until(lambda status, done=number: len(status.get("history") or ()) > min(done, 2))
+        await room.until_synced()
+    return revisions
+
+
+async def test_a_history_counts_on_and_keeps_as_many_as_it_is_told(room: Room) -> None:
+    revisions = []
+    for number in range(4):
+        revisions.append(room.repository.push({"app/settings.yaml": config_map(a=str(number))}))
+        if number == 0:
+            await room.deliver(revisionHistoryLimit=2)
+        await room.until(lambda status, head=revisions[-1]: status["sync"].get("revision") == head)
+        await room.sync()
+        await room.until_synced()
+    history = (await room.app())["status"]["history"]
+    assert [(each["id"], each["revision"]) for each in history] == [(2, revisions[2]), (3, revisions[3])]
+
+
+async def test_neither_a_dry_run_nor_a_choice_of_resources_is_history(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one"), "app/more.yaml": config_map("more")})
+    await room.deliver()
+    await room.sync(dryRun=True)
+    app = await room.until_over()
+    assert await room.get("ConfigMap", "settings") is None
+    await room.sync(resources=[{"kind": "ConfigMap", "name": "more"}])
+    await room.until(lambda status: status["operationState"]["operation"]["sync"].get("resources"))
+    app = await room.until_over()
+    assert await room.get("ConfigMap", "settings") is None
+    assert await room.get("ConfigMap", "more") is not None
+    assert "history" not in app["status"]
+
+
+async def test_a_rollback_brings_back_an_earlier_version_and_is_history_itself(room: Room) -> None:
+    first, second = await deliver_versions(room, 2)
+    entry = (await room.app())["status"]["history"][0]
+    await room.sync(revision=first, source=entry["source"], syncStrategy={"apply": {}})
+    app = await room.until(lambda status: len(status["history"]) == 3)
+    assert [each["revision"] for each in app["status"]["history"]] == [first, second, first]
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "0"}
+    app = await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    assert app["status"]["sync"]["revision"] == second
+
+
+async def test_a_held_rollback_stays_where_it_is_though_syncs_are_automatic(room: Room) -> None:
+    (first,) = await deliver_versions(room, 1, syncPolicy={"automated": {"selfHeal": True}})
+    source = (await room.app())["spec"]["source"]
+    room.repository.push({"app/settings.yaml": config_map(a="broken")})
+    await room.until_synced()
+    operation = {"sync": {"revision": first, "source": source, "syncStrategy": {"apply": {}}}}
+    hold = {"argosy.dev/hold": '{"reason": "rolled back", "by": "ann"}'}
+    await room.patch_app({"operation": operation, "metadata": {"annotations": hold}})
+    said = await room.until_condition("SyncError")
+    assert "held by ann: rolled back" in said and "argosy app release models" in said
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "0"}
+    await room.settled()
+    assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "0"}
+
+
+async def test_a_sync_tells_who_asked_for_it_in_an_event(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver()
+    await room.sync()
+    await room.until_over()
+    events = (await room.cluster.list(GroupKind("", "Event"), namespace="argocd")).items
+    reasons = {each["reason"]: each["message"] for each in events}
+    assert {"OperationStarted", "OperationCompleted"} <= reasons.keys()
+    assert "ann" in reasons["OperationStarted"]
+
+
+async def test_an_operation_of_an_application_that_is_not_valid_ends_in_an_error(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    await room.deliver(project="nowhere")
+    await room.sync()
+    app = await room.until_over()
+    state = app["status"]["operationState"]
+    assert state["phase"] == "Error"
+    assert "project nowhere which does not exist" in state["message"]
+
+
+async def test_a_sync_takes_only_the_options_of_its_request(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    policy = {"syncOptions": ["CreateNamespace=true"]}
+    destination = {"server": "https://kubernetes.default.svc", "namespace": "fresh"}
+    await room.deliver(syncPolicy=policy, destination=destination)
+    await room.sync()
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Failed"
+    await room.sync(**policy)
+    await room.until_synced()
+    assert await room.get("ConfigMap", "settings", "fresh") is not None

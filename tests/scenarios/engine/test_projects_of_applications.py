@@ -1,0 +1,132 @@
+"""What a project forbids, and how an Application tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from engine_room import Room, config_map
+
+pytestmark = pytest.mark.anyio
+ONE = {"app/settings.yaml": config_map(a="one")}
+AUTOMATED = {"automated": {"prune": True}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({"sourceRepos": ["https://git.example.com/*"]}, "application repo"),
+        ({"destinations": [{"server": "*", "namespace": "other"}]}, "do not match any of the allowed destinations"),
+        (
+            {"destinations": [{"server": "*", "namespace": "*"}, {"server": "*", "namespace": "!ml"}]},
+            "do not match any of the allowed destinations",
+        ),
+    ],
+    ids=["source", "destination", "denied destination"],
+)
+async def test_a_violation_is_a_condition_that_names_the_rule(room: Room, rule: dict[str, Any], words: str) -> None:
+    room.repository.push(ONE)
+    await room.project(**rule)
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    said = await room.until_condition("InvalidSpecError")
+    assert words in said and "project 'team'" in said
+    app = await room.settled()
+    assert (app["status"]["sync"]["status"], app["status"]["health"]["status"]) == ("Unknown", "Unknown")
+    assert await room.get("ConfigMap", "settings") is None
+    await room.patch_app({"spec": {"project": "default"}})
+    app = await room.until_synced()
+    assert "conditions" not in app["status"]
+
+
+async def test_a_project_that_is_not_there_is_a_condition_until_it_comes(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    said = await room.until_condition("InvalidSpecError")
+    assert "project team which does not exist" in said
+    await room.project()
+    await room.until_synced()
+
+
+async def test_a_kind_that_the_project_forbids_is_unknown_and_fails_a_sync(room: Room) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}}
+    room.repository.push({**ONE, "app/secret.yaml": secret})
+    await room.project(namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}])
+    await room.deliver(project="team")
+    app = await room.until(lambda status: status.get("resources"))
+    lines = {each["name"]: each["status"] for each in app["status"]["resources"]}
+    assert lines == {"settings": "OutOfSync", "key": "Unknown"}
+    await room.sync()
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Failed"
+    assert "one or more synchronization tasks are not valid" in app["status"]["operationState"]["message"]
+    assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_an_application_elsewhere_needs_a_project_that_lets_it_and_tracks_by_its_namespace(room: Room) -> None:
+    room.repository.push(ONE)
+    source = {"repoURL": room.repository.url, "path": "app", "targetRevision": "main"}
+    destination = {"name": "in-cluster", "namespace": "ml"}
+    spec = {"project": "team", "source": source, "destination": destination, "syncPolicy": AUTOMATED}
+    metadata = {"name": "models", "namespace": "ml"}
+    await room.project(sourceNamespaces=["m*"])
+    kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
+    await room.cluster.create({**kind, "metadata": metadata, "spec": spec})
+    barred = {**kind, "metadata": {**metadata, "name": "barred"}, "spec": {**spec, "project": "default"}}
+    await room.cluster.create(barred)
+    async with asyncio.timeout(20):
+        while (found := await room.get("ConfigMap", "settings")) is None:
+            await asyncio.sleep(0.02)
+    assert found["metadata"]["annotations"]["argocd.argoproj.io/tracking-id"] == "ml_models:/ConfigMap:ml/settings"
+    async with asyncio.timeout(20):
+        while not (status := (await room.get("argoproj.io/Application", "barred") or {}).get("status")):
+            await asyncio.sleep(0.02)
+    assert "sourceNamespaces" in status["conditions"][0]["message"]
+
+
+async def test_a_cluster_that_nobody_knows_is_a_condition(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(destination={"name": "mars", "namespace": "ml"})
+    assert "mars" in await room.until_condition("InvalidSpecError")
+
+
+async def test_a_destination_by_its_name_is_as_good_as_by_its_address(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(destination={"name": "in-cluster", "namespace": "ml"}, syncPolicy=AUTOMATED)
+    app = await room.until_synced()
+    assert app["status"]["sync"]["comparedTo"]["destination"] == {"name": "in-cluster", "namespace": "ml"}
+
+
+async def test_orphans_are_counted_and_those_that_the_project_ignores_are_not(room: Room) -> None:
+    room.repository.push(ONE)
+    ignored = [{"group": "", "kind": "ConfigMap", "name": "known-*"}]
+    await room.project(orphanedResources={"warn": True, "ignore": ignored})
+    for name in ("stray", "known-1"):
+        await room.cluster.create({**config_map(name), "metadata": {"name": name, "namespace": "ml"}})
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    assert await room.until_condition("OrphanedResourceWarning") == "Application has 1 orphaned resources"
+    await room.until_synced()
+    assert await room.get("ConfigMap", "stray") is not None
+
+
+async def test_what_two_applications_track_is_a_warning_for_the_second(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver()
+    await room.sync()
+    await room.until_synced()
+    await room.deliver("second")
+    said = await room.until_condition("SharedResourceWarning", "second")
+    assert said == "ConfigMap/settings is part of applications second and models"
+    await room.sync("second", syncOptions=["FailOnSharedResource=true"])
+    app = await room.until_over("second")
+    assert app["status"]["operationState"]["phase"] == "Failed"
+
+
+async def test_a_kind_that_settings_exclude_is_a_warning_and_is_not_delivered(room: Room) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    room.repository.push({**ONE, "app/account.yaml": account})
+    await room.configure({"resource.exclusions": "- apiGroups: ['']\n  kinds: [ServiceAccount]\n  clusters: ['*']\n"})
+    await room.deliver(syncPolicy=AUTOMATED)
+    assert "ServiceAccount robot" in await room.until_condition("ExcludedResourceWarning")
+    await room.until_synced()
+    assert await room.get("ServiceAccount", "robot") is None

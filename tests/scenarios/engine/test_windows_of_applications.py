@@ -1,0 +1,70 @@
+"""Sync windows, as an Application meets them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from engine_room import Room, config_map
+
+pytestmark = pytest.mark.anyio
+ONE = {"app/settings.yaml": config_map(a="one")}
+ALWAYS = {"schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
+NEVER = {"schedule": "0 0 29 2 *", "duration": "1s", "applications": ["*"]}
+AUTOMATED = {"automated": {}}
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        {**ALWAYS, "kind": "deny"},
+        {**NEVER, "kind": "allow"},
+        {**ALWAYS, "kind": "deny", "manualSync": True},
+        {**ALWAYS, "kind": "allow", "schedule": "no cron"},
+    ],
+    ids=["deny", "no allow", "deny but for hands", "bad cron"],
+)
+async def test_nothing_begins_by_itself_while_a_window_is_in_the_way(room: Room, window: dict[str, Any]) -> None:
+    room.repository.push(ONE)
+    await room.project(syncWindows=[window])
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    app = await room.settled()
+    assert "operationState" not in app["status"]
+    assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_an_open_allow_window_lets_a_sync_begin(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.project(syncWindows=[{**ALWAYS, "kind": "allow"}])
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    await room.until_synced()
+
+
+async def test_a_manual_sync_waits_for_a_window_and_says_so(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.project(syncWindows=[{**ALWAYS, "kind": "deny"}])
+    await room.deliver(project="team")
+    await room.sync()
+    words = "Sync operation blocked by sync window"
+    app = await room.until(lambda status: words in (status.get("operationState") or {}).get("message", ""))
+    assert app["status"]["operationState"]["phase"] == "Running"
+    project = await room.get("argoproj.io/AppProject", "team", "argocd") or {}
+    project["spec"]["syncWindows"] = []
+    await room.cluster.replace(project)
+    await room.until_synced()
+
+
+async def test_a_manual_sync_passes_a_window_that_lets_hands_through(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.project(syncWindows=[{**ALWAYS, "kind": "deny", "manualSync": True}])
+    await room.deliver(project="team")
+    await room.sync()
+    await room.until_synced()
+
+
+async def test_a_window_is_only_for_those_that_it_names(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.project(syncWindows=[{**ALWAYS, "kind": "deny", "applications": ["other*"]}])
+    await room.deliver(project="team", syncPolicy=AUTOMATED)
+    await room.until_synced()
