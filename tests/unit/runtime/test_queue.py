@@ -139,3 +139,22 @@ async def test_many_workers_never_share_a_key_and_see_every_last_change() -> Non
     queue.close()
     await asyncio.gather(*workers)
     assert done == wanted
+
+
+async def test_what_is_urgent_goes_before_all_that_waits_and_still_comes_once() -> None:
+    queue = WorkQueue()
+    for one in (A, B):
+        queue.add(one)
+    queue.add(B, is_urgent=True)
+    queue.add(B)
+    assert [await queue.take(), await queue.take(), len(queue)] == [B, A, 0]
+    queue.add(B, is_urgent=True)  # while it is worked on
+    assert not len(queue) and not queue.is_idle
+    queue.add(key("c"))
+    queue.done(B)
+    assert await queue.take() == B
+    queue.done(B)
+    queue.done(A)
+    assert await queue.take() == key("c")
+    queue.done(key("c"))
+    assert queue.is_idle

@@ -1,0 +1,78 @@
+"""What an engine wrote itself is known to it before any watch tells of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.doorway import Doorway
+from argosy.runtime import Cache
+
+pytestmark = pytest.mark.anyio
+KEY = ResourceKey("", "ConfigMap", "default", "a")
+CONFIG: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+
+
+async def test_what_was_written_counts_until_the_cache_has_heard_of_it() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        made = await door.create(CONFIG)
+        assert door.newest(KEY, cache.get(KEY)) is made
+        changed = await door.patch(KEY, {"data": {"x": "1"}})
+        cache.put(made)
+        assert door.newest(KEY, cache.get(KEY)) is changed  # the watch is behind
+        cache.put(later := await cluster.patch(KEY, {"data": {"x": "2"}}))
+        assert door.newest(KEY, cache.get(KEY)) is later  # and somebody else was here since
+        assert door.newest(KEY, made) is made  # by now only the cache is asked
+
+
+async def test_what_was_only_tried_out_is_not_known() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        door = Doorway(cluster, lambda key: None)
+        await door.create(CONFIG, dry_run=True)
+        assert door.newest(KEY, None) is None
+
+
+async def test_what_was_deleted_counts_as_gone_until_the_cache_tells_otherwise() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        cache.put(made := await door.create(CONFIG))
+        await door.delete(KEY)
+        assert door.is_deleted(KEY, made)
+        cache.put(again := await cluster.create(CONFIG))
+        assert not door.is_deleted(KEY, again)
+
+
+async def test_one_that_a_watch_saw_go_is_not_remembered() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        made = await door.create(CONFIG)
+        await cluster.delete(key_of(made))
+        door.notice(made, None)
+        assert door.newest(KEY, None) is None
+
+
+async def test_kinds_are_the_same_value_until_a_definition_changes() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        time = 0.0
+        door = Doorway(cluster, lambda key: None, lambda: time)
+        kinds = await door.kinds()
+        time = 60.0
+        assert await door.kinds() is kinds
+        names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+        await door.create(
+            {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": "widgets.example.com"},
+                "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+            }
+        )
+        assert GroupKind("example.com", "Widget") in await door.kinds()
