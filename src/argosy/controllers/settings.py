@@ -109,6 +109,9 @@ class Settings:
         exclusions = read_exclusions(theirs)
         compare = read_compare_settings(theirs, parameters)
         faults += [*tracking.faults, *exclusions.faults, *compare.faults, *self._judge_by(theirs, ours)]
+        # Whose things are whose must not change because somebody misspelt it; what was told of it is told above.
+        tracking = before.tracking if tracking.faults else tracking
+        exclusions = before.exclusions if exclusions.faults else exclusions
         projects, wrong = self._projects()
         return replace(
             before,

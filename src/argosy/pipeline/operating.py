@@ -132,7 +132,7 @@ class Operator:
     ) -> Step:
         request = state.request.sync
         options = SyncOptions.of(request.options)  # argo: whoever asks copies those of the Application
-        comparison = look.comparison
+        comparison = _as_it_lives(look)
         if options.is_on("RespectIgnoreDifferences"):
             comparison = await _respecting(app, comparison, rules)
         occasion = Occasion(app, state.revision or " ".join(state.revisions), state.started, state.retries)
@@ -177,6 +177,15 @@ class Operator:
         keys += [key_of(hook) for hook in comparison.hooks if hook["metadata"].get("name")]
         newest = ((key, self.looker.cluster.newest(key, self.looker.cache.get(key))) for key in keys)
         return {key: found for key, found in newest if found is not None}
+
+
+def _as_it_lives(look: Look) -> Comparison:
+    """What is compared may be settled, as if a mark were there already; what is written must know that it is not."""
+    pairs = [
+        pair if look.live.get(pair.key, pair.live) is pair.live else replace(pair, live=look.live[pair.key])
+        for pair in look.comparison.pairs
+    ]
+    return replace(look.comparison, pairs=pairs)
 
 
 async def _respecting(app: Application, comparison: Comparison, rules: Rules) -> Comparison:

@@ -1,0 +1,98 @@
+"""Deletion of an Application, as the engine does it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, PATIENCE, Room, config_map
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+ONE = {"app/settings.yaml": config_map(a="one")}
+
+
+def annotated(name: str, **annotations: str) -> dict[str, Any]:
+    given = {f"argocd.argoproj.io/{each.replace('_', '-')}": value for each, value in annotations.items()}
+    return {**config_map(name), "metadata": {"name": name, "annotations": given}}
+
+
+async def delivered(room: Room, files: dict[str, Any], finalizers: tuple[str, ...] = (FINALIZER,)) -> None:
+    room.repository.push(files)
+    await room.deliver(metadata={"finalizers": list(finalizers)}, syncPolicy={"automated": {}})
+    await room.until_synced()
+
+
+async def test_without_a_finalizer_all_that_it_delivered_stays(room: Room) -> None:
+    await delivered(room, ONE, ())
+    await room.cluster.delete(APP)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await room.get("ConfigMap", "settings") is not None
+
+
+@pytest.mark.parametrize("word", ["", "/foreground", "/background"])
+async def test_with_a_finalizer_all_that_it_delivered_goes_first(room: Room, word: str) -> None:
+    await delivered(room, ONE, (FINALIZER + word,))
+    await room.cluster.delete(APP)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_what_is_not_to_be_deleted_stays(room: Room) -> None:
+    await delivered(room, {**ONE, "app/kept.yaml": annotated("kept", sync_options="Delete=false")})
+    await room.cluster.delete(APP)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await room.get("ConfigMap", "settings") is None
+    assert await room.get("ConfigMap", "kept") is not None
+
+
+async def test_what_must_be_confirmed_waits_for_somebody(room: Room) -> None:
+    await delivered(room, {**ONE, "app/asks.yaml": annotated("asks", sync_options="Delete=confirm")})
+    lines = (await room.app())["status"]["resources"]
+    assert [each["name"] for each in lines if each.get("requiresDeletionConfirmation")] == ["asks"]
+    await room.cluster.delete(APP)
+    await asyncio.sleep(0)
+    assert await room.get("ConfigMap", "asks") is not None
+    approved = room.clock.now().replace(year=room.clock.now().year + 1).isoformat()
+    await room.annotate(deletion_approved=approved)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await room.get("ConfigMap", "asks") is None
+
+
+async def test_hooks_of_deletion_are_known_by_finalizers_and_run_before_and_after(room: Room) -> None:
+    before, after = annotated("before", hook="PreDelete"), annotated("after", hook="PostDelete")
+    await delivered(room, {**ONE, "app/before.yaml": before, "app/after.yaml": after})
+    app = await room.app()
+    words = " ".join(app["metadata"]["finalizers"])
+    assert "pre-delete-finalizer.argocd.argoproj.io" in words
+    assert "post-delete-finalizer.argocd.argoproj.io" in words
+    assert await room.get("ConfigMap", "before") is None
+    seen: list[str] = []
+    await room.cluster.delete(APP)
+    async with asyncio.timeout(PATIENCE):
+        while await room.get("argoproj.io/Application", "models", CONTROL) is not None:
+            seen += [name for name in ("before", "after") if name not in seen and await room.get("ConfigMap", name)]
+            await asyncio.sleep(0.001)
+    assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_an_application_of_an_unknown_cluster_just_goes(room: Room) -> None:
+    room.repository.push(ONE)
+    destination = {"name": "mars", "namespace": "ml"}
+    await room.deliver(metadata={"finalizers": [FINALIZER]}, destination=destination)
+    await room.until_condition("InvalidSpecError")
+    await room.cluster.delete(APP)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+
+
+async def test_of_an_application_whose_source_is_gone_what_it_delivered_still_goes(room: Room) -> None:
+    await delivered(room, ONE)
+    await room.patch_app({"spec": {"source": {"targetRevision": "nowhere"}, "syncPolicy": None}})
+    await room.until_condition("ComparisonError")
+    await room.cluster.delete(APP)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await room.get("ConfigMap", "settings") is None
