@@ -157,9 +157,12 @@ class Engine:
 
     async def _wake(self, apps: Sequence[ResourceKey]) -> None:
         """Those that a push touches go first, and have a moment for themselves: the others only learn its name."""
-        touched = [key for key in apps if await self.controller.is_touched(key)]
-        for key in touched:
-            self.queue.add(key, is_urgent=True)
+        touched = 0
+        for key in apps:
+            if await self.controller.is_touched(key):
+                touched += 1
+                self.queue.add(key, is_urgent=True)
+                await asyncio.sleep(0)  # it begins while the rest is looked through
         for key in apps:
             self.queue.add_after(key, MOMENT if touched else 0.0)
 
