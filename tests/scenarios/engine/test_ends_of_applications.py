@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, PATIENCE, Room, config_map
+from engine_room import CONTROL, Room, config_map
 
 from argosy.model.names import ResourceKey
 
@@ -55,7 +54,6 @@ async def test_what_must_be_confirmed_waits_for_somebody(room: Room) -> None:
     lines = (await room.app())["status"]["resources"]
     assert [each["name"] for each in lines if each.get("requiresDeletionConfirmation")] == ["asks"]
     await room.cluster.delete(APP)
-    await asyncio.sleep(0)
     assert await room.get("ConfigMap", "asks") is not None
     approved = room.clock.now().replace(year=room.clock.now().year + 1).isoformat()
     await room.annotate(deletion_approved=approved)
@@ -71,13 +69,12 @@ async def test_hooks_of_deletion_are_known_by_finalizers_and_run_before_and_afte
     assert "pre-delete-finalizer.argocd.argoproj.io" in words
     assert "post-delete-finalizer.argocd.argoproj.io" in words
     assert await room.get("ConfigMap", "before") is None
-    seen: list[str] = []
     await room.cluster.delete(APP)
-    async with asyncio.timeout(PATIENCE):
-        while await room.get("argoproj.io/Application", "models", CONTROL) is not None:
-            seen += [name for name in ("before", "after") if name not in seen and await room.get("ConfigMap", name)]
-            await asyncio.sleep(0.001)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
     assert await room.get("ConfigMap", "settings") is None
+    first, last = await room.get("ConfigMap", "before"), await room.get("ConfigMap", "after")
+    assert first is not None and last is not None  # argo: they stay where no policy says otherwise
+    assert int(first["metadata"]["resourceVersion"]) < int(last["metadata"]["resourceVersion"])
 
 
 async def test_an_application_of_an_unknown_cluster_just_goes(room: Room) -> None:
