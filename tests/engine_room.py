@@ -10,7 +10,7 @@ import asyncio
 import os
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -205,14 +205,15 @@ class Room:
         await self.patch_app({"operation": {"sync": sync, "initiatedBy": {"username": "ann"}}}, name)
 
     async def until(self, holds: Callable[[dict[str, Any]], Any], name: str = "models") -> dict[str, Any]:
-        """The Application, as soon as something is true of its status."""
+        """The Application, as soon as something is true of its status; a field that is missing is not true yet."""
         app: dict[str, Any] = {}
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
                     app = await self.app(name)
-                    if "status" in app and holds(app["status"]):
-                        return app
+                    with suppress(LookupError):
+                        if holds(app["status"]):
+                            return app
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise AssertionError(f"it never came true; the status is\n{dump(app.get('status') or {})}") from None
