@@ -9,12 +9,16 @@ from collections.abc import Sequence
 
 import orjson
 
+from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
 from argosy.apiserver.catalog import Catalog
 from argosy.apiserver.served import Served
 from argosy.apiserver.services import Services
 from argosy.apiserver.store import Store
+from argosy.cluster import Admitter
+from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
+from argosy.patch.ownership import record_update
 from argosy.schema import custom
 from argosy.schema.fault import Fault
 
@@ -26,6 +30,7 @@ class Admission:
         self._store = store
         self._catalog = catalog
         self._services = Services(store)
+        self.admitters: Sequence[Admitter] = ()
 
     def check_namespace(self, served: Served, namespace: str, name: str) -> None:
         """k8s: objects are made only in a namespace that exists and is not on its way out."""
@@ -49,6 +54,31 @@ class Admission:
                 return self._with_account(served, manifest)
             case "apiextensions.k8s.io", "CustomResourceDefinition":
                 return custom.with_definition_defaults(manifest)
+        return manifest
+
+    def admitted(self, served: Served, manifest: Manifest, old: Manifest | None, now: str) -> Manifest:
+        """As the admitters of add-ons leave it; what they set is owned by them, and not by who sent the request."""
+        resource = served.resource
+        for each in self.admitters:
+            if (resource.group, resource.kind) != each.kind:
+                continue
+            try:
+                changed = each.admit(manifest, old)
+            except UserError as error:
+                raise refusals.denied(resource, manifest["metadata"]["name"], each.name, error.message) from error
+            if changed != manifest:
+                # k8s: a webhook's fields have no owner; here they have one, so that people see who set them
+                changed = record_update(
+                    manifest,
+                    served.complete(changed),
+                    zero=served.zero,
+                    manager=each.manager,
+                    api_version=resource.api_version,
+                    subresource="",
+                    now=now,
+                    shape=served.shape,
+                )
+                manifest = {**changed, "metadata": meta.ordered(changed["metadata"])}
         return manifest
 
     def faults(self, served: Served, manifest: Manifest, old: Manifest | None) -> Sequence[Fault]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from argosy.apiserver import refusals
@@ -14,7 +14,7 @@ from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.scale import read_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
-from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.cluster import Admitter, Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
 from argosy.model.errors import ClusterError, Gone, ManifestError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey, split_api_version
@@ -39,6 +39,9 @@ class EmbeddedCluster:
 
     def acting_as(self, user: User) -> EmbeddedCluster:
         return EmbeddedCluster(self.plane, user)
+
+    def admit_with(self, admitters: Sequence[Admitter]) -> None:
+        self._registry.admission.admitters = tuple(admitters)
 
     # -- reading -------------------------------------------------------------------------------------------------
 

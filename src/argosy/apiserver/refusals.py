@@ -108,6 +108,12 @@ def forbidden(resource: Resource, name: str, why: str, causes: Sequence[Mapping[
     return Forbidden(f"{resource.group_resource}{shown} is forbidden: {why}", reason="Forbidden", details=details)
 
 
+def denied(resource: Resource, name: str, who: str, why: str) -> Forbidden:
+    """k8s: as a validating webhook refuses."""
+    message = f'admission webhook "{who}" denied the request: {why}'
+    return Forbidden(message, reason="Forbidden", details=about(resource, name))
+
+
 def namespace_terminating(resource: Resource, name: str, namespace: str) -> Forbidden:
     cause = {
         "reason": "NamespaceTerminating",

@@ -45,7 +45,7 @@ class Registry:
         self.access = access
         self.clock = clock
         self._rules = rules
-        self._admission = Admission(store, catalog)
+        self.admission = Admission(store, catalog)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -86,11 +86,12 @@ class Registry:
         metadata = meta.for_create(served, manifest, namespace, now)
         self._check_place(served, namespace, metadata["name"])
         sent = served.complete({**manifest, "metadata": metadata})
-        new = self._admission.complete(served, served.prepare_create(sent))
+        new = self.admission.complete(served, served.prepare_create(sent))
         if not applied:
             new = self._created_by(served, sent, new, call)
+        new = self.admission.admitted(served, new, None, meta.stamp(now))
         name = new["metadata"]["name"]
-        if faults := [*served.faults_on_create(new), *self._admission.faults(served, new, None)]:
+        if faults := [*served.faults_on_create(new), *self.admission.faults(served, new, None)]:
             raise refusals.invalid(resource, name, faults)
         self.access.authorizer.check_escalation(call.user, resource, new)
         if await self._check_rules(served, new, None):
@@ -103,7 +104,7 @@ class Registry:
         if call.dry_run:
             return Written(served, self.unstored(served, namespace, new), created=True, warnings=warnings)
         commit = self.store.put(served.bucket, namespace, name, encoder(served.store(new)))
-        self._admission.stored(served, new)
+        self.admission.stored(served, new)
         entry = await commit
         return Written(served, entry, created=True, warnings=warnings)
 
@@ -206,9 +207,12 @@ class Registry:
             new = debugging.only_debuggers(served.complete(new), old)
         else:
             prepared = served.prepare_update(served.complete(new), old)
-            new = self._admission.complete(served, prepared, old)
-        new = meta.next_generation(served, new, old)
-        return new if applied else self._owned(served, old, new, call, subresource)
+            new = self.admission.complete(served, prepared, old)
+        if not applied:
+            new = self._owned(served, old, new, call, subresource)
+        if not subresource:
+            new = self.admission.admitted(served, new, old, meta.stamp(self.clock()))
+        return meta.next_generation(served, new, old)
 
     async def _store_change(
         self, served: Served, entry: Entry, old: Manifest, new: Manifest, call: Call, warnings: Sequence[str]
@@ -227,14 +231,14 @@ class Registry:
             return Written(served, self.unstored(served, entry.namespace, new), warnings=warnings)
         body = encoder(served.store(new))
         commit = self.store.put(served.bucket, entry.namespace, entry.name, body)
-        self._admission.stored(served, new)
+        self.admission.stored(served, new)
         written = await commit
         return Written(served, written, warnings=warnings)
 
     async def remove(self, served: Served, entry: Entry, last: Manifest) -> Entry:
         """The object is gone; watchers see its last state with the revision of its deletion."""
         commit = self.store.remove(served.bucket, entry.namespace, entry.name, encoder(served.store(last)))
-        self._admission.stored(served, last, gone=True)
+        self.admission.stored(served, last, gone=True)
         return await commit
 
     def _update_faults(self, served: Served, new: Manifest, old: Manifest, subresource: str) -> Sequence[Fault]:
@@ -244,7 +248,7 @@ class Registry:
             return ()
         if subresource == debugging.PART:
             return debugging.faults(new, old)
-        return [*served.faults_on_update(new, old), *self._admission.faults(served, new, old)]
+        return [*served.faults_on_update(new, old), *self.admission.faults(served, new, old)]
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
@@ -331,7 +335,7 @@ class Registry:
     def _check_place(self, served: Served, namespace: str, name: str) -> None:
         if self.catalog.is_terminating(served):
             raise refusals.terminating_definition(served.resource)
-        self._admission.check_namespace(served, namespace, name)
+        self.admission.check_namespace(served, namespace, name)
 
     async def _check_rules(self, served: Served, new: Manifest, old: Manifest | None) -> bool:
         """Whether there were any: then others have had time to write."""

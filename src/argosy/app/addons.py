@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-from argosy.cluster import Cluster
+from argosy.cluster import Admitting, Cluster
 from argosy.model.errors import ArgosyError, ClusterError, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.runtime import AddOn, run
@@ -54,6 +54,8 @@ async def running(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callabl
     if not addons:
         yield
         return
+    if isinstance(cluster, Admitting):
+        cluster.admit_with([each for addon in addons for each in addon.admitters])
     for addon in addons:
         await _prepare(addon, cluster)
     work = asyncio.create_task(run([each for addon in addons for each in addon.controllers], cluster), name="add-ons")
@@ -65,6 +67,8 @@ async def running(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callabl
             work.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await work
+        if isinstance(cluster, Admitting):
+            cluster.admit_with([])
 
 
 async def _prepare(addon: AddOn, cluster: Cluster) -> None:

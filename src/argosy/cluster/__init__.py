@@ -6,10 +6,10 @@ callers cannot tell which.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -127,7 +127,25 @@ class PodLogs(Protocol):
     ) -> AsyncIterator[str]: ...
 
 
+class Admitter(NamedTuple):
+    """Stands between every request for a kind and the store, as a webhook does: completes or refuses."""
+
+    kind: GroupKind
+    name: str  # told to whoever is refused
+    manager: str  # who owns the fields that it sets
+    admit: Callable[[Manifest, Manifest | None], Manifest]  # the new manifest, the one before; raises UserError
+
+
+@runtime_checkable
+class Admitting(Protocol):
+    """A cluster that asks the admitters of add-ons; others must be content with what controllers write later."""
+
+    def admit_with(self, admitters: Sequence[Admitter]) -> None: ...
+
+
 __all__ = [
+    "Admitter",
+    "Admitting",
     "Catalog",
     "Cluster",
     "ClusterReader",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from argosy.cluster import PodLogs
+from argosy.cluster import Admitter, PodLogs
 from argosy.model.manifest import Manifest
 from argosy.runtime.controller import Controller
 
@@ -24,6 +24,7 @@ class AddOn:
     definitions: Sequence[Manifest] = ()  # of custom kinds; brought up to date at every start
     first: Sequence[Manifest] = ()  # made where they do not exist yet, in this order
     pod_logs: PodLogs | None = None  # whom the embedded cluster asks for what a Pod printed
+    admitters: Sequence[Admitter] = ()  # whom the embedded cluster asks before it stores a manifest of their kinds
     embedded_only: bool = False
 
 
