@@ -22,6 +22,7 @@ Name:               argocd/models
 Project:            default
 Server:             https://kubernetes.default.svc
 Namespace:          ml
+URL:                <none>
 Source:
 - Repo:             REPO
   Target:           main

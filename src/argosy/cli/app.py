@@ -7,6 +7,8 @@ import argparse
 from argosy.cli.app_changing import add_changing
 from argosy.cli.app_content import add_content
 from argosy.cli.app_holding import add_holding
+from argosy.cli.app_objects import add_objects
+from argosy.cli.app_patching import add_patching
 from argosy.cli.app_reading import add_reading
 from argosy.cli.app_syncing import add_syncing
 
@@ -34,5 +36,5 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
-    for add in (add_reading, add_syncing, add_holding, add_content, add_changing):
+    for add in (add_reading, add_syncing, add_holding, add_content, add_objects, add_changing, add_patching):
         add(parts)

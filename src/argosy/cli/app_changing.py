@@ -28,7 +28,7 @@ def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
     add("--upsert", action="store_true", help="overwrite the one that is there")
     add("--set-finalizer", action="store_true", help="delete what it manages when it is deleted")
     add_truth(parser, "--validate", "refuse what cannot be delivered (default: true)", usual=True)
-    _add_spec(parser)
+    add_spec(parser)
     parser = verb(
         parts, "set", "change an Application", run_set,
         examples=("set models --revision v2", "set models --sync-policy automated --self-heal",
@@ -36,7 +36,7 @@ def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     _add_position(parser)
     add_truth(parser, "--validate", "refuse what cannot be delivered (default: true)", usual=True)
-    _add_spec(parser)
+    add_spec(parser)
     parser = verb(
         parts, "unset", "take options of an Application's source away", run_unset,
         examples=("unset models --nameprefix", "unset models --parameter replicas --values values-dev.yaml"),
@@ -50,7 +50,7 @@ def _add_position(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source-position", type=int, metavar="N", help=about)
 
 
-def _add_spec(parser: argparse.ArgumentParser) -> None:
+def add_spec(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     for flag, shown, about in (
         ("--repo", "URL", "the repository"),
@@ -115,7 +115,7 @@ def _add_unset(parser: argparse.ArgumentParser) -> None:
     add("--source-name", metavar="NAME", help="which of several sources, by its name")
 
 
-def _given(chosen: argparse.Namespace) -> dict[str, Any]:
+def given_flags(chosen: argparse.Namespace) -> dict[str, Any]:
     given = {f"--{name.replace('_', '-')}": value for name, value in vars(chosen).items()}
     extra = given.pop("--parameter", None) or []
     if extra:
@@ -145,7 +145,7 @@ def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
     from argosy.app.applications.specs import HERE, changed, new_application
     from argosy.app.applications.writing import content_of, read_file
 
-    name, given = chosen.name or chosen.other_name, _given(chosen)
+    name, given = chosen.name or chosen.other_name, given_flags(chosen)
     if not chosen.file:
         if not given.get("--dest-name") and not given.get("--dest-server"):
             given["--dest-server"] = HERE  # the cluster that the engine is for
@@ -162,7 +162,7 @@ def run_set(chosen: argparse.Namespace) -> int:
         from argosy.app.applications.specs import changed
         from argosy.app.applications.writing import change
 
-        app, given = await desk.find(chosen.name), _given(chosen)
+        app, given = await desk.find(chosen.name), given_flags(chosen)
         has_changed = await change(desk, app, lambda wire: changed(wire, given, chosen.source_position))
         _tell_change(app.name, has_changed)
         return 0

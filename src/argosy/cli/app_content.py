@@ -64,6 +64,8 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     add("--revisions", action="append", default=[], metavar="R", help=about)
     about = "number of a source, the first is 1; repeatable"
     add("--source-positions", action="append", type=int, default=[], metavar="N", help=about)
+    about = "the same by a source's name; repeatable"
+    add("--source-names", action="append", default=[], metavar="NAME", help=about)
     add("--local", default="", metavar="DIR", help="a folder on this machine instead of Git")
     add("--local-repo-root", default="", metavar="DIR", help="what stands for the repository that holds it")
 
@@ -148,7 +150,7 @@ def _refs(app: Application, chosen: argparse.Namespace) -> tuple[str, ...]:
     from argosy.app.applications.requests import positioned
 
     if chosen.revisions:
-        return positioned(app, chosen.revisions, chosen.source_positions)
+        return positioned(app, chosen.revisions, chosen.source_positions, chosen.source_names)
     return (chosen.revision,) if chosen.revision else ()
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argosy.model.application import Application
 
 LIST_FORMS = ("table", "wide", "name", "json", "yaml")
-GET_FORMS = ("table", "wide", "tree", "json", "yaml")
+GET_FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 
 
 def add_reading(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -31,6 +31,11 @@ def add_reading(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--refresh", action="store_true", help="look at Git and the cluster anew before")
     parser.add_argument("--hard-refresh", action="store_true", help="render anew, too")
     parser.add_argument("--show-operation", action="store_true", help="show how the last operation went")
+    parser.add_argument("--show-params", action="store_true", help="show the Helm values that the Application sets")
+    about = "with --show-params: of this one of several sources, the first is 1"
+    parser.add_argument("--source-position", type=int, metavar="N", help=about)
+    about = "with --show-params: of the source of this name"
+    parser.add_argument("--source-name", default="", metavar="NAME", help=about)
     about = "wait for a refresh, at most (default: 60)"
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help=about)
     parser = verb(
@@ -123,16 +128,30 @@ def run_get(chosen: argparse.Namespace) -> int:
         how = form(chosen, theirs="wide")
         if how in ("json", "yaml"):
             print_data(dict(app.wire), how)
-        elif how == "tree":
-            await _print_tree(desk, app)
+        elif is_compat(chosen):
+            from argosy.cli.argocd_printing import print_get
+
+            await print_get(desk, app, chosen)
+        elif how.startswith("tree"):
+            await print_tree(desk, app)
         else:
-            await print_app(desk, app, shows_operation=chosen.show_operation)
+            await print_app(desk, app, shows_operation=chosen.show_operation, parameters_of=_asked_source(chosen))
         return 0
 
     return at_desk(chosen, work)
 
 
-async def print_app(desk: Desk, app: Application, *, shows_operation: bool = False) -> None:
+def _asked_source(chosen: argparse.Namespace) -> tuple[int | None, str] | None:
+    return (chosen.source_position, chosen.source_name) if chosen.show_params else None
+
+
+async def print_app(
+    desk: Desk,
+    app: Application,
+    *,
+    shows_operation: bool = False,
+    parameters_of: tuple[int | None, str] | None = None,
+) -> None:
     """argo: what its get prints; its sync and wait end with it, too."""
     from argosy.app.applications import facts
     from argosy.app.applications.reader import health_words, open_reader
@@ -145,6 +164,10 @@ async def print_app(desk: Desk, app: Application, *, shows_operation: bool = Fal
     lines = app_screen.block_lines(app, window)
     if shows_operation and app.state is not None:
         lines += ["", *app_screen.operation_lines(app.state)]
+    if parameters_of is not None:
+        from argosy.cli.argocd_block import parameters
+
+        lines += parameters(app, *parameters_of)[1:]
     objects = app_screen.object_lines(facts.rows(app, health))
     print("\n".join([*lines, *(["", *objects] if objects else [])]))
 
@@ -160,7 +183,7 @@ def run_resources(chosen: argparse.Namespace) -> int:
             raise PolicyError(f"{app.name} is in project {app.project!r}, not {chosen.project!r}; leave --project out")
         how = form(chosen)
         if how == "tree" and not chosen.orphaned:
-            await _print_tree(desk, app)
+            await print_tree(desk, app)
             return 0
         async with open_reader(desk) as reader:
             if chosen.orphaned:
@@ -195,13 +218,13 @@ def _print_resources(rows: list[facts.Row], how: str, orphaned: str) -> None:
 
 def run_tree(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        await _print_tree(desk, await desk.find(chosen.name), chosen.output)
+        await print_tree(desk, await desk.find(chosen.name), chosen.output)
         return 0
 
     return at_desk(chosen, work)
 
 
-async def _print_tree(desk: Desk, app: Application, how: str = "tree") -> None:
+async def print_tree(desk: Desk, app: Application, how: str = "tree") -> None:
     from argosy.app.applications.desk import clock
     from argosy.app.applications.reader import open_reader
     from argosy.app.applications.trees import node_data

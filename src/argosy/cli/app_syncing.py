@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from argosy.model.application import Application
     from argosy.model.names import ResourceKey
 
-FORMS = ("table", "wide", "json", "yaml")
+FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 
 
 def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -70,6 +70,8 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
     add("--revisions", action="append", default=[], metavar="R", help=about)
     about = "number of a source, the first is 1; repeatable"
     add("--source-positions", action="append", type=int, default=[], metavar="N", help=about)
+    about = "the same by a source's name; repeatable"
+    add("--source-names", action="append", default=[], metavar="NAME", help=about)
     add("--prune", action="store_true", help="delete what Git no longer has")
     add("--dry-run", action="store_true", help="only ask the cluster what would happen")
     add("--force", action="store_true", help="delete and create anew what cannot be changed")
@@ -90,6 +92,7 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
     add("--preview-changes", action="store_true", help="show the differences, and ask")
     add("-y", "--yes", "--assumeYes", dest="yes", action="store_true", help="do not ask")
     add("--local", default="", metavar="DIR", help="refused: what is delivered must be in Git")
+    add("--local-repo-root", default="", metavar="DIR", help="goes with --local")
     _add_timeout(parser)
 
 
@@ -102,6 +105,7 @@ def _add_wait_flags(parser: argparse.ArgumentParser) -> None:
     add("--suspended", action="store_true", help="until it is Suspended")
     add("--degraded", action="store_true", help="until it is Degraded")
     add("--delete", action="store_true", help="until it is gone")
+    add("--hydrated", action="store_true", help="for scripts: nothing is hydrated here, so this is so at once")
     about = "look at this only: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, as for sync; repeatable"
     add("--resource", action="append", default=[], metavar="RESOURCE", help=about)
     about = "go on waiting for what cannot come by itself"
@@ -189,7 +193,9 @@ def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
 def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:
     from argosy.app.applications.requests import positioned
 
-    return positioned(app, chosen.revisions, chosen.source_positions) if chosen.revisions else ()
+    if not chosen.revisions:
+        return ()
+    return positioned(app, chosen.revisions, chosen.source_positions, chosen.source_names)
 
 
 async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[ResourceKey]:
@@ -218,7 +224,7 @@ def _ignore(app: Application) -> None:
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
     from argosy.app.applications.following import Ending
-    from argosy.cli.app_reading import print_app
+    from argosy.cli.app_reading import print_app, print_tree
 
     app = ended.app
     if app is None:
@@ -226,6 +232,12 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
     how = form(chosen)
     if how in ("json", "yaml"):
         print_data(dict(app.wire), how)
+    elif is_compat(chosen):
+        from argosy.cli.argocd_printing import print_ending
+
+        await print_ending(desk, app, how, shows_operation=True)
+    elif how.startswith("tree"):
+        await print_tree(desk, app)
     elif how == "wide":
         print()
         await print_app(desk, app, shows_operation=True)
@@ -281,7 +293,7 @@ def _waited(chosen: argparse.Namespace) -> Waited:
 
     words = {"Healthy": chosen.health, "Suspended": chosen.suspended, "Degraded": chosen.degraded}
     health = frozenset(word for word, is_wanted in words.items() if is_wanted)
-    if not (chosen.sync or chosen.operation or health or chosen.delete):
+    if not (chosen.sync or chosen.operation or health or chosen.delete or chosen.hydrated):
         return Waited(True, True, frozenset({"Healthy"}), resources=tuple(chosen.resource), gives_up=_gives_up(chosen))
     return Waited(
         chosen.sync, chosen.operation, health, chosen.delete, tuple(chosen.resource), gives_up=_gives_up(chosen)
@@ -295,7 +307,7 @@ def _gives_up(chosen: argparse.Namespace) -> bool:
 async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
     from argosy.app.applications.following import Ending, follow
     from argosy.cli.app_progress import Lines
-    from argosy.cli.app_reading import print_app
+    from argosy.cli.app_reading import print_app, print_tree
 
     waited, how = _waited(chosen), form(chosen)
     shown = Lines(sys.stdout) if how == "wide" else None
@@ -303,6 +315,12 @@ async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int
     if ended.ending is Ending.REACHED:
         if ended.app is not None and how in ("json", "yaml"):
             print_data(dict(ended.app.wire), how)
+        elif ended.app is not None and is_compat(chosen):
+            from argosy.cli.argocd_printing import print_ending
+
+            await print_ending(desk, ended.app, how, shows_operation=waited.operation)
+        elif ended.app is not None and how.startswith("tree"):
+            await print_tree(desk, ended.app)
         elif ended.app is not None and how == "wide":
             print()
             await print_app(desk, ended.app, shows_operation=True)

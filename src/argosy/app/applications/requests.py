@@ -149,8 +149,13 @@ def _retry(app: Application, wish: SyncWish) -> dict[str, Any]:
     return given(limit=wish.retry_limit, refresh=wish.retry_refresh, backoff=backoff)
 
 
-def positioned(app: Application, given_refs: Sequence[str], positions: Sequence[int]) -> tuple[str, ...]:
+def positioned(
+    app: Application, given_refs: Sequence[str], positions: Sequence[int], names: Sequence[str] = ()
+) -> tuple[str, ...]:
     """argo: a ref for each of several sources; those that are not named keep their own."""
+    if names and positions:
+        raise UserError("only one of --source-positions and --source-names can be specified; leave one out")
+    positions = [_position(app, name) for name in names] or positions
     if len(given_refs) != len(positions):
         raise UserError("as many --source-positions as --revisions are needed; give both in the same order")
     wanted = [source.ref for source in app.sources]
@@ -160,6 +165,13 @@ def positioned(app: Application, given_refs: Sequence[str], positions: Sequence[
             raise UserError(told, where="--source-positions")
         wanted[position - 1] = ref
     return tuple(wanted)
+
+
+def _position(app: Application, name: str) -> int:
+    for place, source in enumerate(app.sources, start=1):
+        if source.wire.get("name") == name:
+            return place
+    raise UserError(f"unknown source name {name!r}; give it a name, or use --source-positions", where="--source-names")
 
 
 def keys_with_labels(app: Application, desired: Sequence[Manifest], labels: Sequence[str]) -> list[ResourceKey]:

@@ -102,6 +102,11 @@ def _put_source(spec: dict[str, Any], given: Given, position: int | None) -> Non
         spec["source"] = _with_options({**(spec.get("source") or {}), **typed}, given)
 
 
+def new_source(given: Given) -> dict[str, Any]:
+    """From flags alone."""
+    return _with_options({field: given[flag] for flag, field in SOURCE.items() if given.get(flag)}, given)
+
+
 def _with_options(source: Mapping[str, Any], given: Given) -> dict[str, Any]:
     """argo: a list that is typed takes the place of the old one; of images, only of those of the same name."""
     made: dict[str, Any] = copy.deepcopy(dict(source))
@@ -252,4 +257,4 @@ def _called(entry: Any, by: str) -> str:
     return text
 
 
-__all__ = ["FLAGS", "Flag", "changed", "checked", "new_application", "without"]
+__all__ = ["FLAGS", "Flag", "changed", "checked", "new_application", "new_source", "without"]

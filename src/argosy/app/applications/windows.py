@@ -8,7 +8,13 @@ from __future__ import annotations
 from argosy.app.applications.desk import clock
 from argosy.model.application import Application
 from argosy.model.project import Project
-from argosy.policy.windows import verdict
+from argosy.policy.windows import is_for, verdict
+
+
+def assigned(app: Application, project: Project | None) -> list[str]:
+    """argo: the windows that are for it, in short."""
+    windows = project.windows if project is not None else ()
+    return [f"{each.kind}:{each.schedule}:{each.duration}" for each in windows if is_for(each, app)]
 
 
 def window_text(app: Application, project: Project | None) -> str:

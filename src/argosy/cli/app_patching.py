@@ -1,0 +1,144 @@
+"""`argosy app patch|edit|add-source|remove-source`: Applications, changed otherwise than by flags."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli.app_changing import add_spec, given_flags
+from argosy.cli.app_flags import Commands, add_truth, at_desk, is_compat, print_data, talk, verb
+from argosy.model.errors import UserError
+
+if TYPE_CHECKING:
+    from argosy.app.applications.desk import Desk
+
+USUAL_EDITOR = "vi"
+Make = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def add_patching(parts: Commands[argparse.ArgumentParser]) -> None:
+    parser = verb(
+        parts, "patch", "change fields of an Application by a patch", run_patch,
+        examples=("""patch models --type merge --patch '{"spec":{"source":{"targetRevision":"v2"}}}'""",
+                  """patch models --patch '[{"op":"replace","path":"/spec/source/path","value":"dev"}]'"""),
+    )  # fmt: skip
+    parser.add_argument("--patch", required=True, metavar="JSON", help="the patch")
+    about = "json (default: a list of operations), or merge"
+    parser.add_argument("--type", choices=("json", "merge"), default="json", help=about)
+    verb(
+        parts, "edit", "change an Application's spec in an editor", run_edit,
+        examples=("edit models", "edit ml/models"),
+    )  # fmt: skip
+    parser = verb(
+        parts, "add-source", "add a source to an Application that has several", run_add_source,
+        examples=("add-source models --repo https://git.example/values --ref values", "add-source models --repo "
+                  "https://git.example/ml --path overlays/dev --source-name dev"),
+    )  # fmt: skip
+    add_truth(parser, "--validate", "refuse what cannot be delivered (default: true)", usual=True)
+    add_spec(parser)
+    parser = verb(
+        parts, "remove-source", "take a source away from an Application that has several", run_remove_source,
+        examples=("remove-source models --source-position 2", "remove-source models --source-name dev"),
+    )  # fmt: skip
+    parser.add_argument("--source-position", type=int, metavar="N", help="which one, the first is 1")
+    parser.add_argument("--source-name", default="", metavar="NAME", help="which one, by its name")
+
+
+def run_patch(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.patches import patched
+        from argosy.app.applications.writing import change
+
+        app = await desk.find(chosen.name)
+        await change(desk, app, lambda wire: patched(wire, chosen.patch, chosen.type))
+        after = await desk.find(f"{app.namespace}/{app.name}")
+        print_data(dict(after.wire), "yaml")
+        if is_compat(chosen):
+            print()  # argo: an empty line ends it
+        return 0
+
+    return at_desk(chosen, work, writes=True)
+
+
+def run_edit(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.patches import with_spec
+        from argosy.app.applications.writing import change
+
+        app = await desk.find(chosen.name)
+        before = dict(app.wire).get("spec") or {}
+        with edited(app.name, before) as spec:
+            has_changed = spec != before and await change(desk, app, lambda wire: with_spec(wire, spec))
+        talk(f"application '{app.name}' {'updated' if has_changed else 'unchanged'}")
+        return 0
+
+    return at_desk(chosen, work, writes=True)
+
+
+class edited:
+    """A text as somebody edited it. What is refused stays in a file, so that nobody types it twice."""
+
+    def __init__(self, name: str, content: Any) -> None:
+        self._name, self._content = name, content
+
+    def __enter__(self) -> Any:
+        from argosy.model.manifest import dump, load
+
+        number, path = tempfile.mkstemp(prefix=f"{self._name}-", suffix="-edit.yaml")
+        os.close(number)
+        self._file = Path(path)
+        self._file.write_text(dump(self._content))
+        try:
+            _run_editor(self._file)
+            return load(self._file.read_bytes(), where=path)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is None:
+            self._file.unlink(missing_ok=True)
+        else:
+            talk(f"what was edited is kept in {self._file}")
+
+
+def _run_editor(file: Path) -> None:
+    words = shlex.split(os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or USUAL_EDITOR)
+    try:
+        done = subprocess.run([*words, str(file)], check=False)
+    except OSError as error:
+        told = "set EDITOR to one that is here, or use argosy app patch"
+        raise UserError(f"the editor {words[0]!r} cannot be started: {error.strerror}; {told}") from error
+    if done.returncode:
+        raise UserError(f"the editor {words[0]!r} ended with code {done.returncode}; nothing was changed")
+
+
+def run_add_source(chosen: argparse.Namespace) -> int:
+    from argosy.app.applications.patches import with_source
+
+    given = given_flags(chosen)
+    return _changed(chosen, lambda wire: with_source(wire, given))
+
+
+def run_remove_source(chosen: argparse.Namespace) -> int:
+    from argosy.app.applications.patches import without_source
+
+    return _changed(chosen, lambda wire: without_source(wire, chosen.source_position, chosen.source_name))
+
+
+def _changed(chosen: argparse.Namespace, make: Make) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.writing import change
+
+        app = await desk.find(chosen.name)
+        await change(desk, app, make)
+        print(f"Application '{app.name}' updated successfully")
+        return 0
+
+    return at_desk(chosen, work, writes=True)

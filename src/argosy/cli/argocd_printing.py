@@ -1,0 +1,69 @@
+"""What Argo CD's own command prints of an Application, with what has to be asked for it.
+
+In: a desk, an Application. Out: text on stdout. Never: changes anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from argosy.app.applications import facts
+from argosy.app.applications.reader import Reader, health_words, open_reader
+from argosy.app.applications.windows import assigned, window_text
+from argosy.cli import app_screen, argocd_block
+from argosy.controllers.settings import ARGOCD_CM
+from argosy.model.names import ResourceKey
+
+if TYPE_CHECKING:
+    from argosy.app.applications.desk import Desk
+    from argosy.model.application import Application
+
+ALLOWED = "Sync Allowed"
+
+
+async def print_get(desk: Desk, app: Application, chosen: argparse.Namespace) -> None:
+    """argo: the block, conditions, the last operation and parameters where they are asked for, then the objects."""
+    async with open_reader(desk) as reader:
+        project = reader.rules.projects.get(app.project)
+        windows = assigned(app, project)
+        window = window_text(app, project).partition(" (")[0]
+        lines = argocd_block.block(app, window, url=url_of(reader, app), windows=windows)
+        lines += argocd_block.conditions(app)
+        if chosen.show_operation and app.state is not None:
+            lines += ["", *app_screen.operation_lines(app.state)]
+        if chosen.show_params:
+            lines += argocd_block.parameters(app, chosen.source_position, chosen.source_name)
+        lines += await _objects(reader, app, chosen.output)
+    _print(lines)
+
+
+async def print_ending(desk: Desk, app: Application, how: str, *, shows_operation: bool) -> None:
+    """argo: how a sync or a wait ends; windows and conditions are no part of it."""
+    async with open_reader(desk) as reader:
+        lines = ["", *argocd_block.block(app, ALLOWED, url=url_of(reader, app)), ""]
+        if shows_operation and app.state is not None:
+            lines += app_screen.operation_lines(app.state)
+        lines += await _objects(reader, app, how)
+    _print(lines)
+
+
+async def _objects(reader: Reader, app: Application, how: str) -> list[str]:
+    if how in ("tree", "tree=detailed"):
+        found = argocd_block.tree(app, await reader.tree(app), is_detailed=how != "tree")
+    else:
+        health = health_words(await reader.health(app))
+        found = app_screen.object_lines(argocd_block.states(app, health))
+    return ["", *found] if found else []
+
+
+def url_of(reader: Reader, app: Application) -> str:
+    """argo: of its page, where the settings say where pages are; there is no server here."""
+    settings = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, ARGOCD_CM)) or {}
+    url = str((settings.get("data") or {}).get("url") or "").rstrip("/")
+    return f"{url}/applications/{app.name}" if url else facts.NONE
+
+
+def _print(lines: Sequence[str]) -> None:
+    print("\n".join(lines))
