@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from engine_room import LeapingClock
+
 from argosy.addons.simulators import make
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
@@ -17,10 +19,13 @@ from argosy.cluster import Cluster
 from argosy.health.builtin import judge
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime import run
 
 POD, NAMESPACE = GroupKind("", "Pod"), "default"
 DEPLOYMENT, REPLICA_SET = GroupKind("apps", "Deployment"), GroupKind("apps", "ReplicaSet")
 STATEFUL_SET, JOB = GroupKind("apps", "StatefulSet"), GroupKind("batch", "Job")
+DAEMON_SET, CRON_JOB = GroupKind("apps", "DaemonSet"), GroupKind("batch", "CronJob")
+EVENT, NODE = GroupKind("", "Event"), GroupKind("", "Node")
 CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "PersistentVolume")
 
 
@@ -53,6 +58,19 @@ class World:
     async def patch(self, kind: GroupKind, patch: Any, name: str = "web") -> None:
         await self.cluster.patch(key(kind, name), patch)
 
+    async def all_events(self) -> list[Manifest]:
+        return list((await self.cluster.list(EVENT)).items)
+
+    async def told(self, *texts: str) -> list[str]:
+        """`reason: message` of every Event so far, the oldest first; each of the texts is somewhere in them."""
+        async with asyncio.timeout(30):
+            while True:
+                found = sorted(await self.all_events(), key=lambda each: each["metadata"]["name"].rpartition(".")[2])
+                said = [f"{each['reason']}: {each['message']}" for each in found]
+                if all(any(text in each for each in said) for text in texts):
+                    return said
+                await asyncio.sleep(0.01)
+
     async def settled(self) -> int:
         """Nothing is written for a while: only for showing that something does not happen."""
         assert isinstance(self.cluster, EmbeddedCluster)
@@ -76,6 +94,20 @@ async def simulated(cluster: Cluster, variant: str = "") -> AsyncIterator[World]
     """As the sandbox runs it."""
     async with running([make(variant)], cluster, on_failure=lambda: None):
         yield World(cluster)
+
+
+@contextlib.asynccontextmanager
+async def leaping(cluster: Cluster) -> AsyncIterator[tuple[World, LeapingClock]]:
+    """With a clock that a test moves."""
+    addon, clock = make(""), LeapingClock()
+    for manifest in addon.first:
+        await cluster.create(manifest)
+    work = asyncio.create_task(run(addon.controllers, cluster, clock=clock))
+    try:
+        yield World(cluster), clock
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
 
 
 def key(kind: GroupKind, name: str) -> ResourceKey:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from argosy.addons.simulators.images import missing_of
 from argosy.addons.simulators.names import BY, told
 from argosy.addons.simulators.times import Moments, left
 from argosy.addons.simulators.wishes import ENDING, Fault, Wishes
@@ -17,7 +18,9 @@ from argosy.model.manifest import Manifest
 
 FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
 PULL_SECONDS: Final = 1.0
-PULLING: Final = ("ErrImagePull", "ImagePullBackOff", "ContainerCreating", "CreateContainerConfigError")
+NOT_PULLED: Final = ("ErrImagePull", "ImagePullBackOff")
+NOT_CREATED: Final = (*NOT_PULLED, "ContainerCreating", "PodInitializing", "CreateContainerConfigError")
+CREATING: Final = {"waiting": {"reason": "ContainerCreating"}}
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,12 @@ class Actor:
     def policy(self) -> str:
         return str(self.pod["spec"].get("restartPolicy") or "Always")
 
+    @property
+    def cannot_pull(self) -> bool:
+        if self.wishes.fail is Fault.IMAGE_PULL and self.is_failing(0):
+            return True
+        return missing_of(self.pod) or missing_of(self.pod, "initContainers")
+
     def is_failing(self, restarts: int) -> bool:
         times = self.wishes.fail_times
         return self.wishes.fail is not None and (times is None or self.failed_before + restarts < times)
@@ -60,8 +69,10 @@ def act(actor: Actor) -> Acting:
     prior: Manifest = next(iter(status.get("containerStatuses") or ()), {})
     state = prior.get("state") or {}
     waiting = (state.get("waiting") or {}).get("reason") or ""
-    if not state or waiting in PULLING:
-        if actor.wishes.fail is Fault.IMAGE_PULL and actor.is_failing(0):
+    if not state or waiting in NOT_CREATED:
+        if actor.wishes.fail is Fault.STORAGE and actor.is_failing(0):
+            return Acting("Pending", CREATING)
+        if actor.cannot_pull:
             return _not_pulled(actor, waiting)
         return _running(actor, actor.now, 0, {})
     restarts, last = int(prior.get("restartCount") or 0), prior.get("lastState") or {}
@@ -80,7 +91,8 @@ def _not_pulled(actor: Actor, waiting: str) -> Acting:
     began = (actor.pod.get("status") or {}).get("startTime")
     since = actor.moments.read(actor.uid, began) if began else actor.now
     wait = left(since, PULL_SECONDS, actor.now)
-    refused = told('failed to pull image "{image}": not found')
+    resolving = 'failed to resolve reference "{image}": {image}: not found'
+    refused = told(f'rpc error: code = NotFound desc = failed to pull and unpack image "{{image}}": {resolving}')
     if wait > 0 and waiting != "ImagePullBackOff":
         return Acting("Pending", {"waiting": {"reason": "ErrImagePull", "message": refused}}, wait=wait)
     message = 'Back-off pulling image "{image}": ErrImagePull: ' + refused

@@ -21,8 +21,16 @@ STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")
 REPLICA_SET: Final = GroupKind("apps", "ReplicaSet")
 STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
+DAEMON_SET: Final = GroupKind("apps", "DaemonSet")
 CONTROLLER_REVISION: Final = GroupKind("apps", "ControllerRevision")
 JOB: Final = GroupKind("batch", "Job")
+CRON_JOB: Final = GroupKind("batch", "CronJob")
+SERVICE: Final = GroupKind("", "Service")
+ENDPOINTS: Final = GroupKind("", "Endpoints")
+ENDPOINT_SLICE: Final = GroupKind("discovery.k8s.io", "EndpointSlice")
+INGRESS: Final = GroupKind("networking.k8s.io", "Ingress")
+AUTOSCALER: Final = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+QUOTA: Final = GroupKind("", "ResourceQuota")
 
 BY: Final = "simulated by argosy"
 LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"  # k8s: those of generated names, which spell no words

@@ -1,45 +1,55 @@
-"""What a cluster has beside its users' objects: a Node, and StorageClasses for both ways to bind a volume.
+"""What a cluster has beside its users' objects: Nodes, and StorageClasses for both ways to bind a volume.
 
-In: nothing, or a Pod and Nodes. Out: manifests, or the Node that takes the Pod. Never: claims that a machine is there.
+In: nothing, or a Node. Out: manifests, and what is known of the Node. Never: claims that a machine is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from argosy.addons.simulators.names import BY, told
 from argosy.model.annotations import SIMULATED
 from argosy.model.manifest import Manifest, annotation
 
-NAME: Final = "sandbox"
-ADDRESS: Final = "192.0.2.10"  # RFC 5737: for documentation, belongs to nobody
+NAME, GPU_NAME = "sandbox", "sandbox-gpu"
+ADDRESS, GPU_ADDRESS = "192.0.2.10", "192.0.2.11"  # RFC 5737: for documentation, belong to nobody
 PROVISIONER: Final = "volumes.sandbox.argosy.dev"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 SIZE: Final = {"cpu": "64", "memory": "256Gi", "pods": "10000", "ephemeral-storage": "1Ti"}
+GPU: Final = "nvidia.com/gpu"
+GPU_TAINT: Final = {"key": GPU, "effect": "NoSchedule"}
 
 READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": told("no machine is behind it")}
 
 
 def first_objects() -> Sequence[Manifest]:
     return [
-        node(),
+        node(NAME, ADDRESS, SIZE),
+        node(GPU_NAME, GPU_ADDRESS, {**SIZE, GPU: "8"}, labels={f"{GPU}.present": "true"}, taints=[GPU_TAINT]),
         storage_class("standard", "Immediate", is_default=True),
         storage_class("standard-wait", "WaitForFirstConsumer"),
     ]
 
 
-def node() -> Manifest:
-    labels = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-    addresses = [{"type": "InternalIP", "address": ADDRESS}, {"type": "Hostname", "address": NAME}]
+def node(
+    name: str,
+    address: str,
+    size: Mapping[str, str],
+    *,
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Mapping[str, str]] = (),
+) -> Manifest:
+    known = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    addresses = [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}]
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": NAME, "labels": labels, "annotations": {SIMULATED: BY}},
-        "spec": {},
+        "metadata": {"name": name, "labels": {**known, **(labels or {})}, "annotations": {SIMULATED: BY}},
+        "spec": {"taints": [dict(each) for each in taints]} if taints else {},
         "status": {
-            "capacity": SIZE,
-            "allocatable": SIZE,
+            "capacity": dict(size),
+            "allocatable": dict(size),
             "addresses": addresses,
             "conditions": [READY],
             "nodeInfo": _information(),
@@ -69,23 +79,6 @@ def storage_class(name: str, mode: str, *, is_default: bool = False) -> Manifest
 def is_played(found: Manifest) -> bool:
     """Real Nodes have a kubelet of their own."""
     return bool(annotation(found, SIMULATED))
-
-
-def choose(pod: Manifest, nodes: Iterable[Manifest]) -> tuple[Manifest | None, str]:
-    """The Node for a Pod, or why there is none, in the scheduler's words."""
-    played = sorted((each for each in nodes if is_played(each)), key=lambda each: str(each["metadata"]["name"]))
-    wanted = (pod["spec"].get("nodeSelector") or {}).items()
-    cordoned = sum(1 for each in played if (each.get("spec") or {}).get("unschedulable"))
-    for each in played:
-        labels = each["metadata"].get("labels") or {}
-        if not (each.get("spec") or {}).get("unschedulable") and all(labels.get(name) == is_ for name, is_ in wanted):
-            return each, ""
-    if not played:
-        return None, "no nodes available to schedule pods"
-    reasons = [f"{cordoned} node(s) were unschedulable"] if cordoned else []
-    if len(played) > cordoned:
-        reasons.append(f"{len(played) - cordoned} node(s) didn't match Pod's node affinity/selector")
-    return None, f"0/{len(played)} nodes are available: {', '.join(reasons)}."
 
 
 def address_of(found: Manifest) -> str:

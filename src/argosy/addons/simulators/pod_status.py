@@ -9,12 +9,15 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.addons.simulators.containers import Acting, Actor
+from argosy.addons.simulators.containers import CREATING, NOT_PULLED, Acting, Actor
+from argosy.addons.simulators.images import is_missing, missing_of
 from argosy.addons.simulators.names import BY, told
 from argosy.addons.simulators.times import stamp
 from argosy.model.manifest import Manifest
 
 Status = dict[str, Any]
+EVICTED = "Evicted"
+INITIALIZING = {"waiting": {"reason": "PodInitializing"}}
 
 
 def status_of(actor: Actor, acting: Acting, address: str) -> Status:
@@ -33,20 +36,31 @@ def status_of(actor: Actor, acting: Acting, address: str) -> Status:
         "podIP": ip if has_address else None,
         "podIPs": [{"ip": ip}] if has_address else None,
         "conditions": _conditions(actor, acting),
-        "containerStatuses": [_container(each, acting, actor.uid) for each in spec["containers"]],
+        "containerStatuses": [_container(each, acting, pod) for each in spec["containers"]],
     }
     if spec.get("initContainers"):
-        wanted["initContainerStatuses"] = [_first(each, began, acting, actor.uid) for each in spec["initContainers"]]
+        wanted["initContainerStatuses"] = [_first(each, began, acting, pod) for each in spec["initContainers"]]
     return wanted
 
 
-def failed(pod: Manifest, reason: str, message: str) -> Status:
+def failed(pod: Manifest, reason: str, message: str, now: str) -> Status:
     """Taken off its Node: what ran there runs no more."""
     containers = [
-        {**each, "ready": False, "started": False, "state": _ended(each.get("state") or {})}
+        {**each, "ready": False, "started": False, "state": _ended(each.get("state") or {}, now)}
         for each in (pod.get("status") or {}).get("containerStatuses") or ()
     ]
-    return {"phase": "Failed", "reason": reason, "message": told(message), "containerStatuses": containers or None}
+    over = {"status": "False", "reason": "PodFailed", "message": BY}
+    conditions = [{"type": "Ready", **over}, {"type": "ContainersReady", **over}]
+    if reason == EVICTED:
+        by_kubelet = {"status": "True", "reason": "TerminationByKubelet", "message": told(message)}
+        conditions.append({"type": "DisruptionTarget", **by_kubelet})
+    return {
+        "phase": "Failed",
+        "reason": reason,
+        "message": told(message),
+        "conditions": merged(pod, conditions, now),
+        "containerStatuses": containers or None,
+    }
 
 
 def unscheduled(pod: Manifest, why: str, now: str) -> Status:
@@ -92,12 +106,20 @@ def _conditions(actor: Actor, acting: Acting) -> list[dict[str, Any]]:
         ready = {"status": "False", "reason": "ReadinessGatesNotReady", "message": message}
     wanted = [
         {"type": "PodReadyToStartContainers", "status": "False" if is_over else "True"},
-        {"type": "Initialized", "status": "True"},
+        _initialized(actor, acting),
         {"type": "Ready", **ready},
         {"type": "ContainersReady", **containers},
         {"type": "PodScheduled", "status": "True"},
     ]
     return merged(actor.pod, wanted, stamp(actor.now))
+
+
+def _initialized(actor: Actor, acting: Acting) -> Status:
+    names = [str(each["name"]) for each in actor.pod["spec"].get("initContainers") or ()]
+    if acting.phase != "Pending" or not names:
+        return {"type": "Initialized", "status": "True"}
+    message = told(f"containers with incomplete status: [{' '.join(names)}]")
+    return {"type": "Initialized", "status": "False", "reason": "ContainersNotInitialized", "message": message}
 
 
 def _closed_gates(pod: Manifest) -> str:
@@ -107,8 +129,18 @@ def _closed_gates(pod: Manifest) -> str:
     return next((gate for gate in gates if gate not in open_), "")
 
 
-def _container(container: Manifest, acting: Acting, uid: str) -> Status:
-    is_running = "running" in acting.state
+def _state(container: Manifest, acting: Acting, pod: Manifest) -> Mapping[str, Any]:
+    """Where only some images are missing, the containers of the others wait with them."""
+    if (acting.state.get("waiting") or {}).get("reason") not in NOT_PULLED:
+        return acting.state
+    if missing_of(pod, "initContainers"):
+        return INITIALIZING
+    is_its_own = is_missing(str(container.get("image") or "")) or not missing_of(pod)
+    return acting.state if is_its_own else CREATING
+
+
+def _container(container: Manifest, acting: Acting, pod: Manifest) -> Status:
+    is_running, uid = "running" in acting.state, pod["metadata"]["uid"]
     return {
         "name": container["name"],
         "image": container.get("image") or "",
@@ -117,23 +149,24 @@ def _container(container: Manifest, acting: Acting, uid: str) -> Status:
         "ready": acting.ready,
         "started": is_running,
         "restartCount": acting.restarts,
-        "state": _filled(acting.state, container),
+        "state": _filled(_state(container, acting, pod), container),
         "lastState": _filled(acting.last, container),
     }
 
 
-def _first(container: Manifest, began: str, acting: Acting, uid: str) -> Status:
+def _first(container: Manifest, began: str, acting: Acting, pod: Manifest) -> Status:
     """Those that come before the others have ended, but for those that run beside them."""
     if acting.phase == "Pending":
-        state: Status = {"waiting": {"reason": "PodInitializing"}}
+        is_to_blame = is_missing(str(container.get("image") or "")) and "waiting" in acting.state
+        state: Status = acting.state if is_to_blame else INITIALIZING
     elif container.get("restartPolicy") == "Always" and acting.phase == "Running":
         state = {"running": {"startedAt": began}}
     else:
         end = {"exitCode": 0, "reason": "Completed", "startedAt": began, "finishedAt": began}
         state = {"terminated": end}
     is_done = "waiting" not in state
-    made = _container(container, Acting(acting.phase, state, ready=is_done), uid)
-    return {**made, "restartCount": 0, "started": "running" in state}
+    made = _container(container, Acting(acting.phase, state, ready=is_done), pod)
+    return {**made, "state": _filled(state, container), "restartCount": 0, "started": "running" in state}
 
 
 def _filled(state: Mapping[str, Any], container: Manifest) -> Status:
@@ -148,9 +181,9 @@ def _filled(state: Mapping[str, Any], container: Manifest) -> Status:
     return made
 
 
-def _ended(state: Mapping[str, Any]) -> Status:
+def _ended(state: Mapping[str, Any], now: str) -> Status:
     if "terminated" in state:
         return dict(state)
     began = (state.get("running") or {}).get("startedAt")
-    end = {"exitCode": 137, "reason": "Error", "message": BY, **({"startedAt": began} if began else {})}
-    return {"terminated": end}
+    end = {"exitCode": 137, "reason": "Error", "message": BY, "finishedAt": now}
+    return {"terminated": {**end, **({"startedAt": began} if began else {})}}

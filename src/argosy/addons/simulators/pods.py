@@ -1,4 +1,4 @@
-"""Plays scheduler and kubelet for Pods.
+"""Plays the kubelet for Pods, and asks the scheduler for those that have no Node.
 
 In: the key of a Pod. Out: its Node, then its status, then its end. Never: touches a Pod on a Node that is real.
 """
@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from argosy.addons.simulators import nodes, pod_status
+from argosy.addons.simulators import nodes, pod_events, pod_status
 from argosy.addons.simulators.containers import Acting, Actor, act
+from argosy.addons.simulators.events import Recorder
 from argosy.addons.simulators.names import (
     CLAIM,
+    CRON_JOB,
+    DAEMON_SET,
     DEPLOYMENT,
     JOB,
     NODE,
@@ -26,18 +29,19 @@ from argosy.addons.simulators.names import (
     owner_of,
     unmarked,
 )
+from argosy.addons.simulators.scheduler import Scheduler
 from argosy.addons.simulators.times import Moments, left, moment_of, stamp
-from argosy.addons.simulators.volumes import SELECTED_NODE, claims_of, waits_for_consumer
 from argosy.addons.simulators.wishes import NONE, Fault, Wishes, asked, read_wishes
-from argosy.addons.simulators.writing import change, keep_status, patient, remove
+from argosy.addons.simulators.writing import keep_status, patient, remove
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey, split_api_version
 from argosy.runtime import Cache, Context, Requeue, Watch
 
-ABOVE = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, JOB)
+ABOVE = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
 FINISHED = ("Succeeded", "Failed")
 STOPPED = "stopped"
+LOW_ON_MEMORY = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 92Mi. "
 
 
 class Pods:
@@ -47,19 +51,17 @@ class Pods:
 
     def __init__(self) -> None:
         self._moments = Moments()
-        self._homeless: set[ResourceKey] = set()
+        self._scheduler = Scheduler()
+        self._events = Recorder("kubelet", nodes.NAME)
+        self._stopping: set[ResourceKey] = set()
         self._asked: dict[str, dict[str, str]] = {}
         self._cache: Cache | None = None
         self.watches = (
             Watch(POD, unmarked),
-            Watch(CLAIM, self._waiting),
-            Watch(STORAGE_CLASS, self._waiting),
-            Watch(NODE, self._waiting),
+            Watch(POD, self._scheduler.freed),
+            *(Watch(kind, self._scheduler.waiting) for kind in (CLAIM, STORAGE_CLASS, NODE)),
             *(Watch(kind, self._below, metadata_only=True) for kind in ABOVE),
         )
-
-    def _waiting(self, _: Manifest) -> Iterable[ResourceKey]:
-        return tuple(self._homeless)
 
     def _below(self, manifest: Manifest) -> Iterable[ResourceKey]:
         """The Pods of a workload, when it asks for something else than before."""
@@ -78,44 +80,21 @@ class Pods:
     @patient
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
         self._cache = context.cache
+        self._scheduler.open(context.cache)
+        self._scheduler.forget(key)
         pod = context.cache.get(key)
-        self._homeless.discard(key)
         if pod is None or is_played_by_others(pod):
             return None
         if not pod["spec"].get("nodeName"):
-            return None if is_dying(pod) else await self._schedule(pod, context)
+            if not is_dying(pod) and not pod["spec"].get("schedulingGates"):  # k8s: who set a gate opens it
+                await self._scheduler.schedule(pod, _wishes(pod, context.cache)[0], context)
+            return None
         node = context.cache.get(own_key(NODE, "", pod["spec"]["nodeName"]))
         if node is None or not nodes.is_played(node):
             return None
         if is_dying(pod):
             return await self._stop(pod, context)
         return await self._play(pod, nodes.address_of(node), context)
-
-    # -- the scheduler -------------------------------------------------------------------------------------------
-
-    async def _schedule(self, pod: Manifest, context: Context) -> Requeue | None:
-        if pod["spec"].get("schedulingGates"):
-            return None  # k8s: whoever set them takes them off, and that wakes us
-        node, why = nodes.choose(pod, context.cache.list(NODE))
-        if _wishes(pod, context.cache)[0].fail is Fault.UNSCHEDULABLE:
-            why = "0/1 nodes are available: 1 Insufficient cpu."
-        if not why and node is not None:
-            why = await _unbound(pod, str(node["metadata"]["name"]), context)
-        if why or node is None:
-            self._homeless.add(key_of(pod))
-            await keep_status(pod, pod_status.unscheduled(pod, why, stamp(context.clock.now())), context.cluster)
-            return None
-        metadata = pod["metadata"]
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"]},
-        }
-        await context.cluster.create(binding, subresource_of=key_of(pod))
-        return None
-
-    # -- the kubelet ---------------------------------------------------------------------------------------------
 
     async def _play(self, pod: Manifest, address: str, context: Context) -> Requeue | None:
         status, now = pod.get("status") or {}, context.clock.now()
@@ -124,27 +103,35 @@ class Pods:
         wishes, problem = _wishes(pod, context.cache)
         actor = Actor(pod, wishes, now, self._moments, _failed_siblings(pod, wishes, context.cache))
         if problem and status.get("phase") in (None, "Pending"):
-            await keep_status(pod, pod_status.not_understood(actor, problem, address), context.cluster)
+            await self._report(pod, pod_status.not_understood(actor, problem, address), wishes, context)
             return None
         acting = act(actor)
         ends = [*_eviction(actor, acting), *_deadline(actor, acting)]
         for wait, reason, message in ends:
             if wait <= 0:
-                await keep_status(pod, pod_status.failed(pod, reason, message), context.cluster)
+                await self._report(pod, pod_status.failed(pod, reason, message, stamp(now)), wishes, context)
                 return None
-        await keep_status(pod, pod_status.status_of(actor, acting, address), context.cluster)
+        await self._report(pod, pod_status.status_of(actor, acting, address), wishes, context)
         waits = [wait for wait in (acting.wait, *(each[0] for each in ends)) if wait is not None]
         return Requeue(min(waits)) if waits else None
+
+    async def _report(self, pod: Manifest, wanted: dict[str, Any], wishes: Wishes, context: Context) -> None:
+        if await keep_status(pod, wanted, context.cluster):
+            await self._events.tell(pod, pod_events.between(pod, wanted, wishes), context)
 
     async def _stop(self, pod: Manifest, context: Context) -> Requeue | None:
         """A process that obeys ends at once; `stop-after` asks for one that does not, until its grace is over."""
         wishes, _ = _wishes(pod, context.cache)
         phase = (pod.get("status") or {}).get("phase")
         wait = _until_stopped(pod, wishes, context.clock.now())
+        if phase not in FINISHED and key_of(pod) not in self._stopping:
+            self._stopping.add(key_of(pod))
+            await self._events.tell(pod, pod_events.stopping(pod), context)
         if wait > 0 and phase not in FINISHED:
             return Requeue(wait)
+        self._stopping.discard(key_of(pod))
         if pod["metadata"].get("finalizers") and phase not in FINISHED:
-            await keep_status(pod, pod_status.failed(pod, "", STOPPED), context.cluster)
+            await keep_status(pod, pod_status.failed(pod, "", STOPPED, stamp(context.clock.now())), context.cluster)
             return None
         if pod["metadata"].get("deletionGracePeriodSeconds") == 0 and pod["metadata"].get("finalizers"):
             return None  # it is for others now
@@ -183,7 +170,7 @@ def _eviction(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:
     if actor.wishes.fail is Fault.EVICTED and acting.phase == "Running" and not actor.failed_before:
         began: dict[str, Any] = acting.state.get("running") or {}
         since = actor.moments.read(actor.uid, began["startedAt"]) if began else actor.now
-        yield left(since, actor.wishes.run_for, actor.now), "Evicted", "The node was low on resource: memory."
+        yield left(since, actor.wishes.run_for, actor.now), pod_status.EVICTED, LOW_ON_MEMORY
 
 
 def _deadline(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:
@@ -200,20 +187,3 @@ def _until_stopped(pod: Manifest, wishes: Wishes, now: datetime) -> float:
     grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
     end = moment_of(metadata["deletionTimestamp"])  # k8s: asked for so many seconds before
     return left(end, min(wishes.stop_after, grace) - grace, now)
-
-
-async def _unbound(pod: Manifest, node: str, context: Context) -> str:
-    """Why its volumes keep a Pod from being scheduled; claims that wait for a Pod are told that it is here."""
-    waits = False
-    for name in claims_of(pod):
-        claim = context.cache.get(own_key(CLAIM, pod["metadata"]["namespace"], name))
-        if claim is None or is_dying(claim):
-            return f'persistentvolumeclaim "{name}" not found'
-        if (claim.get("status") or {}).get("phase") == "Bound":
-            continue
-        if not waits_for_consumer(claim, context.cache):
-            return "pod has unbound immediate PersistentVolumeClaims"
-        waits = True
-        if SELECTED_NODE not in (claim["metadata"].get("annotations") or {}):
-            await change(claim, {"metadata": {"annotations": {SELECTED_NODE: node}}}, context.cluster)
-    return "waiting for a volume to be created" if waits else ""

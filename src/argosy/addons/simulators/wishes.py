@@ -26,6 +26,7 @@ class Fault(StrEnum):
     NOT_READY = "NotReady"
     OOM_KILLED = "OOMKilled"
     UNSCHEDULABLE = "Unschedulable"
+    STORAGE = "Storage"
     SLOW = "Slow"
     EVICTED = "Evicted"
     EXIT = "Exit"
