@@ -104,6 +104,7 @@ def _assessment(each: Manifest) -> Assessment | None:
 
 
 World = Callable[[Cluster], Awaitable[None]]
+Judge = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 
 
 async def all_goes_well(cluster: Cluster) -> None:
@@ -143,6 +144,7 @@ class Stage:
     may_delete: Callable[[Manifest], str] = lambda _: ""
     permitted: Callable[[ResourceKey, bool], str] = lambda *_: ""
     world: World = all_goes_well
+    judge: Judge = field(default=judge)
     annotations: dict[str, str] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
@@ -175,7 +177,7 @@ class Stage:
         known, self.seen = (self.seen or (live, beside)) if self.lags else (live, beside), (live, beside)
         tasks = plan(self.compared(known[0]), self.request, occasion, options, known[1])
         answer = await advance(
-            state, tasks, self.app, options, cluster=self.engine or self.cluster, assess_all=judge,
+            state, tasks, self.app, options, cluster=self.engine or self.cluster, assess_all=self.judge,
             settings=self.settings, now=lambda: self.time, may_delete=self.may_delete, permitted=self.permitted,
             **self.more,
         )  # fmt: skip

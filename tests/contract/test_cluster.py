@@ -7,7 +7,7 @@ from contract_manifests import CONFIG_MAP, config, deployment, pod
 
 from argosy.cluster import Cluster, PatchKind, User
 from argosy.model.errors import ClusterError, Conflict, Forbidden, Invalid
-from argosy.model.manifest import key_of
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
@@ -100,6 +100,19 @@ async def test_replace_needs_the_version_that_was_read(cluster: Cluster, namespa
         await cluster.replace({**first, "data": {"x": "3"}})
     assert caught.value.reason == "Conflict"
     assert "the object has been modified" in caught.value.message
+
+
+async def test_fields_belong_to_the_manager_that_a_write_names(cluster: Cluster, namespace: str) -> None:
+    def owners(manifest: Manifest) -> dict[str, set[str]]:
+        entries = manifest["metadata"]["managedFields"]
+        return {each["manager"]: set(each["fieldsV1"].get("f:data") or ()) - {"."} for each in entries}
+
+    made = await cluster.create(config(namespace, data={"x": "1"}), manager="maker")
+    assert owners(made) == {"maker": {"f:x"}}
+    changed = await cluster.patch(key_of(made), {"data": {"y": "1"}}, manager="changer")
+    assert owners(changed) == {"maker": {"f:x"}, "changer": {"f:y"}}
+    replaced = await cluster.replace({**changed, "data": {"x": "1", "y": "1", "z": "1"}}, manager="replacer")
+    assert owners(replaced) == {"maker": {"f:x"}, "changer": {"f:y"}, "replacer": {"f:z"}}
 
 
 async def test_replacing_what_is_not_there_is_404(cluster: Cluster, namespace: str) -> None:

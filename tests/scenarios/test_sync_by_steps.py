@@ -489,8 +489,9 @@ async def test_a_sync_that_takes_too_long_is_terminated(cluster: Cluster) -> Non
     stage = Stage(cluster, [job("check", hook="PreSync")], settings=settings, world=nothing_happens)
     await stage.step()
     stage.time += timedelta(seconds=61)
-    assert (await stage.step()).state.progress is Progress.TERMINATING
-    assert ends((await stage.step()).state) == (Progress.FAILED, "Operation terminated")
+    assert ends((await stage.step()).state) == (Progress.TERMINATING, "operation is terminating due to timeout")
+    said = "Operation terminated, triggered by controller sync timeout"
+    assert ends((await stage.step()).state) == (Progress.FAILED, said)
 
 
 async def test_a_retry_runs_hooks_anew(cluster: Cluster) -> None:

@@ -106,9 +106,14 @@ class EmbeddedCluster:
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def create(
-        self, manifest: Manifest, *, subresource_of: ResourceKey | None = None, dry_run: bool = False
+        self,
+        manifest: Manifest,
+        *,
+        subresource_of: ResourceKey | None = None,
+        dry_run: bool = False,
+        manager: str = "",
     ) -> Manifest:
-        call = Call(self._user, MANAGER, dry_run)
+        call = Call(self._user, manager or MANAGER, dry_run)
         actions = self.plane.actions
         if subresource_of is not None:
             parent = self._served(subresource_of.group_kind)
@@ -130,18 +135,24 @@ class EmbeddedCluster:
         with _about(key):
             return (await self._registry.apply(served, place, key.name, manifest, call)).manifest
 
-    async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
         served, key = self._of(manifest), _named(manifest)
-        call = Call(self._user, MANAGER, dry_run)
+        call = Call(self._user, manager or MANAGER, dry_run)
         place = _place(served, key.namespace)
         with _about(key):
             return (await self._registry.update(served, place, key.name, manifest, call)).manifest
 
     async def patch(
-        self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
+        self,
+        key: ResourceKey,
+        patch: Any,
+        *,
+        kind_of_patch: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+        manager: str = "",
     ) -> Manifest:
         served = self._served(key.group_kind)
-        call = Call(self._user, MANAGER)
+        call = Call(self._user, manager or MANAGER)
         part = served.resource.subresource(subresource) if subresource else None
         if subresource and (part is None or "patch" not in part.verbs):
             raise refusals.not_found(served.resource, key.name)

@@ -82,8 +82,15 @@ class ClusterReader(Protocol):
 
 
 class ClusterWriter(Protocol):
+    """`manager` owns the fields that a write sets; where it is empty, the program that writes does."""
+
     async def create(
-        self, manifest: Manifest, *, subresource_of: ResourceKey | None = None, dry_run: bool = False
+        self,
+        manifest: Manifest,
+        *,
+        subresource_of: ResourceKey | None = None,
+        dry_run: bool = False,
+        manager: str = "",
     ) -> Manifest:
         """`subresource_of` names what the manifest acts on: a Pod for an Eviction, an account for a token."""
 
@@ -91,10 +98,16 @@ class ClusterWriter(Protocol):
         self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
     ) -> Manifest: ...
 
-    async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest: ...
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest: ...
 
     async def patch(
-        self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
+        self,
+        key: ResourceKey,
+        patch: Any,
+        *,
+        kind_of_patch: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+        manager: str = "",
     ) -> Manifest: ...
 
     async def delete(

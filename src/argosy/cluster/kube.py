@@ -153,14 +153,19 @@ class KubeCluster:
     # -- writing
 
     async def create(
-        self, manifest: Manifest, *, subresource_of: ResourceKey | None = None, dry_run: bool = False
+        self,
+        manifest: Manifest,
+        *,
+        subresource_of: ResourceKey | None = None,
+        dry_run: bool = False,
+        manager: str = "",
     ) -> Manifest:
         key = _key(manifest)
         if subresource_of is not None:
             path = await self._path(subresource_of, subresource=await self._posted_to(subresource_of, key))
         else:
             path = await self._path(key._replace(name=""), manifest["apiVersion"], to_create=True)
-        return await self._write("POST", path, manifest, key, dry_run=dry_run)
+        return await self._write("POST", path, manifest, key, dry_run=dry_run, query={"fieldManager": manager})
 
     async def apply(
         self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
@@ -170,15 +175,23 @@ class KubeCluster:
         return await self._write("PATCH", path, manifest, key, dry_run=dry_run, media_type=APPLY,
                                  query={"fieldManager": manager, "force": "true" if force else "false"})
 
-    async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
         key = _key(manifest)
-        return await self._write("PUT", await self._path(key, manifest["apiVersion"]), manifest, key, dry_run=dry_run)
+        path = await self._path(key, manifest["apiVersion"])
+        return await self._write("PUT", path, manifest, key, dry_run=dry_run, query={"fieldManager": manager})
 
     async def patch(
-        self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
+        self,
+        key: ResourceKey,
+        patch: Any,
+        *,
+        kind_of_patch: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+        manager: str = "",
     ) -> Manifest:
         path = await self._path(key, subresource=subresource)
-        return await self._write("PATCH", path, patch, key, media_type=kind_of_patch.value)
+        return await self._write("PATCH", path, patch, key, media_type=kind_of_patch.value,
+                                 query={"fieldManager": manager})
 
     async def delete(
         self,

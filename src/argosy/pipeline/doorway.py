@@ -125,9 +125,16 @@ class Doorway:
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def create(
-        self, manifest: Manifest, *, subresource_of: ResourceKey | None = None, dry_run: bool = False
+        self,
+        manifest: Manifest,
+        *,
+        subresource_of: ResourceKey | None = None,
+        dry_run: bool = False,
+        manager: str = "",
     ) -> Manifest:
-        made = await self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run)
+        made = await self._cluster.create(
+            manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager
+        )
         return made if dry_run or subresource_of else self._keep(made)
 
     async def apply(
@@ -136,14 +143,22 @@ class Doorway:
         made = await self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
         return made if dry_run else self._keep(made)
 
-    async def replace(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
-        made = await self._cluster.replace(manifest, dry_run=dry_run)
+    async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
+        made = await self._cluster.replace(manifest, dry_run=dry_run, manager=manager)
         return made if dry_run else self._keep(made)
 
     async def patch(
-        self, key: ResourceKey, patch: Any, *, kind_of_patch: PatchKind = PatchKind.MERGE, subresource: str = ""
+        self,
+        key: ResourceKey,
+        patch: Any,
+        *,
+        kind_of_patch: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+        manager: str = "",
     ) -> Manifest:
-        made = await self._cluster.patch(key, patch, kind_of_patch=kind_of_patch, subresource=subresource)
+        made = await self._cluster.patch(
+            key, patch, kind_of_patch=kind_of_patch, subresource=subresource, manager=manager
+        )
         return self._keep(made)
 
     async def delete(

@@ -28,7 +28,7 @@ from argosy.policy.projects import permits, permits_destination
 from argosy.policy.pruning import Candidate, is_mass, may_delete
 from argosy.policy.windows import verdict
 from argosy.report.wire import mapping
-from argosy.sync.advance import advance
+from argosy.sync.advance import advance, is_too_late
 from argosy.sync.options import SyncOptions
 from argosy.sync.plan import Occasion, plan
 from argosy.sync.retry import is_resting, next_attempt, rest, settle
@@ -73,10 +73,11 @@ class Operator:
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog
     ) -> Step:
         """One call of the engine."""
-        if is_resting(state):
+        is_late = is_too_late(state, rules.sync, self.now())
+        if is_resting(state) and not is_late:
             wait = rest(state, self.now())
-            return Step(state, wait) if wait > 0 else Step(next_attempt(state), 0.0)
-        if state.progress is Progress.RUNNING and (blocked := self._blocked(app, state, project)):
+            return Step(state, min(wait, LOOK_AGAIN)) if wait > 0 else Step(next_attempt(state), 0.0)
+        if state.progress is Progress.RUNNING and not is_late and (blocked := self._blocked(app, state, project)):
             return Step(replace(state, message=blocked), LOOK_AGAIN)
         try:
             return await self._advanced(app, state, project, rules, kinds)

@@ -27,13 +27,14 @@ from argosy.sync.gates import deadline_of, pause_of, with_pause
 from argosy.sync.options import SyncOptions
 from argosy.sync.prune import MayDelete
 from argosy.sync.refresh import AssessAll, refresh
-from argosy.sync.states import Board, Turn, waiting_text, with_reasons
+from argosy.sync.states import DELETION, Board, Turn, waiting_text, with_reasons
 from argosy.sync.steps import DELETING, Ran, Runner, RunState
 from argosy.sync.terms import SyncSettings, Terms
 
 RUNNING = "one or more tasks are running"  # argo: its words, as all that follow
 UNSUCCESSFUL = "one or more synchronization tasks completed unsuccessfully"
 NOT_APPLIED = "one or more objects failed to apply"
+TOO_LATE = "operation is terminating due to timeout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +67,19 @@ async def advance(
     board = Board(state, tasks)
     if state.progress is Progress.TERMINATING:
         progress, message = await terminate(board, cluster, assess_all)
+        if state.message == TOO_LATE:
+            message += ", triggered by controller sync timeout"
         return Advanced(_ended(state, board, progress, message, now))
-    if _is_too_late(state, settings, now()):
-        message = "operation is terminating due to timeout"
-        return Advanced(replace(state, progress=Progress.TERMINATING, message=message), 0.0)
+    if is_too_late(state, settings, now()):
+        return Advanced(replace(state, progress=Progress.TERMINATING, message=TOO_LATE), 0.0)
     if shared and options.is_on("FailOnSharedResource"):
         return Advanced(_ended(state, board, Progress.FAILED, f"Shared resource found: {shared}", now))
     runner = Runner(board, terms, settings, cluster, may_delete, now)
     return await _Call(board, terms, settings, cluster, assess_all, now, permitted, runner).advance()
 
 
-def _is_too_late(state: OperationState, settings: SyncSettings, now: datetime) -> bool:
+def is_too_late(state: OperationState, settings: SyncSettings, now: datetime) -> bool:
+    """argo: all attempts of an operation share its time."""
     if not settings.timeout or not state.started:
         return False
     return now - datetime.fromisoformat(state.started) > timedelta(seconds=settings.timeout)
@@ -159,7 +162,7 @@ class _Call:
             message = waiting_text(running) if running else RUNNING
             return self._running(message, 0.0 if told else self._next_deadline(running))
         if vanishing := await self._vanishing():
-            return self._running(waiting_text(vanishing, "deletion of"), DELETING)
+            return self._running(waiting_text(vanishing, DELETION), DELETING)
         await self._release_hooks()
         if self.board.failures():
             return await self._fail()
@@ -186,12 +189,12 @@ class _Call:
 
     async def _fail(self, message: str = UNSUCCESSFUL) -> Advanced:
         last = self.board.of_failure
+        await self._delete_hooks(DeletePolicy.HOOK_FAILED)
         if pending := [turn for turn in last if turn.is_pending]:
             ran = await self.runner.run(pending)
             if ran.state is RunState.PENDING:
                 return self._running(ran.message, ran.wait)
             return self._running(waiting_text(pending), 0.0)
-        await self._delete_hooks(DeletePolicy.HOOK_FAILED)
         said = with_reasons(message, self.board.ordinary)
         if any(turn.outcome is Outcome.SYNC_FAILED for turn in last):
             said += "\n" + with_reasons("one or more SyncFail hooks failed", last)
@@ -235,6 +238,8 @@ class _Call:
     async def _delete_hooks(self, policy: DeletePolicy) -> None:
         """argo: how the operation ended decides, not how the hook did."""
         for turn in self.board.turns:
+            if turn.is_pending and turn.is_ours:
+                continue  # made just before a crash: it has not been told of yet
             if turn.is_hook and turn.live is not None and not turn.is_running and turn.has_policy(policy):
                 try:
                     await hooks.remove(turn.key, turn.live, self.cluster, Propagation(self.terms.propagation))

@@ -17,10 +17,11 @@ from argosy.model.names import ResourceKey
 from argosy.sync import patching
 from argosy.sync.migration import migration
 from argosy.sync.patching import placed, with_last_applied
-from argosy.sync.terms import DEFINITION, MANAGER, How
+from argosy.sync.terms import DEFINITION, MANAGER, REPLACER, How
 
 ROUNDS: Final = 5  # how often something that changed under our hands is read again
 _UPDATED: Final = frozenset({DEFINITION, ("", "Namespace")})
+_BINDINGS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("RoleBinding", "ClusterRoleBinding"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +65,27 @@ def would_apply(wish: Wish) -> str:
 
 async def apply(wish: Wish, cluster: Cluster) -> Applied:
     wish = replace(wish, desired=placed(wish.desired, wish.key))
-    for _ in range(ROUNDS - 1):
+    for left in reversed(range(ROUNDS)):
         try:
             return await _applied(wish, cluster)
         except ClusterError as error:
-            if not _is_outdated(error, wish):
+            if left and _is_outdated(error, wish):
+                wish = replace(wish, live=await cluster.get(wish.key))
+            elif isinstance(error, Conflict) and _may_force(wish):
+                return await _recreated(wish, cluster)
+            else:
                 raise
-            wish = replace(wish, live=await cluster.get(wish.key))
-    return await _applied(wish, cluster)
+    raise AssertionError("the last round ends it")
 
 
 def _is_outdated(error: ClusterError, wish: Wish) -> bool:
     """Whether what was known of the live manifest does not hold any more."""
     return isinstance(error, Conflict) or (error.code == 404 and wish.live is not None)
+
+
+def _may_force(wish: Wish) -> bool:
+    """k8s: `kubectl apply --force` makes anew what is refused, and what is in conflict however often it is tried."""
+    return wish.how.forces and wish.how.may_recreate and wish.live is not None
 
 
 async def _applied(wish: Wish, cluster: Cluster) -> Applied:
@@ -87,15 +96,17 @@ async def _applied(wish: Wish, cluster: Cluster) -> Applied:
             return await _server_side(wish, cluster)
         return await _client_side(wish, cluster)
     except Invalid:
-        if wish.how.forces and wish.live is not None and wish.how.may_recreate:
-            return await _recreated(wish, cluster, with_last_applied(wish.desired))
+        if _may_force(wish):
+            return await _recreated(wish, cluster)
         raise
 
 
 async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
     modified = with_last_applied(wish.desired)
     if wish.live is None:
-        return Applied(await cluster.create(modified), f"{wish.name} created")
+        return Applied(await cluster.create(modified, manager=MANAGER), f"{wish.name} created")
+    if _binds_otherwise(wish):
+        return await _recreated(wish, cluster)
     if wish.live.get("apiVersion") != modified["apiVersion"]:
         # A patch goes to the version that the cluster prefers, whose fields may be others; only this verb converts.
         made = await cluster.apply(wish.desired, manager=MANAGER, force=True)
@@ -104,7 +115,14 @@ async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
     if not patch:
         return Applied(wish.live, f"{wish.name} unchanged")
     kind = PatchKind.MERGE if patching.shape_of(modified) is None else PatchKind.STRATEGIC
-    return Applied(await cluster.patch(wish.key, patch, kind_of_patch=kind), f"{wish.name} configured")
+    made = await cluster.patch(wish.key, patch, kind_of_patch=kind, manager=MANAGER)
+    return Applied(made, f"{wish.name} configured")
+
+
+def _binds_otherwise(wish: Wish) -> bool:
+    """argo: whom a binding gives its role to may change, the role may not; then it is made anew without being asked."""
+    wanted = wish.desired.get("roleRef")
+    return wish.key.group_kind in _BINDINGS and not patching.holds((wish.live or {}).get("roleRef"), wanted)
 
 
 def _patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
@@ -116,27 +134,27 @@ def _patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
 
 async def _server_side(wish: Wish, cluster: Cluster) -> Applied:
     if wish.live is not None and (patch := migration(wish.live, wish.how.migrates, MANAGER)):
-        await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON)
+        await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON, manager=MANAGER)
     made = await cluster.apply(wish.desired, manager=MANAGER, force=True)
     return Applied(made, f"{wish.name} serverside-applied")
 
 
 async def _replaced(wish: Wish, cluster: Cluster) -> Applied:
     if wish.live is None:
-        return Applied(await cluster.create(wish.desired), f"{wish.name} created")
+        return Applied(await cluster.create(wish.desired, manager=REPLACER), f"{wish.name} created")
     if wish.how.forces and wish.how.may_recreate:
         if _is_new(wish.live, wish.since) and patching.holds(wish.live, wish.desired):
             return Applied(wish.live, f"{wish.name} replaced")  # by this operation, before it was taken up again
-        return await _recreated(wish, cluster, wish.desired)
+        return await _recreated(wish, cluster)
     version = wish.live["metadata"].get("resourceVersion") or ""
     desired = {**wish.desired, "metadata": {**wish.desired["metadata"], "resourceVersion": version}}
-    made = await cluster.replace(desired)
+    made = await cluster.replace(desired, manager=REPLACER)
     if wish.key.group_kind in _UPDATED:  # argo: which it does not replace but update
         return Applied(made, f"{wish.key.kind}/{wish.key.name} updated")
     return Applied(made, f"{wish.name} replaced")
 
 
-async def _recreated(wish: Wish, cluster: Cluster, desired: Manifest) -> Applied:
+async def _recreated(wish: Wish, cluster: Cluster) -> Applied:
     """Never in one breath with the deletion where something holds the old one: it is looked at again later."""
     live = wish.live or {}
     uid = live["metadata"].get("uid")
@@ -149,7 +167,8 @@ async def _recreated(wish: Wish, cluster: Cluster, desired: Manifest) -> Applied
     found = await cluster.get(wish.key)
     if found is not None and found["metadata"].get("uid") == uid:
         return Applied(found, f"{wish.name} is being deleted", is_waiting=True)
-    return Applied(await cluster.create(desired), f"{wish.name} replaced")
+    made = await _applied(replace(wish, live=None), cluster)
+    return Applied(made.live, f"{wish.name} replaced")
 
 
 def _is_new(live: Manifest, since: str) -> bool:

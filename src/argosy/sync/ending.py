@@ -52,7 +52,8 @@ async def _stop(board: Board, turn: Turn, cluster: Cluster, assess_all: AssessAl
     (assessment,) = await assess_all([turn.live])
     moved = verdict(assessment, is_hook=True)
     is_over = moved is not None and moved[0] is not Progress.RUNNING
-    if not is_over or turn.has_policy(DeletePolicy.HOOK_FAILED):
+    is_unknown = assessment is not None and bool(assessment.fault)  # argo: it may be running
+    if not is_over or is_unknown or turn.has_policy(DeletePolicy.HOOK_FAILED):
         await hooks.remove(turn.key, turn.live, cluster, Propagation.FOREGROUND)
     else:
         await hooks.release(turn.key, turn.live, cluster)

@@ -54,10 +54,10 @@ _KIND_RANK: Final = {kind: rank for rank, kind in enumerate(_KINDS)}
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
-def in_order(tasks: Iterable[Task]) -> list[Task]:
+def in_order(tasks: Iterable[Task], destination: str = "") -> list[Task]:
     """By phase, wave, kind and name; a Namespace before what is in it, a definition before what it defines."""
     ordered = sorted(tasks, key=_place)
-    return _definitions_first(_namespaces_first(ordered))
+    return _definitions_first(_namespaces_first(ordered, destination))
 
 
 def kind_rank(kind: str) -> int:
@@ -69,11 +69,12 @@ def _place(task: Task) -> tuple[int, int, int, str, ResourceKey]:
     return _PHASE_RANK[task.phase], task.wave, kind_rank(task.key.kind), task.key.name, task.key
 
 
-def _namespaces_first(tasks: list[Task]) -> list[Task]:
+def _namespaces_first(tasks: list[Task], destination: str) -> list[Task]:
+    """argo: what has no namespace, though it were of the whole cluster, counts as if it were in the destination's."""
     first: dict[str, int] = {}
     for place, task in enumerate(tasks):
-        if task.key.namespace and not task.is_prune:
-            first.setdefault(task.key.namespace, place)
+        if not task.is_prune and task.key.group_kind != ("", "Namespace"):
+            first.setdefault(task.key.namespace or destination, place)
     needed = {
         place: first[task.key.name]
         for place, task in enumerate(tasks)

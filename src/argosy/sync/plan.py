@@ -57,8 +57,9 @@ def plan(
     elif request.runs_hooks:
         tasks += hook_tasks(comparison.hooks, occasion, live)
     tasks = _prunes_last(_mirrored(tasks), options)
-    tasks += _namespace_task(tasks, occasion.app, options, live)
-    return in_order(tasks)
+    if not any(key_of(each) == _space(occasion.app) for each in _named(comparison)):
+        tasks += _namespace_task(tasks, occasion.app, options, live)
+    return in_order(tasks, occasion.app.destination.namespace)
 
 
 def is_chosen(key: ResourceKey, chosen: Sequence[ResourceKey]) -> bool:
@@ -115,12 +116,21 @@ def _prunes_last(tasks: list[Task], options: SyncOptions) -> list[Task]:
     return [replace(task, wave=last) if is_late(task) else task for task in tasks]
 
 
+def _space(app: Application) -> ResourceKey:
+    return ResourceKey(*NAMESPACE, "", app.destination.namespace)
+
+
+def _named(comparison: Comparison) -> list[Manifest]:
+    """All that is desired under a name, chosen or not."""
+    desired = [*(pair.desired for pair in comparison.pairs if pair.desired is not None), *comparison.hooks]
+    return [each for each in desired if each["metadata"].get("name")]
+
+
 def _namespace_task(
     tasks: Sequence[Task], app: Application, options: SyncOptions, live: Mapping[ResourceKey, Manifest]
 ) -> list[Task]:
     """argo: before everything else, where it is not there yet or where its metadata is managed."""
-    name = app.destination.namespace
-    key = ResourceKey(*NAMESPACE, "", name)
+    name, key = app.destination.namespace, _space(app)
     if not name or not options.is_on("CreateNamespace") or any(task.key == key for task in tasks):
         return []
     metadata = app.policy.namespace_metadata

@@ -66,7 +66,7 @@ async def _read(board: Board, turn: Turn, cluster: ClusterReader) -> None:
 
 def _unjudged(board: Board, turn: Turn, assessment: Assessment | None) -> str:
     """A custom resource that opens a wave because nobody can judge it: people must be able to see that."""
-    said = without_deadline(turn.message)
+    said = f"{turn.key.name} created" if turn.is_hook and assessment is None else without_deadline(turn.message)  # argo
     is_custom = turn.live is not None and shape_of(turn.live) is None
     if assessment is not None or not is_custom or not board.is_awaited(turn):
         return said

@@ -17,6 +17,8 @@ from argosy.model.names import ResourceKey, split_api_version
 from argosy.sync.gates import Gate, gate_of
 from argosy.sync.images import images_of
 
+DELETION = "deletion of"
+
 # argo: what an outcome says of the task's progress.
 PROGRESS_OF = {
     Outcome.SYNCED: Progress.RUNNING,
@@ -182,15 +184,22 @@ def shown(key: ResourceKey) -> str:
 
 
 def waiting_text(turns: Sequence[Turn], what: str = "") -> str:
-    """`what` is awaited of the first and of so many more; empty for what is natural: completion, or health."""
-    first = turns[0]
-    natural, others = ("completion of hook", "hooks") if first.is_hook else ("healthy state of", "resources")
+    """`what` is awaited of the first and of so many more; empty for what is natural: completion, or health.
+
+    argo: the first hook, where there is one.
+    """
+    hooks = [turn for turn in turns if turn.is_hook]
+    natural = "completion of hook" if hooks else "healthy state of"
+    if what == DELETION and hooks:
+        what += " hook"
+    others = "hooks" if len(hooks) == len(turns) else "resources"
     more = f" and {len(turns) - 1} more {others}" if len(turns) > 1 else ""
-    return f"waiting for {what or natural} {shown(first.key)}{more}"
+    return f"waiting for {what or natural} {shown((hooks or turns)[0].key)}{more}"
 
 
 def with_reasons(message: str, turns: Iterable[Turn]) -> str:
-    reasons = [turn.message for turn in turns if turn.outcome is Outcome.SYNC_FAILED]
+    """argo: what many say is said once."""
+    reasons = dict.fromkeys(turn.message for turn in turns if turn.outcome is Outcome.SYNC_FAILED)
     return f"{message}, reason: {','.join(reasons)}" if reasons else message
 
 

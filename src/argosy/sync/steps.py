@@ -24,7 +24,7 @@ from argosy.sync.apply import Wish, apply, would_apply
 from argosy.sync.gates import GateKind, with_deadline
 from argosy.sync.order import defined_by
 from argosy.sync.prune import MayDelete, prune, refusal
-from argosy.sync.states import PROGRESS_OF, Board, Turn, waiting_text
+from argosy.sync.states import DELETION, PROGRESS_OF, Board, Turn, waiting_text
 from argosy.sync.terms import SyncSettings, Terms
 
 
@@ -131,7 +131,7 @@ class Runner:
         if any(turn.has_failed for turn in old):
             return Ran(RunState.FAILED)
         left = [turn for turn in old if turn.live is not None]
-        return Ran(RunState.PENDING, waiting_text(left, "deletion of"), DELETING) if left else None
+        return Ran(RunState.PENDING, waiting_text(left, DELETION), DELETING) if left else None
 
     async def _prune(self, turn: Turn) -> None:
         assert turn.live is not None
@@ -154,7 +154,7 @@ class Runner:
         if any(turn.has_failed for turn in turns):
             return Ran(RunState.FAILED)
         if waiting:
-            return Ran(RunState.PENDING, waiting_text(waiting, "deletion of"), DELETING)
+            return Ran(RunState.PENDING, waiting_text(waiting, DELETION), DELETING)
         return Ran(RunState.DONE)
 
     async def _applied(self, turn: Turn) -> bool:

@@ -16,7 +16,8 @@ from argosy.model.hooks import has_option
 from argosy.model.manifest import Manifest
 from argosy.sync.options import CONFIRM, SyncOptions
 
-MANAGER: Final = "argocd-controller"  # argo: who owns fields that are applied on the server's side
+MANAGER: Final = "argocd-controller"  # argo: who owns what is applied, on the server's side or on the client's
+REPLACER: Final = "argocd-application-controller"  # argo: who owns what is replaced: the program itself
 MIGRATED: Final = "kubectl-client-side-apply"
 DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _KEPT: Final = frozenset({DEFINITION, ("", "Namespace")})

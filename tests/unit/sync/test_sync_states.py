@@ -126,11 +126,24 @@ def test_what_was_written_before_is_told_and_what_comes_is_not_yet() -> None:
         (False, 1, "", "waiting for healthy state of batch/Job/a"),
         (False, 2, "", "waiting for healthy state of batch/Job/a and 1 more resources"),
         (False, 2, "deletion of", "waiting for deletion of batch/Job/a and 1 more resources"),
+        (True, 2, "deletion of", "waiting for deletion of hook batch/Job/a and 1 more hooks"),
+        (False, 1, "pruning confirmation of", "waiting for pruning confirmation of batch/Job/a"),
     ],
 )
 def test_what_an_operation_waits_for_is_said_as_argo_cd_says_it(hook: bool, count: int, what: str, text: str) -> None:
     turns = [Turn(task(name, hook=hook), None) for name in "abc"[:count]]
     assert waiting_text(turns, what) == text
+
+
+def test_hooks_are_named_first_and_others_beside_them_are_resources() -> None:
+    turns = [Turn(task("a"), None), Turn(task("b", hook=True), None), Turn(task("c"), None)]
+    assert waiting_text(turns) == "waiting for completion of hook batch/Job/b and 2 more resources"
+    assert waiting_text(turns, "deletion of") == "waiting for deletion of hook batch/Job/b and 2 more resources"
+
+
+def test_a_reason_that_many_have_is_said_once() -> None:
+    turns = [Turn(task(name), None, Outcome.SYNC_FAILED, FAILED, said) for name, said in ("ax", "by", "cx")]
+    assert with_reasons("failed", turns) == "failed, reason: x,y"
 
 
 def test_reasons_are_those_of_what_was_not_applied() -> None:

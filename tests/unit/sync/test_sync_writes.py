@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Cluster, Propagation
-from argosy.model.annotations import HOOK_FINALIZER, TRACKING_ID
+from argosy.model.annotations import HOOK_FINALIZER, LAST_APPLIED, TRACKING_ID
 from argosy.model.application import Application, OperationRequest, OperationState, Outcome, SyncRequest
-from argosy.model.errors import Invalid
+from argosy.model.errors import Conflict, Invalid
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.sync import hooks
-from argosy.sync.apply import Wish, apply
+from argosy.sync.apply import ROUNDS, Wish, apply
 from argosy.sync.options import SyncOptions
 from argosy.sync.prune import prune
 from argosy.sync.terms import How, Terms
@@ -92,6 +92,87 @@ async def test_what_cannot_be_changed_is_refused_without_force(cluster: Cluster)
     made = await apply(wish(live, forces=True), cluster)
     assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
     assert made.live["data"] == {"value": "2"}
+
+
+class AlwaysInConflict:
+    """Somebody else is faster, whenever a change is tried."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster, self.tried = cluster, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def patch(self, key: ResourceKey, *_: Any, **__: Any) -> Manifest:
+        self.tried += 1
+        raise Conflict("the object has been modified", key=key)
+
+
+async def test_what_is_in_conflict_for_ever_is_made_anew_by_force_alone(cluster: Cluster) -> None:
+    live = await cluster.create(wanted())
+    busy = AlwaysInConflict(cluster)
+    with pytest.raises(Conflict):
+        await apply(wish(live), cast(Cluster, busy))
+    assert busy.tried == ROUNDS
+    made = await apply(wish(live, forces=True), cast(Cluster, busy))
+    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert made.message == "configmap/a replaced" and made.live["data"] == {"value": "2"}
+
+
+@pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True}])
+async def test_what_force_makes_anew_is_made_the_way_that_was_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
+    live = await cluster.create({**wanted(), "immutable": True})
+    made = await apply(wish(live, forces=True, **how), cluster)
+    assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
+    assert (LAST_APPLIED in (made.live["metadata"].get("annotations") or {})) is (not how)
+
+
+def owners(live: Manifest | None) -> list[tuple[str, str]]:
+    assert live is not None
+    return [(each["manager"], each["operation"]) for each in live["metadata"]["managedFields"]]
+
+
+@pytest.mark.parametrize(
+    ("how", "owner"),
+    [
+        ({}, ("argocd-controller", "Update")),
+        ({"on_server": True}, ("argocd-controller", "Apply")),
+        ({"replaces": True}, ("argocd-application-controller", "Update")),
+    ],
+)
+async def test_what_is_written_belongs_to_argo_cds_own_names(
+    cluster: Cluster, how: dict[str, Any], owner: tuple[str, str]
+) -> None:
+    first = await apply(wish(None, "1", **how), cluster)
+    assert owners(first.live) == [owner]
+    second = await apply(wish(first.live, "2", **how), cluster)
+    assert second.live and second.live["data"] == {"value": "2"} and owners(second.live) == [owner]
+
+
+@pytest.mark.parametrize("kind", ["RoleBinding", "ClusterRoleBinding"])
+async def test_a_binding_to_another_role_is_made_anew(cluster: Cluster, kind: str) -> None:
+    group = "rbac.authorization.k8s.io"
+    place = {"namespace": "default"} if kind == "RoleBinding" else {}
+    key = ResourceKey(group, kind, place.get("namespace", ""), "b")
+
+    def binding(role: str, user: str = "ann") -> Manifest:
+        subjects = [{"apiGroup": group, "kind": "User", "name": user}]
+        role_ref = {"apiGroup": group, "kind": "ClusterRole", "name": role}
+        return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "b", **place}, "roleRef": role_ref,
+                "subjects": subjects}  # fmt: skip
+
+    async def applied(desired: Manifest, live: Manifest | None, **how: Any) -> Manifest:
+        made = (await apply(Wish(key, desired, live, How(**how), "2026-01-01T00:00:00Z"), cluster)).live
+        assert made is not None
+        return made
+
+    first = await applied(binding("view"), None)
+    other = await applied(binding("view", "bob"), first)
+    assert other["metadata"]["uid"] == first["metadata"]["uid"]
+    anew = await applied(binding("edit", "bob"), other)
+    assert anew["metadata"]["uid"] != first["metadata"]["uid"] and anew["roleRef"]["name"] == "edit"
+    with pytest.raises(Invalid):
+        await applied(binding("view"), anew, on_server=True)
 
 
 # -- prunes ----------------------------------------------------------------------------------------------------------
