@@ -1,7 +1,8 @@
 """An engine at work: a cluster, a real Git repository, and applications that deliver from it.
 
 In: a folder. Out: a Room to push to and to look into. Never: a mock of a cluster.
-The cluster is embedded (in this process) or wire (KubeCluster, TLS on loopback, the embedded server).
+The cluster is embedded (in this process), wire (KubeCluster, TLS on loopback, the embedded server) or real
+(KubeCluster, an API server of our own that is wiped for each room).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from wiped_server import WipedServer
+
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.server import serve
@@ -24,12 +27,14 @@ from argosy.app.engine import Engine, EngineOptions
 from argosy.cluster import Cluster, PatchKind
 from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
+from argosy.model.errors import Conflict
 from argosy.model.manifest import Manifest, dump, key_of
-from argosy.model.names import ResourceKey
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.clock import SystemClock
 from argosy.schema.definitions import definition
 
 CONTROL = "argocd"
+APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
 PATIENCE = 20.0
 TOKEN = "admin-of-a-test"
 
@@ -267,15 +272,31 @@ async def wire(folder: Path) -> AsyncIterator[Cluster]:
 FLAVOURS = {"embedded": embedded, "wire": wire}
 
 
+async def furnish(cluster: Cluster, *namespaces: str) -> None:
+    """The kinds that an engine knows, and namespaces; on a wiped server they may be there still."""
+    for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
+        await _ensure(cluster, definition(name))
+    for namespace in namespaces:
+        await _ensure(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    async with asyncio.timeout(PATIENCE):
+        while not {APPLICATION, PROJECT} <= (await cluster.kinds()).keys():  # k8s: some moments after its definition
+            await asyncio.sleep(0.05)
+
+
+async def _ensure(cluster: Cluster, manifest: Manifest) -> None:
+    with suppress(Conflict):
+        await cluster.create(manifest)
+
+
 @asynccontextmanager
 async def engine_room(
-    folder: Path, settings: Mapping[str, str] | None = None, flavour: str = "embedded"
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    flavour: str = "embedded",
+    server: WipedServer | None = None,
 ) -> AsyncIterator[Room]:
-    async with FLAVOURS[flavour](folder) as cluster:
-        for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-            await cluster.create(definition(name))
-        for namespace in (CONTROL, "ml"):
-            await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    async with server.opened() if server else FLAVOURS[flavour](folder) as cluster:
+        await furnish(cluster, CONTROL, "ml")
         ours = {"source.local.roots": str(folder)}
         for name, data in (("argosy-cm", ours), ("argocd-cm", dict(settings or {}))):
             metadata = {"name": name, "namespace": CONTROL}
@@ -304,5 +325,6 @@ __all__ = [
     "config_map",
     "embedded",
     "engine_room",
+    "furnish",
     "key_of",
 ]

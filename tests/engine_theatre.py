@@ -1,4 +1,4 @@
-"""Engines that die and faults that strike: an embedded cluster, sources in memory, and engines one after another.
+"""Engines that die and faults that strike: a cluster, sources in memory, and engines one after another.
 
 In: scenes. Out: what came of them. Never: a mock of a cluster; what the engine asks is done by the real one.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine_room import furnish
 from sync_stage import LISTED, NAMESPACE, all_goes_well
 from text_tree import TextTree
 
@@ -21,11 +22,10 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.engine import Engine, EngineOptions
 from argosy.cluster import Cluster, PatchKind
 from argosy.model import annotations as names
-from argosy.model.errors import UnknownRef
+from argosy.model.errors import ClusterError, UnknownRef
 from argosy.model.flow import Checkout
 from argosy.model.manifest import Manifest, dump_all, key_of
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.schema.definitions import definition
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 
@@ -33,7 +33,7 @@ CONTROL = "argocd"
 URL = "https://git.example.com/models.git"
 APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
 WATCHED = (*LISTED, GroupKind("", "Namespace"), GroupKind("", "Service"))
-PATIENCE = 20.0
+PATIENCE = 60.0
 WRITES = frozenset({"create", "apply", "replace", "patch", "delete"})
 COUNTED = WRITES | {"get"}
 
@@ -201,10 +201,9 @@ class Theatre:
             await asyncio.gather(work, return_exceptions=True)
 
     async def open(self) -> None:
-        for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-            await self.cluster.create(definition(name))
-        for namespace in (CONTROL, NAMESPACE) if self.scene.has_namespace else (CONTROL,):
-            await self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        await furnish(self.cluster, CONTROL, *((NAMESPACE,) if self.scene.has_namespace else ()))
+        if not self.scene.has_namespace:
+            await self._without(ResourceKey("", "Namespace", "", NAMESPACE))
         metadata = {"name": "argocd-cm", "namespace": CONTROL}
         settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": self.scene.settings}
         await self.cluster.create(settings)
@@ -222,6 +221,14 @@ class Theatre:
                 },
             }
         )
+
+    async def _without(self, key: ResourceKey) -> None:
+        """A server that others played on may have it still."""
+        with contextlib.suppress(ClusterError):
+            await self.cluster.delete(key)
+        async with asyncio.timeout(PATIENCE):
+            while await self.cluster.get(key) is not None:
+                await asyncio.sleep(0.05)
 
     async def prepare(self) -> None:
         """Up to the moment from which the engine may die."""
@@ -312,7 +319,6 @@ class Running:
         app = await self.theatre.cluster.get(APP)
         raise AssertionError(f"it never came so far: {found}\n{(app or {}).get('status')}")
 
-
     async def rest(self) -> None:
         """Until nobody has anything to do for a while."""
         quiet = 0
@@ -321,25 +327,30 @@ class Running:
             quiet = quiet + 1 if self.engine.queue.is_idle else 0
 
 
+Opened = Callable[[], contextlib.AbstractAsyncContextManager[Cluster]]
+
+
 @contextlib.asynccontextmanager
-async def theatre(scene: Scene) -> AsyncIterator[Theatre]:
-    async with EmbeddedCluster.open() as cluster:
+async def theatre(scene: Scene, opened: Opened = EmbeddedCluster.open) -> AsyncIterator[Theatre]:
+    async with opened() as cluster:
         found = Theatre(cluster, scene)
         await found.prepare()
         yield found
 
 
-async def straight(scene: Scene) -> tuple[Outcome, list[str]]:
+async def straight(scene: Scene, opened: Opened = EmbeddedCluster.open) -> tuple[Outcome, list[str]]:
     """What comes of a scene in which nobody dies, and the calls that it takes."""
-    async with theatre(scene) as stage, stage.engine() as running:
+    async with theatre(scene, opened) as stage, stage.engine() as running:
         wanted = (scene.status, scene.phase, "" if scene.is_deleted else stage.shelf.head)
         found = await running.until(lambda outcome: (outcome.status, outcome.phase, outcome.revision) == wanted)
         return found, list(running.cluster.calls)
 
 
-async def killed(scene: Scene, wanted: Outcome, points: Sequence[tuple[int, bool]]) -> Outcome:
+async def killed(
+    scene: Scene, wanted: Outcome, points: Sequence[tuple[int, bool]], opened: Opened = EmbeddedCluster.open
+) -> Outcome:
     """An engine that dies at each point in turn, and after them one that lives."""
-    async with theatre(scene) as stage:
+    async with theatre(scene, opened) as stage:
         for point, after in points:
             async with stage.engine(point, after=after) as running:
                 try:
@@ -351,6 +362,6 @@ async def killed(scene: Scene, wanted: Outcome, points: Sequence[tuple[int, bool
 
 
 __all__ = [
-    "APP", "NAMESPACE", "Crash", "GroupKind", "Outcome", "Running", "Scene", "Shelf", "Theatre",
+    "APP", "NAMESPACE", "Crash", "GroupKind", "Opened", "Outcome", "Running", "Scene", "Shelf", "Theatre",
     "key_of", "killed", "straight", "theatre",
 ]  # fmt: skip

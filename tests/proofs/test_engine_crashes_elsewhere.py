@@ -1,0 +1,49 @@
+"""Engines are killed that reach their cluster over a network: our own server behind TLS, and a real one.
+
+Whatever the moment: everything ends as it would have, no hook is made twice, none is forgotten or left behind.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from engine_kills import rehearsed, wrongs
+from engine_room import wire
+from engine_scenes import SCENES
+from engine_theatre import Opened
+from wiped_server import FEW, WipedServer, wiped_server
+
+from argosy.apiserver.tls import certificates
+
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+POINTS = 200
+
+
+@pytest.fixture(scope="module")
+def real_server() -> Iterator[WipedServer]:
+    """Without the controllers of Jobs and Deployments: scenes say themselves how those end."""
+    with wiped_server(controllers=FEW) as found:
+        yield found
+
+
+async def killed_at(count: int, rng: random.Random, opened: Opened, at_once: int) -> None:
+    names = rng.sample(sorted(SCENES), min(max(count // 2, 1), len(SCENES)))
+    wrong = await wrongs(await rehearsed(names, opened), count, rng, opened, at_once=at_once)
+    assert not wrong, f"{len(wrong)} of {count}:\n" + "\n".join(wrong[:5])
+
+
+async def test_an_engine_killed_over_the_wire_repeats_nothing_and_forgets_nothing(
+    size: Callable[[int], int], rng: random.Random, tmp_path: Path
+) -> None:
+    certificates(tmp_path)  # the same for all servers
+    await killed_at(size(POINTS), rng, partial(wire, tmp_path), at_once=4)
+
+
+async def test_an_engine_killed_before_a_real_server_repeats_nothing_and_forgets_nothing(
+    size: Callable[[int], int], rng: random.Random, real_server: WipedServer
+) -> None:
+    await killed_at(size(POINTS), rng, real_server.opened, at_once=1)

@@ -1,0 +1,65 @@
+"""One of each kind that people deliver, by each way of applying and comparing: what a server makes of it is no drift."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, Room
+
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+KINDS = (Path(__file__).parents[2] / "data/comparing/kinds.yaml").read_text()
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+MACHINE: Manifest = {
+    "apiVersion": "example.com/v1",
+    "kind": "Machine",
+    "metadata": {"name": "one", "annotations": {"argocd.argoproj.io/sync-options": "SkipDryRunOnMissingResource=true"}},
+    "spec": {"disks": [{"name": "b"}, {"name": "a", "mode": "ro"}], "anything": {"x": [1, {"y": "z"}]}},
+}
+WAYS: dict[str, tuple[list[str], str]] = {  # options of a sync, and how to compare
+    "client": ([], ""),
+    "server": (["ServerSideApply=true"], ""),
+    "server and its prediction": (["ServerSideApply=true"], "ServerSideDiff=true"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_what_a_server_makes_of_any_kind_is_no_drift_and_goes_with_its_application(room: Room, way: str) -> None:
+    options, comparing = WAYS[way]
+    room.repository.push({"app/kinds.yaml": KINDS, "app/machine.yaml": MACHINE})
+    annotations = {"argocd.argoproj.io/compare-options": comparing} if comparing else {}
+    await room.deliver(metadata={"finalizers": [FINALIZER], "annotations": annotations})
+    await room.sync(syncOptions=options)
+    first = await room.until_over()
+    assert first["status"]["operationState"]["phase"] == "Succeeded", first["status"]["operationState"]
+    await room.until_synced()
+    await room.annotate(refresh="hard")
+    app = await room.settled()
+    assert differing(app) == []
+    before = await written(room, app)
+    await room.sync(syncOptions=options)
+    await room.until(lambda status: len(status["history"]) == 2)
+    app = await room.until_over()
+    assert await written(room, app) == before
+    await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await room.get("apps/Deployment", "web") is None
+    assert await room.get("rbac.authorization.k8s.io/ClusterRole", "reads-everything", "") is None
+
+
+def differing(app: dict[str, Any]) -> list[str]:
+    return [f"{each['kind']}/{each['name']}" for each in app["status"]["resources"] if each["status"] != "Synced"]
+
+
+async def written(room: Room, app: dict[str, Any]) -> dict[str, Any]:
+    """What anybody but the cluster's own controllers wrote into each resource, and when."""
+    found = {}
+    for each in app["status"]["resources"]:
+        key = ResourceKey(each.get("group", ""), each["kind"], each.get("namespace", ""), each["name"])
+        fields = (await room.cluster.get(key) or {})["metadata"]["managedFields"]
+        found[str(key)] = [one for one in fields if one["manager"] != "kube-controller-manager"]
+    return found
