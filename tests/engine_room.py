@@ -35,7 +35,7 @@ from argosy.schema.definitions import definition
 
 CONTROL = "argocd"
 APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
-PATIENCE = 20.0
+PATIENCE = 60.0  # a real server takes half a minute to delete the first of a custom kind
 TOKEN = "admin-of-a-test"
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import orjson
 
 from argosy.model.annotations import LAST_APPLIED
-from argosy.model.errors import ClusterError, ManifestError
+from argosy.model.errors import ClusterError, ManifestError, PatchError
 from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey, split_api_version
-from argosy.patch import three_way
+from argosy.model.names import GroupKind, ResourceKey, split_api_version
+from argosy.patch import strategic, three_way
 from argosy.patch.last_applied import encoded
+from argosy.schema import defaults
 from argosy.schema.types import Type, type_of
 from argosy.schema.wire import decode
 
@@ -54,9 +55,25 @@ def patch_of(modified: Manifest, live: Manifest) -> dict[str, Any]:
         return {}  # all of it, what was applied last included: there is nothing to change, and nothing to take away
     original = last_applied(live)
     shape = shape_of(modified)
-    if shape is not None:
-        return three_way.strategic(original, modified, live, shape)
-    return three_way.merge(original, modified, live)
+    if shape is None:
+        return three_way.merge(original, modified, live)
+    patch = three_way.strategic(original, modified, live, shape)
+    return {} if patch and _says_nothing_new(patch, live, shape) else patch
+
+
+def _says_nothing_new(patch: dict[str, Any], live: Manifest, shape: Type) -> bool:
+    """Whether a server would keep what it has: amounts in another spelling, values that it fills in itself.
+
+    k8s: kubectl sends those, and some servers write them: they mark a StatefulSet as changed each time.
+    """
+    kind, api_version = str(live["kind"]), str(live["apiVersion"])
+    group, version = split_api_version(api_version)
+    try:
+        made, unknown = decode(shape, strategic.apply(live, patch, shape), kind=kind, api_version=api_version)
+        kept = defaults.apply(GroupKind(group, kind), version, made)
+        return not unknown and kept == decode(shape, live, kind=kind, api_version=api_version).manifest
+    except (ManifestError, PatchError):
+        return False  # for the server to say what is wrong with it
 
 
 def shape_of(manifest: Manifest) -> Type | None:

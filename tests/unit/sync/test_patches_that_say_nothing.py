@@ -1,0 +1,45 @@
+"""What kubectl would send though it changes nothing is not sent: amounts in another spelling, values that are filled in."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import Manifest, read_manifests
+from argosy.sync.patching import patch_of, with_last_applied
+
+pytestmark = pytest.mark.anyio
+KINDS = (Path(__file__).parents[2] / "data/comparing/kinds.yaml").read_text()
+
+
+async def lives(kind: str) -> tuple[Manifest, Manifest]:
+    wanted = next(each for each in read_manifests(KINDS) if each["kind"] == kind)
+    wanted["metadata"]["namespace"] = "default"
+    async with EmbeddedCluster.open() as cluster:
+        return wanted, await cluster.create(with_last_applied(wanted))
+
+
+@pytest.mark.parametrize(
+    "kind", ["StatefulSet", "Deployment", "CronJob", "PersistentVolumeClaim", "LimitRange", "ResourceQuota"]
+)
+async def test_what_a_server_already_keeps_is_not_sent_again(kind: str) -> None:
+    wanted, live = await lives(kind)
+    assert patch_of(with_last_applied(wanted), live) == {}
+
+
+async def test_what_says_something_new_is_sent_however_small() -> None:
+    wanted, live = await lives("StatefulSet")
+    live = copy.deepcopy(live)
+    live["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"] = "Block"
+    assert "volumeClaimTemplates" in patch_of(with_last_applied(wanted), live)["spec"]
+    wanted, live = await lives("Deployment")
+    live = copy.deepcopy(live)
+    live["spec"]["template"]["spec"]["containers"][0]["args"] = ["--fast"]
+    (container,) = patch_of(with_last_applied(wanted), live)["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == []
+    live["spec"]["template"]["spec"]["containers"][0]["args"] = []
+    wanted["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1501m"
+    assert patch_of(with_last_applied(wanted), live)
