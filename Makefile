@@ -15,7 +15,7 @@ WHEELS         := $(VENV)/wheels
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench prove realcluster clean
+.PHONY: help install demo test check bench prove real realcluster clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,7 +57,11 @@ bench: install  ## run the benchmarks; they print ratios side by side
 	@over=0; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || over=1; done; exit $$over
 
 prove: install  ## run the proofs in full; takes long
-	ARGOSY_PROOF_SCALE=1 $(BIN)/python -m pytest -m prove $(ARGS)
+	ARGOSY_PROOF_SCALE=1 ARGOSY_ENGINE_REAL=1 $(BIN)/python -m pytest -m prove $(ARGS)
+
+real: realcluster  ## run the engine against a real API server: scenarios, and some kills
+	ARGOSY_ENGINE_REAL=1 $(BIN)/python -m pytest -k real tests/scenarios/engine $(wildcard tests/scenarios/test_engine_*.py) \
+	  tests/proofs/test_engine_crashes_elsewhere.py $(ARGS)
 
 realcluster: install  ## build a real kube-apiserver and etcd into a cache; needs Go
 	sh tests/realcluster/build.sh

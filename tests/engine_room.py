@@ -126,6 +126,7 @@ class Room:
     repository: Repository
     engine: Engine
     clock: LeapingClock = field(default_factory=LeapingClock, kw_only=True)
+    flavour: str = field(default="embedded", kw_only=True)
 
     async def get(self, kind: str, name: str, namespace: str = "ml") -> Manifest | None:
         group, _, plain = kind.rpartition("/")
@@ -305,7 +306,7 @@ async def engine_room(
         engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL, clock)
         work = asyncio.create_task(engine.run())
         try:
-            yield Room(cluster, Repository(folder / "repository"), engine, clock=clock)
+            yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)

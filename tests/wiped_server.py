@@ -32,8 +32,8 @@ FEW = ("garbage-collector-controller,namespace-controller,serviceaccount-control
        "root-ca-certificate-publisher-controller,clusterrole-aggregation-controller")  # fmt: skip
 
 
-def is_asked_for() -> bool:
-    return bool(os.environ.get(ASKED))
+IS_ASKED_FOR = bool(os.environ.get(ASKED))
+REAL = [pytest.param("real", marks=pytest.mark.prove)] if IS_ASKED_FOR else []  # a flavour for a fixture's params
 
 
 @dataclass
@@ -108,7 +108,7 @@ async def until_there(cluster: Cluster, key: ResourceKey) -> None:
 @contextlib.contextmanager
 def wiped_server(*, controllers: str = "*") -> Iterator[WipedServer]:
     """Skips where it is not asked for, or not built."""
-    if not is_asked_for():
+    if not IS_ASKED_FOR:
         pytest.skip(REASON)
     found = realcluster.programs()
     if found is None:

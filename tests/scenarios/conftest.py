@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from serving import KUBECTL, Sandbox, sandbox
+from wiped_server import WipedServer, wiped_server
 
 
 @pytest.fixture
@@ -50,3 +51,10 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp("plain") / "data"
     with sandbox(folder, "--port", "0", "--addons", "argocd_operator=plain") as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def real_server() -> Iterator[WipedServer]:
+    """One for all; it is wiped before each test."""
+    with wiped_server() as found:
+        yield found

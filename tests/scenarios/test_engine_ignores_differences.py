@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from engine_room import Room, config_map, engine_room
+from wiped_server import REAL
 
 from argosy.model.names import ResourceKey
 
@@ -17,9 +18,10 @@ REFRESH = "argocd.argoproj.io/refresh"
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
 
 
-@pytest.fixture
-async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with engine_room(tmp_path) as found:
+@pytest.fixture(params=["embedded", *REAL])
+async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
+    server = request.getfixturevalue("real_server") if request.param == "real" else None
+    async with engine_room(tmp_path, flavour=request.param, server=server) as found:
         yield found
 
 

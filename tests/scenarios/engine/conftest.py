@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from engine_room import FLAVOURS, Room, engine_room
-from wiped_server import WipedServer, is_asked_for, wiped_server
-
-ALL = [*FLAVOURS, *([pytest.param("real", marks=pytest.mark.prove)] if is_asked_for() else [])]
+from wiped_server import REAL
 
 
-@pytest.fixture(scope="session")
-def real_server() -> Iterator[WipedServer]:
-    with wiped_server() as found:
-        yield found
-
-
-@pytest.fixture(params=ALL)
+@pytest.fixture(params=[*FLAVOURS, *REAL])
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
     server = request.getfixturevalue("real_server") if request.param == "real" else None
     async with engine_room(tmp_path, flavour=request.param, server=server) as found:

@@ -1,4 +1,4 @@
-"""One of each kind that people deliver, by each way of applying and comparing: what a server makes of it is no drift."""
+"""One of each kind that people deliver, by each way of applying and comparing: what a server adds is no drift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kubectl would send though it changes nothing is not sent: amounts in another spelling, values that are filled in."""
+"""What kubectl would send though it changes nothing is not sent: other spellings, values that a server fills in."""
 
 from __future__ import annotations
 
