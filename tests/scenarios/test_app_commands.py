@@ -81,7 +81,7 @@ async def test_a_sync_that_fails_exits_1_and_says_why(desk: Scene) -> None:
     await desk.until(out_of_sync)
     said = await desk.argosy("app", "sync", "models", "--timeout", "20")
     assert said.code == 1, (said.out, said.err)
-    assert "sync failed" in said.err and "next: argosy app get models --show-operation" in said.err
+    assert "sync failed\nwhy: " in said.err and "next: argosy app get models --show-operation" in said.err
 
 
 async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene) -> None:
@@ -96,7 +96,7 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene) -> No
     await desk.until(out_of_sync)
     said = await desk.argosy("app", "sync", "models", "--timeout", "1")
     assert said.code == 4, (said.out, said.err)
-    assert "not over after 1 s: waiting for completion of hook" in said.err
+    assert "not over after 1 s\nwhy: waiting for completion of hook" in said.err
     refused = await desk.argosy("app", "sync", "models")
     assert refused.code == 5 and "another operation is already in progress" in refused.err
     ended = await desk.argosy("app", "terminate-op", "models")
@@ -161,7 +161,9 @@ async def test_a_name_that_is_wrong_is_answered_with_the_nearest(desk: Scene) ->
     await desk.deliver()
     said = await desk.argosy("app", "get", "model")
     assert said.code == 2
-    assert said.err == "argosy: there is no Application 'model' in argocd\nnext: did you mean models?\n"
+    assert said.err == (
+        "argosy: app get model failed\nwhy: there is no Application 'model' in argocd\nnext: did you mean models?\n"
+    )
 
 
 async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene) -> None:
@@ -170,7 +172,7 @@ async def test_waiting_ends_at_once_where_nothing_would_ever_sync_it(desk: Scene
     said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", "20")
     assert said.code == 1, said.err
     assert "nobody asked for a sync" in said.err and "next: argosy app diff models" in said.err
-    assert "ConfigMap/settings  OutOfSync" in said.err
+    assert "wave 0: ConfigMap/settings -n ml  OutOfSync" in said.err
 
 
 async def test_waiting_too_long_exits_4_and_says_what_is_missing(desk: Scene) -> None:

@@ -44,6 +44,7 @@ AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sa
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 GROUPS = ("app", "controller", "generate", "health", "init", "proj", "render", "sandbox", "setup", "version")
+LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
@@ -167,18 +168,22 @@ def _answer(arguments: list[str], *, is_compat: bool = False) -> int:
         return failed(UserError(f"{what}; check the path, its permissions and the space on the disk"))
 
 
-def command_line(*names: str) -> Parser:
-    """Every command and flag there is, or only those of the groups that are named: each takes time to make."""
+def command_line(*names: str, typed: str = "") -> Parser:
+    """Every command and flag there is, or only those of the groups that are named: each takes time to make.
+
+    `typed` is the verb after the group; one that is large makes only that.
+    """
     parser = Parser(prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
     for name in names or GROUPS:
-        importlib.import_module(f"argosy.cli.{name}").add_to(commands)
+        add_to = importlib.import_module(f"argosy.cli.{name}").add_to
+        add_to(commands, *([typed] if name == LARGE else []))
     return parser
 
 
 def _run(arguments: list[str], *, is_compat: bool) -> int:
-    parser = command_line(*(arguments[:1] if arguments[0] in GROUPS else ()))
+    parser = command_line(*(arguments[:1] if arguments[0] in GROUPS else ()), typed="".join(arguments[1:2]))
     if arguments[0] in ("app", "proj"):
         from argosy.cli.app_flags import spelled
 
@@ -211,17 +216,28 @@ def _usual_advice(error: ArgosyError) -> str:
     return "correct that, and run the command again"
 
 
-def failed(error: ArgosyError) -> int:
+def failed(error: ArgosyError, doing: str = "") -> int:
     """What failed, why, and what to type next; and the exit code that scripts read."""
     with answering(code_of(error)) as code:
-        tell(error)
+        tell(error, doing=doing)
     return code
 
 
-def tell(error: ArgosyError, said: str = "") -> None:
+def tell(error: ArgosyError, said: str = "", *, doing: str = "") -> None:
     """Tells it in its own words, or in those of somebody who knows more about where it happened."""
     what, advice = _told(error, said)
-    print(f"argosy: {what}\nnext: {advice}", file=sys.stderr)
+    say(doing or what, what if doing else "", advice)
+
+
+def say(what: str, why: str | Sequence[str], advice: str) -> None:
+    """What failed, why, and what to type next: what stands above every exit code but zero."""
+    causes = [why] if isinstance(why, str) else list(why)
+    lead = "why: "
+    lines = [f"argosy: {what}"]
+    for cause in filter(None, causes):
+        lines.append(f"{lead}{cause}")
+        lead = "     "
+    print("\n".join([*lines, f"next: {advice}"]), file=sys.stderr, flush=True)
 
 
 @contextmanager

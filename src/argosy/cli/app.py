@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import argparse
-
-from argosy.cli.app_changing import add_changing
-from argosy.cli.app_content import add_content
-from argosy.cli.app_holding import add_holding
-from argosy.cli.app_objects import add_objects
-from argosy.cli.app_patching import add_patching
-from argosy.cli.app_reading import add_reading
-from argosy.cli.app_syncing import add_syncing
+import importlib
+from typing import Final
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -25,9 +19,21 @@ Examples:
 
 See also: docs/guides/deliver.md
 """
+# `argosy.cli.app_reading` adds its verbs with `add_reading`, and so on. Each takes time to import and to build: of a
+# verb that is typed only its own module is.
+MODULES: Final = {
+    "reading": ("list", "get", "resources", "tree", "history", "events"),
+    "syncing": ("sync", "rollback"),
+    "waiting": ("wait",),
+    "holding": ("hold", "release", "refresh", "terminate-op", "confirm-deletion", "delete"),
+    "content": ("diff", "manifests", "actions", "logs"),
+    "objects": ("get-resource", "patch-resource", "delete-resource"),
+    "changing": ("create", "set", "unset"),
+    "patching": ("patch", "edit", "add-source", "remove-source"),
+}
 
 
-def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+def add_to(commands: Commands[argparse.ArgumentParser], typed: str = "") -> None:
     parser = commands.add_parser(
         "app",
         help="list, sync, compare and change Applications",
@@ -36,5 +42,5 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
-    for add in (add_reading, add_syncing, add_holding, add_content, add_objects, add_changing, add_patching):
-        add(parts)
+    for name in [name for name, verbs in MODULES.items() if typed in verbs] or MODULES:
+        getattr(importlib.import_module(f"argosy.cli.app_{name}"), f"add_{name}")(parts)

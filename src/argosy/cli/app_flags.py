@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli import failed
 from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.model.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.app.applications.desk import Desk
@@ -54,8 +57,23 @@ def verb(
         about = f"{', '.join(forms)} (default: {forms[0]})"
         parser.add_argument("-o", "--output", choices=forms, default="", help=about)
     add_target_flags(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=functools.partial(_telling, run))
     return parser
+
+
+def _telling(run: Run, chosen: argparse.Namespace) -> int:
+    """The one place where what failed is told: the command, the cause, and what to type next."""
+    try:
+        return run(chosen)
+    except ArgosyError as error:
+        return failed(error, f"{typed(chosen)} failed")
+
+
+def typed(chosen: argparse.Namespace) -> str:
+    """The command, and what it was about."""
+    names = getattr(chosen, "names", None) or [getattr(chosen, "name", "")]
+    words = (chosen.command, chosen.part, getattr(chosen, "what", ""), *names)
+    return " ".join(filter(None, words))
 
 
 def truth(text: str) -> bool:

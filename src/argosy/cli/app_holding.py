@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from argosy.cli import TIMED_OUT
+from argosy.cli import TIMED_OUT, say
 from argosy.cli.app_flags import (
     Commands,
     add_truth,
@@ -15,6 +15,7 @@ from argosy.cli.app_flags import (
     is_compat,
     seconds,
     talk,
+    typed,
     verb,
 )
 from argosy.model.errors import UserError
@@ -99,7 +100,7 @@ def run_refresh(chosen: argparse.Namespace) -> int:
         except TooLate as error:
             from argosy.cli import tell
 
-            tell(error)
+            tell(error, doing=f"{typed(chosen)} failed")
             return TIMED_OUT
         at = ", ".join(map(facts.short, facts.revisions(app)))
         print(f"{app.name}: {facts.sync_word(app)}, {facts.health_word(app)}{f' at {at}' if at else ''}")
@@ -143,6 +144,7 @@ def run_delete(chosen: argparse.Namespace) -> int:
 
 
 async def _delete(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
+    from argosy.app.applications import facts
     from argosy.app.applications.changing import delete
     from argosy.app.applications.following import Ending, Waited, follow
 
@@ -155,8 +157,8 @@ async def _delete(desk: Desk, app: Application, chosen: argparse.Namespace) -> i
         return 0
     ended = await follow(desk, app, Waited(is_deleted=True), chosen.timeout, lambda _: None)
     if ended.ending is Ending.TOO_LATE:
-        talk(f"argosy: {app.name} is still there after {chosen.timeout:g} s")
-        talk(f"next: see what holds it up: argosy app get {app.name}")
+        held_up = facts.why(ended.app) if ended.app else ""
+        say(f"{app.name} is still there after {chosen.timeout:g} s", held_up, f"argosy app get {app.name}")
         return TIMED_OUT
     print(f"application '{app.name}' deleted")
     return 0

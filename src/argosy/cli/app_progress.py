@@ -6,18 +6,22 @@ In: an Application, again and again. Out: text on a stream. Never: a line twice 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TextIO
 
 from argosy.app.applications import facts
 from argosy.app.applications.facts import Row
+from argosy.app.applications.waited import Waited
 from argosy.cli.screen import Screen, plain, shown_width
 from argosy.model.application import Application
 from argosy.model.names import ResourceKey
 
+Tell = Callable[[str], None]
 HEADINGS = ("TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
 WIDTHS = (25, 10, 14, 15, 24, 9, 11, 8)  # argo: right-aligned, so that a stream stays readable
+HEARTBEAT = 30.0  # seconds
 MOST_ROWS = 30  # of a picture that is redrawn
 
 
@@ -48,6 +52,22 @@ class Lines:
 
     def close(self) -> None:
         """Nothing is left open."""
+
+
+class Sentences:
+    """What is still missing, told when it changes, and now and then so that nobody thinks it hangs."""
+
+    def __init__(self, waited: Waited, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
+        self._waited, self._tell, self._clock = waited, tell, clock
+        self._last, self._told = "", clock() - HEARTBEAT
+
+    def see(self, app: Application) -> None:
+        missing = "; ".join(self._waited.missing(app))
+        blocker = facts.health_message(app) if self._waited.health and facts.health_word(app) != "Healthy" else ""
+        text = f"{missing}{f' ({blocker})' if blocker else ''}"
+        if missing and (text != self._last or self._clock() - self._told >= HEARTBEAT):
+            self._tell(f"{app.name}: waiting: {plain(text)}")
+            self._last, self._told = text, self._clock()
 
 
 class Waves:

@@ -1,13 +1,12 @@
-"""`argosy app sync|wait|rollback`: what takes its time, followed until it is over."""
+"""`argosy app sync|rollback`: what takes its time, followed until it is over."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.cli import INTERRUPTED, NO, TIMED_OUT
+from argosy.cli import INTERRUPTED, NO, TIMED_OUT, say
 from argosy.cli.app_flags import (
     Commands,
     asked,
@@ -24,12 +23,13 @@ from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.app.applications.desk import Desk
-    from argosy.app.applications.following import Ended, Waited
+    from argosy.app.applications.following import Ended
     from argosy.app.applications.requests import SyncWish
     from argosy.model.application import Application
     from argosy.model.names import ResourceKey
 
 FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
+MOST = 12  # objects that are named
 
 
 def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -40,11 +40,6 @@ def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     _add_sync_flags(parser)
     parser = verb(
-        parts, "wait", "wait until Applications are as asked", run_wait, named="any", forms=FORMS,
-        examples=("wait models", "wait models --health --timeout 300", "wait -l env=dev --sync"),
-    )  # fmt: skip
-    _add_wait_flags(parser)
-    parser = verb(
         parts, "rollback", "go back to what was deployed before", run_rollback, forms=FORMS,
         examples=("rollback models", "rollback models 3 --hold --reason 'latency'"),
     )  # fmt: skip
@@ -53,10 +48,10 @@ def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--prune", action="store_true", help="delete what that deployment did not have")
     parser.add_argument("--hold", action="store_true", help="pause automated sync until it is released")
     parser.add_argument("--reason", default="", metavar="TEXT", help="why it is held")
-    _add_timeout(parser)
+    add_timeout(parser)
 
 
-def _add_timeout(parser: argparse.ArgumentParser) -> None:
+def add_timeout(parser: argparse.ArgumentParser) -> None:
     about = "give up after so many seconds (default: never)"
     parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help=about)
 
@@ -93,24 +88,7 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
     add("-y", "--yes", "--assumeYes", dest="yes", action="store_true", help="do not ask")
     add("--local", default="", metavar="DIR", help="refused: what is delivered must be in Git")
     add("--local-repo-root", default="", metavar="DIR", help="goes with --local")
-    _add_timeout(parser)
-
-
-def _add_wait_flags(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
-    add("--sync", action="store_true", help="until it is Synced")
-    add("--health", action="store_true", help="until it is Healthy")
-    add("--operation", action="store_true", help="until its operation is over")
-    add("--suspended", action="store_true", help="until it is Suspended")
-    add("--degraded", action="store_true", help="until it is Degraded")
-    add("--delete", action="store_true", help="until it is gone")
-    add("--hydrated", action="store_true", help="for scripts: nothing is hydrated here, so this is so at once")
-    about = "look at this only: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, as for sync; repeatable"
-    add("--resource", action="append", default=[], metavar="RESOURCE", help=about)
-    about = "go on waiting for what cannot come by itself"
-    add("--no-fail-fast", action="store_true", help=about)
-    _add_timeout(parser)
+    add_timeout(parser)
 
 
 # -- sync ----------------------------------------------------------------------------------------------------------
@@ -138,8 +116,9 @@ def _leaving_it_running(run: Callable[[], int], names: str) -> int:
     try:
         return run()
     except KeyboardInterrupt:
-        talk("argosy: interrupted; an operation that was asked for goes on")
-        talk(f"next: argosy app wait {names or 'NAME'} --operation, or: argosy app terminate-op {names or 'NAME'}")
+        name = names or "NAME"
+        told = "an operation that was asked for goes on without it"
+        say("interrupted", told, f"argosy app wait {name} --operation, or: argosy app terminate-op {name}")
         return INTERRUPTED
 
 
@@ -242,14 +221,14 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
         print()
         await print_app(desk, app, shows_operation=True)
     if ended.ending is Ending.TOO_LATE:
-        blocker = app.state.message if app.state else ""
-        talk(f"argosy: {app.name}: {what} is not over after {chosen.timeout:g} s{f': {blocker}' if blocker else ''}")
-        talk(f"next: it goes on; argosy app wait {app.name} --operation, or: argosy app terminate-op {app.name}")
+        blocker = app.state.message if app.state else "nobody has begun it; does a controller run?"
+        advice = f"it goes on; argosy app wait {app.name} --operation, or: argosy app terminate-op {app.name}"
+        say(f"{app.name}: {what} is not over after {chosen.timeout:g} s", blocker, advice)
         return TIMED_OUT
-    return _verdict(app, what)
+    return verdict(app, what)
 
 
-def _verdict(app: Application, what: str) -> int:
+def verdict(app: Application, what: str) -> int:
     from argosy.app.applications import facts
 
     state = app.state
@@ -259,103 +238,10 @@ def _verdict(app: Application, what: str) -> int:
         ending = " (dry run: nothing was changed)" if dry else ""
         talk(f"{app.name}: {what} to {at or 'its revision'} succeeded{ending}")
         return 0
-    talk(f"argosy: {app.name}: {what} {state.progress.value.lower()}: {state.message}")
-    talk(f"next: argosy app get {app.name} --show-operation")
+    named = facts.failures(app)[:MOST]
+    advice = f"argosy app get {app.name} --show-operation"
+    say(f"{app.name}: {what} {state.progress.value.lower()}", [state.message, *named], advice)
     return NO
-
-
-# -- wait ----------------------------------------------------------------------------------------------------------
-
-
-def run_wait(chosen: argparse.Namespace) -> int:
-    if not chosen.names and not chosen.selector:
-        raise UserError("which Application? name it, or choose several with -l")
-
-    async def work(desk: Desk) -> int:
-        import asyncio
-
-        from argosy.app.applications.desk import NoApplication
-
-        try:
-            apps = await desk.chosen(chosen.names, chosen.selector)
-        except NoApplication:
-            if chosen.delete:
-                return 0
-            raise
-        codes = await asyncio.gather(*(_wait(desk, app, chosen) for app in apps))
-        return max(codes, default=0)
-
-    return at_desk(chosen, work)
-
-
-def _waited(chosen: argparse.Namespace) -> Waited:
-    from argosy.app.applications.following import Waited
-
-    words = {"Healthy": chosen.health, "Suspended": chosen.suspended, "Degraded": chosen.degraded}
-    health = frozenset(word for word, is_wanted in words.items() if is_wanted)
-    if not (chosen.sync or chosen.operation or health or chosen.delete or chosen.hydrated):
-        return Waited(True, True, frozenset({"Healthy"}), resources=tuple(chosen.resource), gives_up=_gives_up(chosen))
-    return Waited(
-        chosen.sync, chosen.operation, health, chosen.delete, tuple(chosen.resource), gives_up=_gives_up(chosen)
-    )
-
-
-def _gives_up(chosen: argparse.Namespace) -> bool:
-    return not chosen.no_fail_fast and not is_compat(chosen)
-
-
-async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
-    from argosy.app.applications.following import Ending, follow
-    from argosy.cli.app_progress import Lines
-    from argosy.cli.app_reading import print_app, print_tree
-
-    waited, how = _waited(chosen), form(chosen)
-    shown = Lines(sys.stdout) if how == "wide" else None
-    ended = await follow(desk, app, waited, chosen.timeout, shown.see if shown else _ignore)
-    if ended.ending is Ending.REACHED:
-        if ended.app is not None and how in ("json", "yaml"):
-            print_data(dict(ended.app.wire), how)
-        elif ended.app is not None and is_compat(chosen):
-            from argosy.cli.argocd_printing import print_ending
-
-            await print_ending(desk, ended.app, how, shows_operation=waited.operation)
-        elif ended.app is not None and how.startswith("tree"):
-            await print_tree(desk, ended.app)
-        elif ended.app is not None and how == "wide":
-            print()
-            await print_app(desk, ended.app, shows_operation=True)
-        else:
-            talk(f"{app.name}: {'is gone' if ended.app is None else 'is as asked'}")
-        return 0
-    await _explain(desk, ended, waited, chosen, app.name)
-    return TIMED_OUT if ended.ending is Ending.TOO_LATE else NO
-
-
-async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Namespace, name: str) -> None:
-    """What is missing, and why, down to the objects."""
-    from argosy.app.applications.following import Ending
-    from argosy.app.applications.missing import causes
-
-    if ended.app is None:
-        talk(f"argosy: {name} is gone; somebody deleted it")
-        talk("next: argosy app list")
-        return
-    lead = f"timed out after {chosen.timeout:g} s" if ended.ending is Ending.TOO_LATE else "waiting cannot help"
-    talk(f"argosy: {name}: {lead}: {'; '.join(waited.missing(ended.app)) or 'it is not as asked'}")
-    if ended.why:
-        talk(f"  why: {ended.why}")
-    for cause in await causes(desk, ended.app):
-        talk(f"  {cause}")
-    talk(f"next: {_next(ended, name)}")
-
-
-def _next(ended: Ended, name: str) -> str:
-    from argosy.app.applications import facts
-
-    assert ended.app is not None
-    if facts.sync_word(ended.app) == "OutOfSync" and not facts.is_busy(ended.app):
-        return f"argosy app diff {name}, then: argosy app sync {name}"
-    return f"argosy app get {name}"
 
 
 # -- rollback ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from argosy.app.applications import facts
-from argosy.app.applications.following import Waited, hopeless
 from argosy.model.application import Application, read_application
 from argosy.model.names import ResourceKey
 
@@ -115,45 +114,3 @@ def test_ages_and_times_are_told_as_kubectl_and_argo_cd_tell_them() -> None:
     assert [facts.age(text, now) for text in times] == ["60s", "60m", "32d"]
     assert facts.age("", now) == "" == facts.age("nonsense", now)
     assert facts.go_time("2026-01-02T03:04:05+01:00") == "2026-01-02 02:04:05 +0000 UTC"
-
-
-ALL = Waited(sync=True, operation=True, health=frozenset({"Healthy"}))
-
-
-@pytest.mark.parametrize(
-    "status, more, missing",
-    [
-        ({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}, {}, []),
-        ({"sync": {"status": "Synced"}, "health": {"status": "Progressing"}}, {}, ["it is Progressing, not Healthy"]),
-        (
-            {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}},
-            {"operation": {"sync": {}}},
-            ["its operation is not over: not begun"],
-        ),
-        ({}, {}, ["it is Unknown, not Synced", "it is Unknown, not Healthy"]),
-    ],
-)
-def test_what_is_missing_is_said(status: dict[str, Any], more: dict[str, Any], missing: list[str]) -> None:
-    assert ALL.missing(application(status, **more)) == missing
-
-
-@pytest.mark.parametrize(
-    "status, more, expected",
-    [
-        ({}, {}, ""),
-        (OUT, {}, "nobody asked for a sync, and it does not sync by itself"),
-        (OUT, {"operation": {"sync": {}}}, ""),
-        (OUT, {"spec": {"syncPolicy": {"automated": {}}}}, ""),
-        (
-            {**OUT, "operationState": operation("Failed", "no quota")},
-            {"spec": {"syncPolicy": {"automated": {}}}},
-            "the sync of this revision failed: no quota",
-        ),
-        ({"conditions": [{"type": "InvalidSpecError", "message": "no path"}]}, {}, "InvalidSpecError: no path"),
-        ({"sync": {"status": "Synced"}, "health": {"status": "Degraded"}}, {}, ""),  # health may come back by itself
-    ],
-)
-def test_waiting_ends_early_only_for_what_cannot_come(
-    status: dict[str, Any], more: dict[str, Any], expected: str
-) -> None:
-    assert hopeless(application(status, **more), ALL) == expected

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy import cli
+from argosy.cli import app
 
 PROGRAM = """
 import sys
@@ -57,3 +58,28 @@ def test_a_command_group_alone_is_the_same_as_among_all(group: str) -> None:
     assert [action.choices.keys() for action in alone._actions if action.choices] == [{group}]
     assert among.format_help() == cli.command_line(*cli.GROUPS).format_help()
     assert group in cli.OVERVIEW
+
+
+def test_a_verb_of_applications_alone_is_the_same_as_among_all() -> None:
+    def verbs(typed: str = "") -> dict[str, str]:
+        (group,) = (action.choices["app"] for action in cli.command_line("app", typed=typed)._actions if action.choices)
+        (found,) = (action.choices for action in group._actions if action.choices)
+        return {name: parser.format_help() for name, parser in found.items()}
+
+    among = verbs()
+    assert set(among) == {verb for verbs in app.MODULES.values() for verb in verbs}
+    for name, module in [(verbs[0], verbs) for verbs in app.MODULES.values()]:
+        alone = verbs(name)
+        assert set(alone) == set(module)
+        assert alone == {each: among[each] for each in module}
+
+
+def test_a_list_of_applications_imports_nothing_that_renders_or_compares(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "app", "list", "--kubeconfig", str(tmp_path / "none")],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    modules = set(done.stderr.strip().splitlines()[-1].split("|"))
+    assert "argosy.cli.app_reading" in modules
+    unwanted = {"argosy.render", "argosy.compare", "argosy.confine", "argosy.cli.app_changing"}
+    assert unwanted & modules == set()

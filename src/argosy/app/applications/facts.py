@@ -6,7 +6,7 @@ In: an Application. Out: texts and rows. Never: asks a cluster.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -164,8 +164,15 @@ def rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> l
     return list(found.values())
 
 
-def blockers(app: Application, kinds: Sequence[str] = ("OutOfSync",)) -> list[Row]:
-    return [row for row in rows(app) if row.status in kinds]
+def failures(app: Application) -> list[str]:
+    """What the last operation could not do, object by object."""
+    waves = {row.key: row.wave for row in rows(app)}
+    found = []
+    for each in app.state.results if app.state else ():
+        word = each.progress if each.hook else each.outcome
+        if word in ("SyncFailed", "Failed", "Error"):
+            found.append(f"wave {waves.get(each.key, 0)}: {each.key.kind}/{each.key.name}  {word}: {each.message}")
+    return found
 
 
 def age(since: str, now: datetime) -> str:

@@ -1,26 +1,31 @@
 """Follows Applications until something is true of them.
 
-In: Applications, what to wait for. Out: how it ended. Never: waits for what cannot come by itself, unless told to.
+In: Applications, what to wait for. Out: how it ended. Never: waits for what cannot come by itself, unless told to; or
+for a cluster that is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from argosy.app.applications.desk import Desk
-from argosy.app.applications.facts import health_word, is_busy, rows, sync_word
-from argosy.app.applications.requests import chosen_keys
+from argosy.app.applications.stuck import stuck_pods
+from argosy.app.applications.waited import Doom, Waited, doom
 from argosy.model.application import Application, read_application
+from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest
-from argosy.report.wire import mapping, mappings
+from argosy.runtime.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.setup.waiting import until
 
 FOR_EVER: Final = 3e8  # seconds
 UNHEARD: Final = 10.0  # seconds after which somebody is told that nobody takes the work up
+PACE: Final = 2.0  # seconds between looks at what no watch of an Application tells
+PATIENCE: Final = 5.0  # seconds that something must stay hopeless, where it may yet be a slip
+AWAY: Final = 30.0  # seconds without an answer after which a cluster counts as gone
 
 Seen = Callable[[Application], None]
 Tell = Callable[[str], None]
@@ -39,94 +44,98 @@ class Ended(NamedTuple):
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Waited:
-    """argo: the flags of its wait; no flag of these three stands for all of them."""
+class _Watch:
+    """What was last seen, and since when it is hopeless."""
 
-    sync: bool = False
-    operation: bool = False
-    health: frozenset[str] = frozenset()
-    is_deleted: bool = False
-    resources: tuple[str, ...] = ()
-    gives_up: bool = True  # on what cannot come by itself
+    def __init__(self, desk: Desk, app: Application, waited: Waited, see: Seen, clock: Clock) -> None:
+        self.desk, self.key, self.waited, self.see, self.clock = desk, app.key, waited, see, clock
+        self.last: Application | None = app
+        self.why = ""
+        self._since: dict[str, float] = {}
 
-    def missing(self, app: Application) -> list[str]:
-        """What is not yet so, in sentences."""
-        found = []
-        if self.is_deleted:
-            return ["it is still there"]
-        if self.operation and is_busy(app):
-            told = app.state.message if app.state and not app.state.progress.is_over else "not begun"
-            found.append(f"its operation is not over: {told or 'running'}")
-        if self.resources:
-            return found + self._missing_resources(app)
-        if self.sync and sync_word(app) != "Synced":
-            found.append(f"it is {sync_word(app)}, not Synced")
-        if self.health and health_word(app) not in self.health:
-            found.append(f"it is {health_word(app)}, not {' or '.join(sorted(self.health))}")
-        return found
-
-    def _missing_resources(self, app: Application) -> list[str]:
-        found = []
-        keys = set(chosen_keys(app, self.resources))
-        for row in rows(app):
-            if row.key not in keys:
-                continue
-            what = f"{row.key.kind}/{row.key.name}"
-            if self.sync and row.status not in ("Synced", "Succeeded", ""):
-                found.append(f"{what} is {row.status}, not Synced")
-            if self.health and row.health and row.health not in self.health:
-                found.append(f"{what} is {row.health}, not {' or '.join(sorted(self.health))}")
-        return found
-
-
-def hopeless(app: Application, waited: Waited) -> str:
-    """Why waiting longer cannot help; empty where it may."""
-    if waited.is_deleted or is_busy(app) or not app.status:
-        return ""
-    for each in mappings(app.status.get("conditions")):
-        if each.get("type") == "InvalidSpecError":
-            return f"InvalidSpecError: {each.get('message')}"
-    if not waited.sync or sync_word(app) != "OutOfSync":
-        return ""
-    automated = app.policy.automated
-    if app.state is not None and app.state.progress in ("Failed", "Error") and _is_of_now(app):
-        return f"the sync of this revision {app.state.progress.value.lower()}: {app.state.message}"
-    if automated is None or not automated.is_on:
-        return "nobody asked for a sync, and it does not sync by itself"
-    return ""
-
-
-def _is_of_now(app: Application) -> bool:
-    """Whether the last operation was about what is wanted now: no other one begins by itself for that."""
-    if app.state is None:
-        return False
-    sync = mapping(app.status.get("sync"))
-    return bool(app.state.revision) and app.state.revision == sync.get("revision")
-
-
-async def follow(desk: Desk, app: Application, waited: Waited, seconds: float, see: Seen) -> Ended:
-    """Until nothing is missing. `see` is told of every state on the way."""
-    last: list[Application | None] = [app]
-    told = [""]
-
-    def is_done(manifest: Manifest | None) -> bool:
+    def is_done(self, manifest: Manifest | None) -> bool:
         if manifest is None:
-            last[0] = None
+            self.last = None
             return True
-        now = last[0] = read_application(manifest)
-        see(now)
-        if not waited.missing(now):
+        self.last = read_application(manifest)
+        self.see(self.last)
+        if not self.waited.missing(self.last):
             return True
-        told[0] = hopeless(now, waited) if waited.gives_up else ""
-        return bool(told[0])
+        return self.is_hopeless(doom(self.last, self.waited))
 
-    in_time = await until(desk.cluster, app.key, is_done, seconds or FOR_EVER)
-    if not in_time:
-        return Ended(Ending.TOO_LATE, last[0])
-    if last[0] is None:
-        return Ended(Ending.REACHED if waited.is_deleted else Ending.GONE, None)
-    return Ended(Ending.HOPELESS if told[0] else Ending.REACHED, last[0], told[0])
+    def is_hopeless(self, found: Doom | None) -> bool:
+        if found is None or not self.waited.gives_up:
+            self._since = {}
+            return False
+        now = self.clock.monotonic()
+        self._since = {found.why: self._since.get(found.why, now)}
+        if found.is_certain or now - self._since[found.why] >= PATIENCE:
+            self.why = found.why
+            return True
+        return False
+
+    async def look(self) -> bool:
+        """Whether it is over by what no watch tells."""
+        if self.is_done(await self.desk.get(self.key)):
+            return True
+        if self.last is None or not self.waited.gives_up or not (self.waited.wants_health or self.waited.operation):
+            return False
+        if stuck := await stuck_pods(self.desk, self.last):
+            self.why = stuck[0]
+            return True
+        return False
+
+    async def guard(self, tell: Tell) -> None:
+        """Looks again and again; ends where it is over, and raises where the cluster stays away."""
+        answered, is_told = self.clock.monotonic(), False
+        while True:
+            await sleep(self.clock, PACE)
+            try:
+                if await self.look():
+                    return
+                answered, is_told = self.clock.monotonic(), False
+            except TransientError as error:
+                if self.clock.monotonic() - answered >= AWAY:
+                    raise
+                if not is_told:
+                    tell(f"{error}; trying again for {AWAY:g} s")
+                is_told = True
+
+    def ended(self) -> Ended:
+        if self.last is None:
+            return Ended(Ending.REACHED if self.waited.is_deleted else Ending.GONE, None)
+        return Ended(Ending.HOPELESS if self.why else Ending.REACHED, self.last, self.why)
+
+
+def _silent(text: str) -> None:
+    """Nobody is told."""
+
+
+async def follow(
+    desk: Desk,
+    app: Application,
+    waited: Waited,
+    seconds: float,
+    see: Seen,
+    tell: Tell = _silent,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Ended:
+    """Until nothing is missing. `see` is told of every state on the way."""
+    watch = _Watch(desk, app, waited, see, clock)
+    work = asyncio.create_task(until(desk.cluster, app.key, watch.is_done, seconds or FOR_EVER))
+    guard = asyncio.create_task(watch.guard(tell))
+    try:
+        await asyncio.wait({work, guard}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done() and not work.result():
+            return Ended(Ending.TOO_LATE, watch.last)
+        if not work.done():
+            guard.result()
+        return watch.ended()
+    finally:
+        for task in (work, guard):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await task
 
 
 async def follow_operation(desk: Desk, app: Application, seconds: float, see: Seen, tell: Tell) -> Ended:
@@ -146,6 +155,9 @@ async def follow_operation(desk: Desk, app: Application, seconds: float, see: Se
 
     reminder = asyncio.create_task(remind())
     try:
-        return await follow(desk, app, Waited(operation=True, gives_up=False), seconds, watch)
+        return await follow(desk, app, Waited(operation=True, gives_up=False), seconds, watch, tell)
     finally:
         reminder.cancel()
+
+
+__all__ = ["Ended", "Ending", "Seen", "Tell", "Waited", "follow", "follow_operation"]

@@ -5,50 +5,84 @@ In: a desk, an Application. Out: sentences, the blockers first. Never: more of t
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Final
 
 from argosy.app.applications.desk import Desk
-from argosy.app.applications.facts import rows
-from argosy.app.applications.reader import open_reader
-from argosy.live.tree import Node
+from argosy.app.applications.facts import Row, rows
+from argosy.app.applications.reader import Reader, open_reader
+from argosy.app.applications.stuck import waiting
+from argosy.app.applications.trees import Branch, branches
 from argosy.model.application import Application
+from argosy.model.errors import ArgosyError
 from argosy.model.flow import Health
-from argosy.report.wire import mapping, mappings
+from argosy.model.names import ResourceKey
+from argosy.report.wire import mappings
 
 MOST: Final = 12
 WELL: Final = (None, Health.HEALTHY)
+WRONG: Final = ("OutOfSync", "SyncFailed", "Failed", "Error")
+CRASHED: Final = "CrashLoopBackOff"
+LOG_SECONDS: Final = 3.0
 
 
 async def causes(desk: Desk, app: Application) -> list[str]:
+    """Conditions, then objects by wave, each with what came of it where that is unwell."""
     found = [f"{each.get('type')}: {each.get('message')}" for each in mappings(app.status.get("conditions"))]
-    found += [
-        f"{row.key.kind}/{row.key.name}  {row.status}{f': {row.message}' if row.message else ''}"
-        for row in rows(app)
-        if row.status in ("OutOfSync", "SyncFailed", "Failed", "Error")
-    ]
-    async with open_reader(desk) as reader:
-        nodes = await reader.tree(app)
-        for node in nodes:
-            if node.health is not None and node.health.health not in WELL:
-                found.append(_line(node))
-            found += [f"  {text}" for text in _pod_reasons(mapping((reader.cache.get(node.key) or {}).get("status")))]
+    of = {row.key: row for row in rows(app)}
+    found += [_row_line(row) for row in sorted(of.values(), key=_order) if row.status in WRONG]
+    with contextlib.suppress(ArgosyError):  # what is known of the status is told all the same
+        async with open_reader(desk) as reader:
+            found += await _unwell(reader, app, of)
     shown = list(dict.fromkeys(found))
     return shown[:MOST] + ([f"… and {len(shown) - MOST} more"] if len(shown) > MOST else [])
 
 
-def _line(node: Node) -> str:
-    health = node.health
-    assert health is not None and health.health is not None
-    return f"{node.key.kind}/{node.key.name}  {health.health.value}{f': {health.message}' if health.message else ''}"
+def _order(row: Row) -> tuple[int, ResourceKey]:
+    return row.wave, row.key
 
 
-def _pod_reasons(status: object) -> list[str]:
-    """Of a Pod: why its containers do not run."""
-    known = mapping(status)
-    found = []
-    for each in mappings(known.get("initContainerStatuses")) + mappings(known.get("containerStatuses")):
-        waiting = mapping(mapping(each.get("state")).get("waiting"))
-        if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            message = f": {waiting.get('message')}" if waiting.get("message") else ""
-            found.append(f"container {each.get('name')}  {waiting.get('reason')}{message}")
+def _row_line(row: Row) -> str:
+    return f"wave {row.wave}: {_named(row.key)}  {row.status}{f': {row.message}' if row.message else ''}"
+
+
+def _named(key: ResourceKey) -> str:
+    return f"{key.kind}/{key.name}{f' -n {key.namespace}' if key.namespace else ''}"
+
+
+async def _unwell(reader: Reader, app: Application, of: dict[ResourceKey, Row]) -> list[str]:
+    groups: list[tuple[int, list[str]]] = []
+    for branch in branches(await reader.tree(app)):
+        if not branch.is_last:
+            groups.append((of[branch.node.key].wave if branch.node.key in of else 0, []))
+        wave, lines = groups[-1]
+        lines += await _branch_lines(reader, branch, wave)
+    return [line for _, lines in sorted(groups, key=lambda group: group[0]) for line in lines]
+
+
+async def _branch_lines(reader: Reader, branch: Branch, wave: int) -> list[str]:
+    node, found = branch.node, []
+    indent = "  " * len(branch.is_last)
+    lead = f"{indent}└ " if branch.is_last else f"wave {wave}: "
+    if node.health is not None and node.health.health not in WELL:
+        message = f": {node.health.message}" if node.health.message else ""
+        found.append(f"{lead}{_named(node.key)}  {node.health.health.value if node.health.health else ''}{message}")
+    for told in waiting(reader.cache.get(node.key) or {}):
+        found.append(f"{indent}  {told}")
+        if told.reason == CRASHED and (line := await _last_words(reader, node.key, told.split()[1])):
+            found.append(f"{indent}    {line}  ← its last line")
     return found
+
+
+async def _last_words(reader: Reader, pod: ResourceKey, container: str) -> str:
+    """The last line that a container printed before it crashed."""
+    last = ""
+    with contextlib.suppress(ArgosyError, TimeoutError):
+        async with asyncio.timeout(LOG_SECONDS):
+            async for line in reader.cluster.logs(pod, container=container, tail=1):
+                last = line.strip() or last
+    return last
+
+
+__all__ = ["causes"]

@@ -1,0 +1,148 @@
+"""`argosy app wait`: until Applications are as asked, or until that is in vain."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from argosy.cli import NO, TIMED_OUT, say
+from argosy.cli.app_flags import Commands, at_desk, form, is_compat, print_data, talk, verb
+from argosy.cli.app_syncing import FORMS, add_timeout, verdict
+from argosy.model.errors import UserError
+
+if TYPE_CHECKING:
+    from argosy.app.applications.desk import Desk
+    from argosy.app.applications.following import Ended, Waited
+    from argosy.model.application import Application
+
+
+def add_waiting(parts: Commands[argparse.ArgumentParser]) -> None:
+    parser = verb(
+        parts, "wait", "wait until Applications are as asked", run_wait, named="any", forms=FORMS,
+        examples=("wait models", "wait models --health --timeout 300", "wait -l env=dev --sync"),
+    )  # fmt: skip
+    _add_wait_flags(parser)
+
+
+def _add_wait_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
+    add("--sync", action="store_true", help="until it is Synced")
+    add("--health", action="store_true", help="until it is Healthy")
+    add("--operation", action="store_true", help="until its operation is over")
+    add("--suspended", action="store_true", help="until it is Suspended")
+    add("--degraded", action="store_true", help="until it is Degraded")
+    add("--delete", action="store_true", help="until it is gone")
+    add("--hydrated", action="store_true", help="for scripts: nothing is hydrated here, so this is so at once")
+    about = "look at this only: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, as for sync; repeatable"
+    add("--resource", action="append", default=[], metavar="RESOURCE", help=about)
+    about = "go on waiting for what cannot come by itself"
+    add("--no-fail-fast", action="store_true", help=about)
+    add_timeout(parser)
+
+
+def run_wait(chosen: argparse.Namespace) -> int:
+    if not chosen.names and not chosen.selector:
+        raise UserError("which Application? name it, or choose several with -l")
+
+    async def work(desk: Desk) -> int:
+        import asyncio
+
+        from argosy.app.applications.desk import NoApplication
+
+        try:
+            apps = await desk.chosen(chosen.names, chosen.selector)
+        except NoApplication:
+            if chosen.delete:
+                return 0
+            raise
+        codes = await asyncio.gather(*(_wait(desk, app, chosen) for app in apps))
+        return max(codes, default=0)
+
+    return at_desk(chosen, work)
+
+
+def _waited(chosen: argparse.Namespace) -> Waited:
+    from argosy.app.applications.following import Waited
+
+    words = {"Healthy": chosen.health, "Suspended": chosen.suspended, "Degraded": chosen.degraded}
+    health = frozenset(word for word, is_wanted in words.items() if is_wanted)
+    if not (chosen.sync or chosen.operation or health or chosen.delete or chosen.hydrated):
+        return Waited(True, True, frozenset({"Healthy"}), resources=tuple(chosen.resource), gives_up=_gives_up(chosen))
+    return Waited(
+        chosen.sync, chosen.operation, health, chosen.delete, tuple(chosen.resource), gives_up=_gives_up(chosen)
+    )
+
+
+def _gives_up(chosen: argparse.Namespace) -> bool:
+    return not chosen.no_fail_fast and not is_compat(chosen)
+
+
+async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
+    from argosy.app.applications.following import Ending, follow
+    from argosy.cli.app_progress import Lines, Sentences
+    from argosy.cli.app_reading import print_app, print_tree
+
+    waited, how = _waited(chosen), form(chosen)
+    shown = Lines(sys.stdout) if how == "wide" else Sentences(waited, talk)
+    ended = await follow(desk, app, waited, chosen.timeout, shown.see, talk)
+    if ended.ending is Ending.REACHED:
+        if ended.app is not None and how in ("json", "yaml"):
+            print_data(dict(ended.app.wire), how)
+        elif ended.app is not None and is_compat(chosen):
+            from argosy.cli.argocd_printing import print_ending
+
+            await print_ending(desk, ended.app, how, shows_operation=waited.operation)
+        elif ended.app is not None and how.startswith("tree"):
+            await print_tree(desk, ended.app)
+        elif ended.app is not None and how == "wide":
+            print()
+            await print_app(desk, ended.app, shows_operation=True)
+        if code := _asked_for(ended, waited):
+            return code
+        if how == "table":
+            talk(f"{app.name}: {'is gone' if ended.app is None else 'is as asked'}")
+        return 0
+    await _explain(desk, ended, waited, chosen, app.name)
+    return TIMED_OUT if ended.ending is Ending.TOO_LATE else NO
+
+
+def _asked_for(ended: Ended, waited: Waited) -> int:
+    """Who waits for an operation alone wants to know how it went."""
+    state = ended.app.state if ended.app is not None else None
+    alone = waited.operation and waited.gives_up and not waited.sync and not waited.health
+    if not alone or ended.app is None or state is None or state.progress not in ("Failed", "Error"):
+        return 0
+    return verdict(ended.app, "operation")
+
+
+async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Namespace, name: str) -> None:
+    """What is missing, and why, down to the objects."""
+    from argosy.app.applications.following import Ending
+    from argosy.app.applications.missing import causes
+
+    if ended.app is None:
+        say(f"{name} is gone", "somebody deleted it", "argosy app list")
+        return
+    lead = f"timed out after {chosen.timeout:g} s" if ended.ending is Ending.TOO_LATE else "waiting cannot help"
+    missing = "; ".join(waited.missing(ended.app)) or "it is not as asked"
+    why = dict.fromkeys([ended.why, *await causes(desk, ended.app)])
+    say(f"{name}: {lead}: {missing}", list(why), _next(ended, name))
+
+
+def _next(ended: Ended, name: str) -> str:
+    from argosy.app.applications import facts
+    from argosy.report.holds import read_hold
+
+    app = ended.app
+    assert app is not None
+    if facts.is_busy(app):
+        return f"argosy app get {name} --show-operation, or end it: argosy app terminate-op {name}"
+    if facts.sync_word(app) == "OutOfSync":
+        held = read_hold(app.annotations) is not None
+        then = f"argosy app release {name}" if held else f"argosy app sync {name}"
+        return f"argosy app diff {name}, then: {then}"
+    return f"argosy app tree {name}, or: argosy app logs {name}" if facts.health_word(app) != "Healthy" else (
+        f"argosy app get {name}"
+    )

@@ -1,0 +1,105 @@
+"""Waiting from the command line ends early where it is in vain, and says which object is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import config_map
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "predictor", "annotations": {"argocd.argoproj.io/sync-wave": "3"}},
+    "spec": {
+        "selector": {"matchLabels": {"app": "predictor"}},
+        "template": {
+            "metadata": {"labels": {"app": "predictor"}},
+            "spec": {"containers": [{"name": "main", "image": "predictor:1"}]},
+        },
+    },
+}
+NEVER = "600"  # seconds; a wait that does not end early would be noticed
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("argosy.app.applications.following.PATIENCE", 0.3)
+    monkeypatch.setattr("argosy.app.applications.following.PACE", 0.1)
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="one")})
+        yield found
+
+
+def pod(owner: dict[str, Any], reason: str) -> dict[str, Any]:
+    """One that a kubelet cannot start."""
+    above = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "predictor", "uid": owner["metadata"]["uid"]}
+    state = {"waiting": {"reason": reason, "message": "no such image: predictor:1"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "predictor-x2x", "namespace": "ml", "ownerReferences": [above]},
+        "spec": {"containers": [{"name": "main", "image": "predictor:1"}]},
+        "status": {"phase": "Pending", "containerStatuses": [
+            {"name": "main", "image": "predictor:1", "imageID": "", "ready": False, "restartCount": 0, "state": state},
+        ]},
+    }  # fmt: skip
+
+
+async def test_waiting_ends_where_an_image_cannot_be_pulled_and_names_pod_wave_and_message(desk: Scene) -> None:
+    desk.repository.push({"app/predictor.yaml": DEPLOYMENT})
+    await desk.deliver(syncPolicy={"automated": {"selfHeal": True}})
+    await desk.until(lambda status: status["health"]["status"] == "Progressing")
+    owner = await desk.get("apps/Deployment", "predictor")
+    assert owner is not None
+    stuck = pod(owner, "ImagePullBackOff")
+    made = await desk.cluster.create(stuck)
+    key = ResourceKey("", "Pod", "ml", "predictor-x2x")
+    if not made.get("status", {}).get("containerStatuses"):
+        await desk.cluster.patch(key, {"status": stuck["status"]}, subresource="status")
+    said = await desk.argosy("app", "wait", "models", "--health", "--timeout", NEVER)
+    assert said.code == 1, said.err
+    assert "models: waiting cannot help: it is Progressing, not Healthy" in said.err
+    assert "why: Pod/predictor-x2x -n ml: container main  ImagePullBackOff: no such image: predictor:1" in said.err
+    assert "     wave 3: Deployment/predictor -n ml  Progressing" in said.err
+    assert said.err.splitlines()[-1].startswith("next: argosy app tree models")
+
+
+async def test_waiting_ends_where_git_cannot_be_compared(desk: Scene) -> None:
+    await desk.deliver(source={"repoURL": desk.repository.url, "path": "nowhere", "targetRevision": "main"})
+    await desk.until_condition("ComparisonError")
+    said = await desk.argosy("app", "wait", "models", "--timeout", NEVER)
+    assert said.code == 1, said.err
+    assert "why: ComparisonError: " in said.err and "nowhere" in said.err
+
+
+async def test_waiting_for_an_operation_that_failed_exits_1_and_names_the_object(desk: Scene) -> None:
+    desk.repository.push({"app/wrong.yaml": {**config_map("wrong"), "data": {"not a key!": "x"}}})
+    await desk.deliver()
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await desk.sync()
+    await desk.until_over()
+    said = await desk.argosy("app", "wait", "models", "--operation", "--timeout", NEVER)
+    assert said.code == 1, said.err
+    assert "argosy: models: operation failed\nwhy: " in said.err and "ConfigMap/wrong  SyncFailed: " in said.err
+    as_argocd = await desk.argosy("app", "wait", "models", "--operation", "--timeout", NEVER, program="argocd")
+    assert as_argocd.code == 0, as_argocd.err
+
+
+async def test_waiting_ends_where_automated_sync_is_held(desk: Scene) -> None:
+    await desk.deliver(syncPolicy={"automated": {}})
+    await desk.until_synced()
+    assert (await desk.argosy("app", "hold", "models", "--reason", "latency")).code == 0
+    desk.repository.push({"app/settings.yaml": config_map(a="two")})
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    said = await desk.argosy("app", "wait", "models", "--sync", "--timeout", NEVER)
+    assert said.code == 1, said.err
+    assert "automated sync is held by " in said.err and "latency" in said.err
+    assert "next: argosy app diff models, then: argosy app release models" in said.err
