@@ -11,6 +11,8 @@ from typing import Final
 
 from argosy.addons.simulators import names, nodes
 from argosy.addons.simulators.claims import Claims
+from argosy.addons.simulators.cron_jobs import CronJobs
+from argosy.addons.simulators.daemon_sets import DaemonSets
 from argosy.addons.simulators.deployments import Deployments
 from argosy.addons.simulators.heartbeats import Heartbeats
 from argosy.addons.simulators.jobs import Jobs
@@ -30,7 +32,9 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.REPLICA_SET: ReplicaSets,
     names.DEPLOYMENT: Deployments,
     names.STATEFUL_SET: StatefulSets,
+    names.DAEMON_SET: DaemonSets,
     names.JOB: Jobs,
+    names.CRON_JOB: CronJobs,
     names.NODE: Heartbeats,
 }
 WHOLE: Final = tuple(kind for kind in PLAYED if kind != names.NODE)  # nobody listens to heartbeats in the sandbox

@@ -53,6 +53,7 @@ class Pods:
         self._moments = Moments()
         self._scheduler = Scheduler()
         self._events = Recorder("kubelet", nodes.NAME)
+        self._failed: dict[str, frozenset[str]] = {}  # Pods, by who owned them
         self._stopping: set[ResourceKey] = set()
         self._asked: dict[str, dict[str, str]] = {}
         self._cache: Cache | None = None
@@ -101,7 +102,7 @@ class Pods:
         if status.get("phase") in FINISHED:
             return None
         wishes, problem = _wishes(pod, context.cache)
-        actor = Actor(pod, wishes, now, self._moments, _failed_siblings(pod, wishes, context.cache))
+        actor = Actor(pod, wishes, now, self._moments, self._failed_before(pod, wishes))
         if problem and status.get("phase") in (None, "Pending"):
             await self._report(pod, pod_status.not_understood(actor, problem, address), wishes, context)
             return None
@@ -115,8 +116,21 @@ class Pods:
         waits = [wait for wait in (acting.wait, *(each[0] for each in ends)) if wait is not None]
         return Requeue(min(waits)) if waits else None
 
+    def _failed_before(self, pod: Manifest, wishes: Wishes) -> int:
+        """Pods of the same owner, those that are gone by now as well. Only some wishes depend on it."""
+        uid = str((owner_of(pod) or {}).get("uid") or "")
+        if not uid or self._cache is None or (wishes.fail_times is None and wishes.fail is not Fault.EVICTED):
+            self._failed.pop(uid, None)
+            return 0
+        pods = (each for each in self._cache.owned(uid) if each["kind"] == "Pod")
+        found = {str(each["metadata"]["uid"]) for each in pods if (each.get("status") or {}).get("phase") == "Failed"}
+        self._failed[uid] = self._failed.get(uid, frozenset()) | found
+        return len(self._failed[uid])
+
     async def _report(self, pod: Manifest, wanted: dict[str, Any], wishes: Wishes, context: Context) -> None:
         if await keep_status(pod, wanted, context.cluster):
+            if wanted["phase"] == "Failed" and (owner := owner_of(pod)):
+                self._failed[owner["uid"]] = self._failed.get(owner["uid"], frozenset()) | {pod["metadata"]["uid"]}
             await self._events.tell(pod, pod_events.between(pod, wanted, wishes), context)
 
     async def _stop(self, pod: Manifest, context: Context) -> Requeue | None:
@@ -154,15 +168,6 @@ def _wishes(pod: Manifest, cache: Cache) -> tuple[Wishes, str]:
         return read_wishes(chain), ""
     except UserError as error:
         return NONE, str(error)
-
-
-def _failed_siblings(pod: Manifest, wishes: Wishes, cache: Cache) -> int:
-    """Only some wishes depend on it, and counting takes time where there are many."""
-    reference = owner_of(pod)
-    if reference is None or (wishes.fail_times is None and wishes.fail is not Fault.EVICTED):
-        return 0
-    pods = (each for each in cache.owned(reference["uid"]) if each["kind"] == "Pod")
-    return sum(1 for each in pods if (each.get("status") or {}).get("phase") == "Failed")
 
 
 def _eviction(actor: Actor, acting: Acting) -> Iterable[tuple[float, str, str]]:

@@ -24,7 +24,7 @@ from argosy.addons.simulators.names import (
 from argosy.addons.simulators.orphans import Orphans
 from argosy.addons.simulators.replicas import counted, first_to_go, is_active, is_fresh, phase_of, pods_of
 from argosy.addons.simulators.times import left, moment_of, stamp
-from argosy.addons.simulators.writing import ENDING, adopt, create_once, keep_status, patient, remove
+from argosy.addons.simulators.writing import adopt, create_once, denied, keep_status, patient, remove
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -91,7 +91,7 @@ async def _create(live: Manifest, pods: Sequence[Manifest], missing: int, contex
 
 def _problem(outcomes: Sequence[bool | BaseException]) -> str:
     for each in outcomes:
-        if isinstance(each, ClusterError) and each.code in (403, 422) and ENDING not in each.message:
+        if isinstance(each, ClusterError) and denied(each):
             return each.message
         if isinstance(each, BaseException):
             raise each

@@ -37,14 +37,14 @@ def bounds_of(deployment: Manifest) -> Bounds:
     if strategy.get("type") == "Recreate":
         return Bounds(wanted, 0, wanted)
     rolling = strategy.get("rollingUpdate") or {}
-    surge = _share(rolling.get("maxSurge", "25%"), wanted, up=True)
-    unavailable = _share(rolling.get("maxUnavailable", "25%"), wanted, up=False)
+    surge = share(rolling.get("maxSurge", "25%"), wanted, up=True)
+    unavailable = share(rolling.get("maxUnavailable", "25%"), wanted, up=False)
     if not surge and not unavailable:  # k8s: two that round to nothing would be a standstill
         unavailable = 1
     return Bounds(wanted, surge, min(unavailable, wanted))
 
 
-def _share(value: Any, whole: int, *, up: bool) -> int:
+def share(value: Any, whole: int, *, up: bool) -> int:
     text = str(value)
     if not text.endswith("%"):
         return int(text)

@@ -1,4 +1,4 @@
-"""The parts of a StatefulSet as values: its revisions, its Pods by ordinal, the claims of each.
+"""The parts of a StatefulSet as values: its Pods by ordinal, the claims of each.
 
 In: a StatefulSet, an ordinal, a template. Out: manifests. Never: writes.
 """
@@ -6,14 +6,12 @@ In: a StatefulSet, an ordinal, a template. Out: manifests. Never: writes.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from argosy.addons.simulators.names import pod_from, reference_to
-from argosy.addons.simulators.templates import fingerprint
+from argosy.addons.simulators.revisions import REVISION
 from argosy.model.manifest import Manifest
 
-REVISION: Final = "controller-revision-hash"
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
@@ -45,44 +43,6 @@ def ordinal_of(pod: Manifest, live: Manifest) -> int:
 
 def revision_of(pod: Manifest) -> str:
     return str((pod["metadata"].get("labels") or {}).get(REVISION) or "")
-
-
-# -- revisions -----------------------------------------------------------------------------------------------------
-
-
-def revision_name(live: Manifest) -> str:
-    return f"{live['metadata']['name']}-{fingerprint(live['spec']['template'])}"
-
-
-def new_revision(live: Manifest, number: int) -> Manifest:
-    """k8s: what is kept is a patch that replaces the template; `kubectl rollout undo` sends it back."""
-    template = {**live["spec"]["template"], "$patch": "replace"}
-    labels = {**((live["spec"]["template"].get("metadata") or {}).get("labels") or {})}
-    labels[REVISION] = revision_name(live).rpartition("-")[2]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ControllerRevision",
-        "metadata": {
-            "name": revision_name(live),
-            "namespace": live["metadata"]["namespace"],
-            "labels": labels,
-            "ownerReferences": [reference_to(live)],
-        },
-        "data": {"spec": {"template": template}},
-        "revision": number,
-    }
-
-
-def template_of(revision: Manifest) -> Manifest:
-    template = revision["data"]["spec"]["template"]
-    return {name: value for name, value in template.items() if name != "$patch"}
-
-
-def superfluous(revisions: Sequence[Manifest], used: Iterable[str], limit: int) -> Sequence[Manifest]:
-    kept = set(used)
-    free = [each for each in revisions if each["metadata"]["name"] not in kept]
-    free.sort(key=lambda each: int(each["revision"]))
-    return free[: max(len(free) - limit, 0)]
 
 
 # -- Pods and claims -----------------------------------------------------------------------------------------------

@@ -15,30 +15,32 @@ from argosy.addons.simulators.names import (
     STATEFUL_SET,
     is_dying,
     is_played_by_others,
-    owner_of,
     unmarked,
 )
 from argosy.addons.simulators.orphans import Orphans
 from argosy.addons.simulators.replicas import FINISHED, counted, is_available, is_ready, phase_of, pods_of
+from argosy.addons.simulators.revisions import (
+    forget,
+    newest_revision,
+    owned_revisions,
+    revision_name,
+    template_of,
+)
 from argosy.addons.simulators.stateful_parts import (
     claims_for,
     is_ordered,
     is_rolling,
-    new_revision,
     ordinal_of,
     ordinals,
     partition,
     pod_for,
-    revision_name,
     revision_of,
     shared_reference,
-    superfluous,
-    template_of,
 )
 from argosy.addons.simulators.writing import adopt, change, create_once, keep_status, patient, remove
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from argosy.runtime import Cache, Context, Requeue, Watch, owner
+from argosy.runtime import Context, Requeue, Watch, owner
 
 
 @dataclass(frozen=True)
@@ -82,28 +84,15 @@ class StatefulSets:
 
 async def _revisions(live: Manifest, context: Context) -> Revisions | None:
     """None: the newest was just made, and seeing it wakes us again."""
-    known = _owned(live, context.cache)
-    name = revision_name(live)
-    newest = max((int(each["revision"]) for each in known), default=0)
-    update = next((each for each in known if each["metadata"]["name"] == name), None)
-    if update is None:
-        await create_once(new_revision(live, newest + 1), context.cluster)
+    known = owned_revisions(live, context.cache)
+    if await newest_revision(live, known, context) is None:
         return None
-    if int(update["revision"]) < newest:  # k8s: a template that comes back is the newest again
-        await change(update, {"revision": newest + 1}, context.cluster)
-    templates = {str(each["metadata"]["name"]): template_of(each) for each in known}
+    name, templates = revision_name(live), {str(each["metadata"]["name"]): template_of(each) for each in known}
     current = str((live.get("status") or {}).get("currentRevision") or name)
     current = current if current in templates else name
     used = {current, name, *(revision_of(each) for each in pods_of(live, context.cache))}
-    for each in superfluous(known, used, int(live["spec"].get("revisionHistoryLimit", 10))):
-        await remove(each, context.cluster)
+    await forget(live, known, used, context)
     return Revisions(current, name, templates)
-
-
-def _owned(live: Manifest, cache: Cache) -> list[Manifest]:
-    uid = live["metadata"]["uid"]
-    owned = (each for each in cache.owned(uid) if each["kind"] == "ControllerRevision")
-    return [each for each in owned if (owner_of(each) or {}).get("uid") == uid]
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------

@@ -40,6 +40,11 @@ def patient(reconcile: Reconcile[Self]) -> Reconcile[Self]:
     return wrapped
 
 
+def denied(error: ClusterError) -> bool:
+    """A refusal that lasts and that people must hear of: a quota, or a template that makes no good Pod."""
+    return error.code in (403, 422) and ENDING not in error.message
+
+
 def same(left: Any, right: Any) -> bool:
     """Equal, where what is absent is the same as nothing: servers leave out what is empty, or write it down."""
     if isinstance(left, Mapping) and isinstance(right, Mapping):
