@@ -173,7 +173,8 @@ class Pipeline:
         after = conditions_wire(before, error, {ConditionType.DELETION_ERROR}, written(self.now()))
         if after != before:
             patch["status"] = {"conditions": after}
-        return Passed(patch or None, wait=found.wait)
+        is_done = any(map(is_ours, app.finalizers)) and not any(map(is_ours, found.finalizers))
+        return Passed(patch or None, (events.gone(app),) if is_done else (), wait=found.wait)
 
     # -- operations ------------------------------------------------------------------------------------------------
 

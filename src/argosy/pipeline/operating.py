@@ -121,6 +121,8 @@ class Operator:
 
     def _wanted(self, app: Application, state: OperationState) -> Wanted:
         asked = state.request.sync
+        if asked.manifests:  # argo: takes them; here nothing is delivered that nobody can look up
+            raise UserError("operation.sync.manifests: what is delivered must be in Git; push it, then sync it")
         sources = asked.sources or app.sources
         fixed = (state.revisions or (state.revision,)) if state.has_result else (asked.revisions or (asked.revision,))
         refs = tuple(

@@ -101,7 +101,7 @@ def status_changed(app: Application, after: Mapping[str, Any], at: str) -> list[
 
 
 def refreshed(app: Application, *, at: str, by: str = "", is_hard: bool = False) -> Manifest:
-    asked = f"{by or NOBODY} asked for a {'hard ' if is_hard else ''}refresh"
+    asked = f"{by or NOBODY} asked for a {'hard ' if is_hard else ''}refresh{_where(app)}"
     return event(app, Reason.STATUS_REFRESHED, asked, at=at, by=by)
 
 
@@ -113,7 +113,7 @@ def held(app: Application, hold: Hold) -> Manifest:
 
 
 def released(app: Application, *, at: str, by: str = "") -> Manifest:
-    return event(app, Reason.RESOURCE_UPDATED, f"{by or NOBODY} released automated sync", at=at, by=by)
+    return event(app, Reason.RESOURCE_UPDATED, f"{by or NOBODY} released automated sync{_where(app)}", at=at, by=by)
 
 
 def rolled_back(app: Application, *, at: str, to: int, revision: str, by: str = "") -> Manifest:
@@ -122,7 +122,20 @@ def rolled_back(app: Application, *, at: str, to: int, revision: str, by: str = 
 
 
 def deleted(app: Application, *, at: str, by: str = "") -> Manifest:
-    return event(app, Reason.RESOURCE_DELETED, f"{by or NOBODY} deleted application", at=at, by=by)
+    return event(app, Reason.RESOURCE_DELETED, f"{by or NOBODY} deleted application{_where(app)}", at=at, by=by)
+
+
+def gone(app: Application) -> Manifest:
+    """Nobody can say who deleted it, if not he himself; but when it was, and that all is done."""
+    return event(app, Reason.RESOURCE_DELETED, f"deleted application and what it managed{_where(app)}", at=app.deleted)
+
+
+def _where(app: Application) -> str:
+    """Which revision it was compared with when that happened."""
+    sync = mapping(app.status.get("sync"))
+    many = sync.get("revisions")
+    found = [str(each) for each in (many if isinstance(many, list) and many else [sync.get("revision")]) if each]
+    return f" at {', '.join(found)}" if found else ""
 
 
 def _revision(state: OperationState) -> str:

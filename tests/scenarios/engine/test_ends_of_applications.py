@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from engine_room import CONTROL, Room, config_map
+from engine_room import CONTROL, PATIENCE, Room, config_map
+from sync_stage import finish_jobs, job
 
-from argosy.model.names import ResourceKey
+from argosy.model.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
@@ -75,6 +77,46 @@ async def test_hooks_of_deletion_are_known_by_finalizers_and_run_before_and_afte
     first, last = await room.get("ConfigMap", "before"), await room.get("ConfigMap", "after")
     assert first is not None and last is not None  # argo: they stay where no policy says otherwise
     assert int(first["metadata"]["resourceVersion"]) < int(last["metadata"]["resourceVersion"])
+
+
+async def test_a_hook_that_fails_stops_the_deletion_and_is_tried_again(room: Room) -> None:
+    before = job("before", hook="PreDelete")
+    await delivered(room, {**ONE, "app/before.yaml": {**before, "metadata": {**before["metadata"], "namespace": "ml"}}})
+    await room.cluster.delete(APP)
+
+    async def a_run_ends(*, well: bool) -> str:
+        while not (found := await room.get("batch/Job", "before")) or found["metadata"].get("deletionTimestamp"):
+            await asyncio.sleep(0.02)
+        await finish_jobs(room.cluster, well=well)
+        return str(found["metadata"]["uid"])
+
+    async with asyncio.timeout(PATIENCE):
+        first = await a_run_ends(well=False)
+        said = await room.until_condition("DeletionError")
+        assert said == "PreDelete hook batch/Job/before failed: Failed it is"
+        assert await room.get("ConfigMap", "settings") is not None
+        assert await a_run_ends(well=True) != first
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await room.get("ConfigMap", "settings") is None
+    events = (await room.cluster.list(GroupKind("", "Event"), namespace=CONTROL)).items
+    (told,) = [each["message"] for each in events if each["reason"] == "ResourceDeleted"]
+    assert told == f"deleted application and what it managed at {room.repository.head}"
+
+
+async def test_the_highest_wave_is_gone_before_a_lower_one_begins_to_go(room: Room) -> None:
+    late = annotated("late", sync_wave="5")
+    late["metadata"]["finalizers"] = ["example.com/held"]
+    await delivered(room, {**ONE, "app/late.yaml": late, "app/mid.yaml": annotated("mid", sync_wave="1")})
+    await room.cluster.delete(APP)
+    async with asyncio.timeout(PATIENCE):
+        while not ((await room.get("ConfigMap", "late") or {})["metadata"]).get("deletionTimestamp"):
+            await asyncio.sleep(0.02)
+    for name in ("mid", "settings"):
+        found = await room.get("ConfigMap", name)
+        assert found and not found["metadata"].get("deletionTimestamp")
+    patch = {"metadata": {"finalizers": None}}
+    await room.cluster.patch(ResourceKey("", "ConfigMap", "ml", "late"), patch)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
 
 
 async def test_an_application_of_an_unknown_cluster_just_goes(room: Room) -> None:

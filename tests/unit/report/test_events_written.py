@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,24 @@ AUTOMATED = replace(STATE.request, is_automated=True, by="")
 )  # fmt: skip
 def test_events_speak_as_argo_cd_does(told: dict[str, str], reason: str, kind: str, message: str) -> None:
     assert (told["reason"], told["type"], told["message"]) == (reason, kind, message)
+
+
+@pytest.mark.parametrize(
+    ("sync", "words"),
+    [({"revision": "abc"}, " at abc"), ({"revisions": ["abc", "def"]}, " at abc, def"), ({}, "")],
+)
+def test_what_is_no_sync_tells_its_revision_too(sync: dict[str, Any], words: str) -> None:
+    compared = replace(APP, status={"sync": sync}, deleted=AT)
+    told = [
+        events.refreshed(compared, at=AT, by="ann"), events.released(compared, at=AT, by="ann"),
+        events.deleted(compared, at=AT, by="ann"), events.gone(compared),
+    ]  # fmt: skip
+    assert [each["message"].endswith(words) for each in told] == [True] * 4
+    assert [each["message"].removesuffix(words) for each in told] == [
+        "ann asked for a refresh", "ann released automated sync", "ann deleted application",
+        "deleted application and what it managed",
+    ]  # fmt: skip
+    assert {each["lastTimestamp"] for each in told} == {AT}
 
 
 def test_changes_of_status_are_told_and_nothing_else() -> None:

@@ -1,0 +1,126 @@
+"""One step of an operation: what comes before anything is synced: windows, rests, times, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+from argosy.cluster import Cluster
+from argosy.model.application import (
+    Application,
+    OperationRequest,
+    OperationState,
+    Progress,
+    Retry,
+    SyncRequest,
+    read_application,
+)
+from argosy.model.errors import UserError
+from argosy.model.project import Project, SyncWindow
+from argosy.pipeline.assembling import Assembled, Assembler
+from argosy.pipeline.looking import Looker
+from argosy.pipeline.operating import BLOCKED, LOOK_AGAIN, Operator, Step
+from argosy.pipeline.rules import Rules
+from argosy.source.repositories import Repositories
+from argosy.sync.terms import SyncSettings
+
+pytestmark = pytest.mark.anyio
+EVENING = datetime(2026, 1, 2, 21, 30, tzinfo=UTC)
+NIGHT = EVENING + timedelta(hours=2)
+SOURCE = {"repoURL": "https://git.example/x", "path": "dev"}
+REACHED = "the source was asked for"
+
+
+class OnlyAsked:
+    """Whoever gets here was let through."""
+
+    async def assemble(self, *_: Any) -> Assembled:
+        raise UserError(REACHED)
+
+
+def app() -> Application:
+    return read_application({"metadata": {"name": "models"}, "spec": {"source": SOURCE}})
+
+
+def state(started: datetime = EVENING, **more: Any) -> OperationState:
+    sync, retry = more.pop("sync", SyncRequest()), more.pop("retry", Retry())
+    request = OperationRequest(sync, by="" if more.get("is_automated") else "ann", retry=retry,
+                               is_automated=more.pop("is_automated", False))  # fmt: skip
+    return OperationState(request, started=started.isoformat(), has_result=True, **more)
+
+
+async def stepped(given: OperationState, now: datetime, *windows: SyncWindow, timeout: float = 0.0) -> Step:
+    operator = Operator(cast(Cluster, None), cast(Assembler, OnlyAsked()), cast(Looker, None), lambda: now)
+    rules = Rules(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout=timeout))
+    return await operator.step(app(), given, Project(windows=windows), rules, {})
+
+
+def window(kind: str = "deny", **more: Any) -> SyncWindow:
+    return SyncWindow(kind=kind, schedule="0 22 * * *", duration="8h", applications=("*",), **more)
+
+
+@pytest.mark.parametrize(
+    ("windows", "started", "is_automated", "goes_on"),
+    [
+        ([], NIGHT, True, True),
+        ([window()], EVENING, True, False),
+        ([window()], EVENING, False, False),
+        ([window(sync_overrun=True)], EVENING, True, True),
+        ([window(sync_overrun=True)], EVENING, False, True),
+        ([window(sync_overrun=True)], NIGHT, True, False),
+        ([window(sync_overrun=True), window()], EVENING, True, False),
+        ([window(manual_sync=True)], NIGHT, False, True),
+        ([window(manual_sync=True)], NIGHT, True, False),
+    ],
+)
+async def test_a_running_operation_goes_on_only_where_windows_let_it(
+    windows: list[SyncWindow], started: datetime, is_automated: bool, goes_on: bool
+) -> None:
+    found = await stepped(state(started, is_automated=is_automated), NIGHT, *windows)
+    if goes_on:
+        assert (found.state.progress, found.state.message) == (Progress.ERROR, REACHED)
+    else:
+        assert found.state.progress is Progress.RUNNING and found.wait == LOOK_AGAIN
+        assert found.state.message.startswith(f"{BLOCKED}: ")
+
+
+async def test_an_operation_that_is_terminating_is_ended_whatever_windows_say() -> None:
+    given = replace(state(), progress=Progress.TERMINATING)
+    assert (await stepped(given, NIGHT, window())).state.message == REACHED
+
+
+async def test_an_operation_whose_time_is_over_does_not_wait_for_a_window() -> None:
+    assert (await stepped(state(), NIGHT, window(), timeout=60)).state.message == REACHED
+
+
+RESTING = state(finished=EVENING.isoformat(), retries=1, retry=Retry(limit=2, duration=100.0))
+
+
+@pytest.mark.parametrize(
+    ("after", "timeout", "wait"),
+    [(0, 0.0, LOOK_AGAIN), (90, 0.0, 10.0), (90, 95.0, 10.0)],
+)
+async def test_an_operation_rests_until_its_next_attempt(after: float, timeout: float, wait: float) -> None:
+    found = await stepped(RESTING, EVENING + timedelta(seconds=after), timeout=timeout)
+    assert found.state == RESTING and found.wait == pytest.approx(wait)
+
+
+async def test_the_next_attempt_begins_when_the_rest_is_over() -> None:
+    found = await stepped(RESTING, EVENING + timedelta(seconds=101))
+    assert (found.state.finished, found.state.has_result, found.wait) == ("", False, 0.0)
+    assert found.state.started == RESTING.started  # argo: all attempts share the time of the operation
+
+
+async def test_an_operation_whose_time_is_over_does_not_rest() -> None:
+    found = await stepped(RESTING, EVENING + timedelta(seconds=61), timeout=60)
+    assert found.state.message.startswith(REACHED)
+
+
+async def test_manifests_that_come_with_a_request_are_refused_in_a_sentence() -> None:
+    given = state(sync=SyncRequest(manifests=("kind: ConfigMap",)))
+    found = await stepped(given, EVENING)
+    assert found.state.progress is Progress.ERROR
+    assert found.state.message.startswith("operation.sync.manifests: what is delivered must be in Git; ")
