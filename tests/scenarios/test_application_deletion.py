@@ -6,16 +6,16 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from crashing_cluster import Crash, CrashingCluster
 from sync_stage import LISTED, NAMESPACE, Stage, config, definition, finish_jobs, job, judge
 
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.cluster import Cluster
+from argosy.cluster import Cluster, Propagation
 from argosy.model import annotations as names
-from argosy.model.application import Application, read_application
+from argosy.model.application import Application, SyncRequest, read_application
 from argosy.model.hooks import is_hook
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -118,6 +118,49 @@ async def test_definitions_and_what_may_not_be_deleted_stay(cluster: Cluster) ->
     await Deletion(cluster, finalizers=RESOURCES).finish()
     assert "foreign" not in await standing(cluster)
     assert await cluster.get(ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com"))
+
+
+async def test_an_application_that_manages_itself_does_not_wait_for_itself(cluster: Cluster) -> None:
+    deletion = Deletion(cluster, finalizers=RESOURCES)
+    itself = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "demo"}}
+    answer = await delete_further(
+        deletion.app, {deletion.app.key: itself}, [], cluster=cluster, assess_all=judge, may_delete=lambda _: ""
+    )
+    assert answer == Deleted(())
+
+
+class Recorder:
+    """Remembers how things were deleted."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.policies: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def delete(self, key: ResourceKey, *, propagation: Propagation, **more: Any) -> None:
+        self.policies.append(propagation.value)
+        await self._cluster.delete(key, propagation=propagation, **more)
+
+
+@pytest.mark.parametrize(
+    ("word", "policy"), [("", "Foreground"), ("/foreground", "Foreground"), ("/background", "Background")]
+)
+async def test_what_depends_on_resources_goes_as_the_finalizer_says(cluster: Cluster, word: str, policy: str) -> None:
+    await Stage(cluster, [config("a")]).finish()
+    recorder = Recorder(cluster)
+    await Deletion(cluster, finalizers=(RESOURCES[0] + word,), engine=cast(Cluster, recorder)).finish()
+    assert recorder.policies == [policy]
+
+
+@pytest.mark.parametrize("word", ["", "foreground", "background", "orphan"])
+async def test_what_depends_on_a_pruned_object_goes_as_the_option_says(cluster: Cluster, word: str) -> None:
+    stage = Stage(cluster, [config("a"), config("old")], options=(f"PrunePropagationPolicy={word}",) if word else ())
+    await stage.finish()
+    recorder = Recorder(cluster)
+    await stage.again(config("a"), request=SyncRequest(prune=True), engine=cast(Cluster, recorder)).finish()
+    assert recorder.policies == [(word or "foreground").capitalize()]
 
 
 async def test_a_deletion_that_must_be_confirmed_waits_for_somebody(cluster: Cluster) -> None:

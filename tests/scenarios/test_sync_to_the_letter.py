@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 from sync_stage import (
@@ -26,6 +27,7 @@ from sync_stage import (
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Cluster
 from argosy.model.application import Progress, SyncRequest
+from argosy.model.errors import ClusterError
 from argosy.model.flow import Assessment, Health
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -226,6 +228,40 @@ async def test_postsync_hooks_wait_for_the_health_of_the_last_wave(cluster: Clus
     stage = Stage(cluster, [deployment("web"), job("after", hook="PostSync")], world=nothing_happens)
     await stage.until("waiting for healthy state of apps/Deployment/web")
     assert await stage.names(JOBS) == []
+
+
+async def test_an_object_that_does_not_count_for_the_application_still_holds_up_its_wave(cluster: Cluster) -> None:
+    ignored = {"argocd.argoproj.io/ignore-healthcheck": "true"}
+    stage = Stage(cluster, [deployment("web", annotations=ignored), config("b", wave=1)], world=nothing_happens)
+    await stage.until("waiting for healthy state of apps/Deployment/web")
+    assert "b" not in await stage.names()
+
+
+async def test_a_kind_that_failed_does_not_stop_the_kinds_after_it(cluster: Cluster) -> None:
+    state = await Stage(cluster, [config("Bad_Name"), deployment("web"), config("later", wave=1)]).finish()
+    assert told(state)["ConfigMap/Bad_Name"][:2] == ("SyncFailed", "Failed")
+    assert told(state)["Deployment/web"][0] == "Synced" and "ConfigMap/later" not in told(state)
+
+
+async def test_hooks_of_deletion_stay_out_of_a_sync_unless_they_name_one_of_its_phases(cluster: Cluster) -> None:
+    wanted = [job("before", hook="PreDelete"), job("both", hook="PostDelete,PostSync"), config("a")]
+    assert list(told(await Stage(cluster, wanted).finish())) == ["ConfigMap/a", "Job/both@PostSync"]
+
+
+async def test_a_prune_that_fails_fails_the_sync_before_its_wave_applies_anything(cluster: Cluster) -> None:
+    class Stubborn:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(cluster, name)
+
+        async def delete(self, key: ResourceKey, **_: Any) -> None:
+            raise ClusterError("no", code=403, key=key)
+
+    stage = Stage(cluster, [config("old")])
+    await stage.finish()
+    again = stage.again(config("a"), request=SyncRequest(prune=True), engine=cast(Cluster, Stubborn()))
+    state = await again.finish()
+    assert ends(state) == (Progress.FAILED, "one or more objects failed to apply, reason: no")
+    assert told(state) == {"ConfigMap/old": ("SyncFailed", "Failed", "no")} and "a" not in await stage.names()
 
 
 # -- ends ------------------------------------------------------------------------------------------------------------
