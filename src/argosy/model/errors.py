@@ -146,6 +146,11 @@ class ClusterError(ArgosyError):
         self.details = details
         super().__init__(message)
 
+    @property
+    def may_pass(self) -> bool:
+        """The same request may be answered well in a moment."""
+        return self.code >= 500 or self.code == 429
+
     def __str__(self) -> str:
         which = f"{self.key}: " if self.key else ""
         return f"{which}{self.message} ({self.code})"

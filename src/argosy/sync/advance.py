@@ -244,6 +244,8 @@ class _Call:
                 try:
                     await hooks.remove(turn.key, turn.live, self.cluster, Propagation(self.terms.propagation))
                 except ClusterError as error:
+                    if error.may_pass:
+                        raise  # argo: would leave the hook; here the operation is not over, and this pass is made again
                     said = f"failed to delete resource: {error.message}"
                     self.board.record(turn, turn.outcome, Progress.ERROR, said)
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from argosy.model.errors import ManifestError, RenderError, UserError
+from argosy.model.errors import ClusterError, ManifestError, RenderError, UserError
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,8 @@ def test_an_error_that_comes_from_another_process_still_knows_its_place(kind: ty
     error = pickle.loads(pickle.dumps(kind("is empty", where="a.yaml", line=3)))
     assert (type(error), error.message, error.where, error.line) == (kind, "is empty", "a.yaml", 3)
     assert str(error) == "a.yaml:3: is empty"
+
+
+@pytest.mark.parametrize(("code", "may_pass"), [(500, True), (503, True), (429, True), (404, False), (409, False)])
+def test_only_what_the_cluster_is_to_blame_for_may_pass(code: int, may_pass: bool) -> None:
+    assert ClusterError("no", code=code).may_pass is may_pass
