@@ -11,6 +11,8 @@ import pytest
 from app_desk import Scene, scene
 from engine_room import config_map
 
+from argosy.model.names import GroupKind
+
 pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 
@@ -152,6 +154,32 @@ async def test_a_deletion_without_cascade_leaves_what_is_managed(desk: Scene) ->
     said = await desk.argosy("app", "delete", "models", "-y", "--cascade=false", "--wait", "--timeout", "20")
     assert said.code == 0, said.err
     assert await desk.get("ConfigMap", "settings") is not None
+
+
+async def test_whatever_is_done_from_the_command_line_tells_who_when_and_which_revision(desk: Scene) -> None:
+    first = desk.repository.head
+    await desk.deliver()
+    assert (await desk.argosy("app", "sync", "models", "--timeout", "20")).code == 0
+    second = desk.repository.push({"app/settings.yaml": config_map(a="two")})
+    assert (await desk.argosy("app", "sync", "models", "--timeout", "20")).code == 0
+    await desk.until_synced()
+    for words in (["refresh", "models"], ["rollback", "models", "0", "--timeout", "20"], ["hold", "models"],
+                  ["release", "models"], ["delete", "models", "-y", "--wait", "--timeout", "20"]):  # fmt: skip
+        if words[0] == "delete":
+            history = (await desk.app())["status"]["history"]
+        said = await desk.argosy("app", *words)
+        assert said.code == 0, (words, said.err)
+    who = {each["initiatedBy"]["username"] for each in history}
+    assert [each["revision"] for each in history] == [first, second, first] and len(who) == 1 and all(who)
+    events = (await desk.cluster.list(GroupKind("", "Event"), namespace="argocd")).items
+    told = {each["message"]: each for each in events if each["metadata"]["annotations"].get("user") in who}
+    for words, revision in [
+        ("initiated sync to", first), ("initiated sync to", second), ("Sync operation to", second),
+        ("asked for a refresh at", second), ("initiated rollback to 0", first), ("held automated sync at", second),
+        ("released automated sync at", second), ("deleted application at", second),
+    ]:  # fmt: skip
+        (event,) = [each for text, each in told.items() if words in text and revision in text]
+        assert event["lastTimestamp"].endswith("Z"), words
 
 
 async def test_a_confirmed_deletion_is_written_and_told(desk: Scene) -> None:

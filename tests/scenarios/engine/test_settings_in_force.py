@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from engine_room import Room, conditions, config_map
+from engine_room import CONTROL, Room, conditions, config_map
+from sync_stage import job
 
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
@@ -57,3 +58,21 @@ async def test_the_last_good_value_of_a_setting_holds(room: Room) -> None:
     await room.until_synced()
     metadata = (await room.get("ConfigMap", "settings") or {})["metadata"]
     assert metadata["labels"]["app.kubernetes.io/instance"] == "models"
+
+
+async def test_a_sync_whose_time_is_over_is_terminated_and_not_tried_again(room: Room) -> None:
+    parameters = {"name": "argocd-cmd-params-cm", "namespace": CONTROL}
+    data = {"controller.sync.timeout.seconds": "60"}
+    await room.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": parameters, "data": data})
+    hook = job("check", hook="PreSync", namespace="")
+    room.repository.push({**ONE, "app/hook.yaml": hook})
+    await room.deliver()
+    await room.patch_app({"operation": {"sync": {}, "retry": {"limit": 3}}})
+    words = "waiting for completion of hook batch/Job/check"
+    await room.until(lambda status: status["operationState"]["message"] == words)
+    room.clock.leap(61)
+    state = (await room.until_over())["status"]["operationState"]
+    said = "Operation terminated, triggered by controller sync timeout"
+    assert (state["phase"], state["message"]) == ("Failed", said)
+    assert "retryCount" not in state and await room.get("batch/Job", "check") is None
+    assert await room.get("ConfigMap", "settings") is None

@@ -36,6 +36,13 @@ def test_several_sources_win_over_one() -> None:
     assert [source.path for source in app.sources] == ["b", "c"]
 
 
+@pytest.mark.parametrize(
+    ("spec", "limit"), [({}, 10), ({"revisionHistoryLimit": 3}, 3), ({"revisionHistoryLimit": 0}, 0)]
+)
+def test_a_history_keeps_ten_deployments_where_nothing_is_said(spec: dict[str, Any], limit: int) -> None:
+    assert read_application({"metadata": {"name": "a"}, "spec": spec}).history_limit == limit
+
+
 def test_an_application_without_a_project_belongs_to_the_default_one() -> None:
     assert read_application(application()).project == "default"
 

@@ -27,6 +27,23 @@ def test_a_request_says_what_to_sync_and_who_asks() -> None:
     assert asked.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "runs_hooks", "force"),
+    [
+        ({}, True, False),
+        ({"hook": {}}, True, False),
+        ({"hook": {"force": True}}, True, True),
+        ({"apply": {}}, False, False),
+        ({"apply": {"force": True}}, False, True),
+    ],
+)
+def test_a_strategy_says_whether_hooks_run_and_whether_force_is_used(
+    strategy: dict[str, Any], runs_hooks: bool, force: bool
+) -> None:
+    found = read_application(application(operation={"sync": {"syncStrategy": strategy}})).operation
+    assert found is not None and (found.sync.runs_hooks, found.sync.force) == (runs_hooks, force)
+
+
 def test_a_sync_runs_hooks_where_no_strategy_is_named() -> None:
     asked = read_application(application(operation={"sync": {}})).operation
     assert asked is not None and asked.sync.runs_hooks
