@@ -20,6 +20,7 @@ from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.settings import Settings
+from argosy.controllers.updates import Updates
 from argosy.live import indexes
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest, key_of
@@ -70,6 +71,7 @@ class Engine:
         )
         self.pipeline = Pipeline(self.cluster, self.cache, self.crew, now=clock.now, knows=self._knows)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache)
+        self.updates = Updates(self.settings)
         self._tracking = self.settings.rules().tracking
         for name, index in indexes(self._tracking).items():
             self.cache.index(name, index)
@@ -98,6 +100,9 @@ class Engine:
         if kind == APPLICATION.kind and (before or {}).get("spec") != (after or {}).get("spec"):
             self._local = None
         keys = {key for each in (before, after) if each is not None for key in self.controller.woken_by(each)}
+        idle = self.controller.idle(keys, after)
+        if idle and self.updates.holds_back(before, after, idle):
+            keys -= idle
         for key in keys:
             self.queue.add(key)
         self._follow_settings()
@@ -118,6 +123,7 @@ class Engine:
                 tasks.create_task(self.everything.run(), name="everything")
                 await self.everything.synced()
                 tasks.create_task(self._listen(), name="local repositories")
+                tasks.create_task(self.updates.run(self.queue.add), name="updates")
                 tasks.create_task(attend(self.controller, self.queue, context, workers=self.options.workers))
         finally:
             self.repositories.close()

@@ -1,26 +1,19 @@
 """Which updates of live manifests matter: those that change more than what an installation ignores of them.
 
-In: a live manifest, and the settings. Out: a digest; where it stays the same, nothing that matters changed.
-Never: decides by itself whether to reconcile: health may have changed though the digest has not.
+In: a live manifest before and after an update, and the settings. Out: whether it is the same but for what is ignored.
+Never: decides by itself whether to reconcile: health may have changed though all that counts is the same.
 """
 
 from __future__ import annotations
 
-import hashlib
 from typing import Final
 
-import orjson
-
 from argosy.compare.comparable import Normalizer
-from argosy.compare.ignoring import without
+from argosy.compare.ignoring import Ignored
 from argosy.compare.rules import CompareRules, CompareSettings
 from argosy.model.manifest import Manifest, key_of
 
-_OF_A_WRITE: Final = (
-    ("metadata", "resourceVersion"),
-    ("metadata", "generation"),
-    ("metadata", "managedFields"),
-)
+_OF_A_WRITE: Final = frozenset(("resourceVersion", "generation", "managedFields"))
 
 
 class UpdateFilter:
@@ -31,11 +24,17 @@ class UpdateFilter:
         self._is_on = settings.filters_updates
         self._normalizer = Normalizer(CompareRules(ignored=ignored, ignore_status="none", known_fields=()))
 
-    def digest(self, live: Manifest) -> bytes:
-        """Empty where updates are not filtered: then each one matters."""
+    def is_same(self, before: Manifest, after: Manifest) -> bool:
+        """Never where updates are not filtered: then each one matters."""
         if not self._is_on:
-            return b""
-        rest = self._normalizer.ignored(key_of(live)).without(live)
-        for tokens in _OF_A_WRITE:
-            rest = without(rest, tokens)
-        return hashlib.blake2b(orjson.dumps(rest, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+            return False
+        ignored = self._normalizer.ignored(key_of(after))
+        return _rest(before, ignored) == _rest(after, ignored)
+
+
+def _rest(manifest: Manifest, ignored: Ignored) -> Manifest:
+    rest = ignored.without(manifest)
+    metadata = rest.get("metadata")
+    if not isinstance(metadata, dict):
+        return rest
+    return {**rest, "metadata": {name: value for name, value in metadata.items() if name not in _OF_A_WRITE}}

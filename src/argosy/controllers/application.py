@@ -17,9 +17,14 @@ from argosy.live import concerned
 from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
 from argosy.model.errors import ClusterError, ManifestError
+from argosy.model.flow import SyncStatus
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Passed, Pipeline
+from argosy.pipeline.operating import written
+from argosy.pipeline.rules import Rules
+from argosy.report.conditions import Condition, ConditionType, conditions_wire
+from argosy.report.wire import mapping
 from argosy.runtime import Cache, Context, Requeue, Watch
 
 log = logging.getLogger(__name__)
@@ -36,6 +41,7 @@ class ApplicationController:
     def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache) -> None:
         self.pipeline, self.settings, self.cache = pipeline, settings, cache
         self._asked: dict[ResourceKey, float] = {}  # when a refresh was
+        self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
         self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
 
     def woken_by(self, manifest: Manifest) -> Iterable[ResourceKey]:
@@ -56,6 +62,14 @@ class ApplicationController:
             if not concern.is_managed:
                 self.pipeline.stir(app)
             yield app
+
+    def idle(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
+        """Those that wait for nothing, and of which none is what changed itself: they may be spared a look."""
+        if changed is None or self.settings.concerns(changed):
+            return set()
+        own = key_of(changed)
+        newest = self.pipeline.cluster.newest
+        return {key for key in keys if key != own and not (newest(key, self.cache.get(key)) or {}).get("operation")}
 
     async def is_touched(self, key: ResourceKey) -> bool:
         """Whether its sources may ask for something else by now."""
@@ -78,7 +92,8 @@ class ApplicationController:
         if passed.wait is not None:
             return Requeue(passed.wait)
         rules = self.settings.rules()
-        return Requeue(rules.reconciliation + random.random() * rules.jitter)  # noqa: S311 - only to spread the load
+        periods = [each for each in (rules.reconciliation, rules.hard_reconciliation) if each > 0]  # argo: 0 is never
+        return Requeue(min(periods) + random.random() * rules.jitter) if periods else None  # noqa: S311 - spreads load
 
     async def _step(self, key: ResourceKey, context: Context) -> Passed | None:
         # What we wrote last may be newer than what the cache has heard of.
@@ -87,18 +102,43 @@ class ApplicationController:
             self.pipeline.forget(key)
             self._read.pop(key, None)
             self._asked.pop(key, None)
+            self._afresh.pop(key, None)
             return None
+        rules = self.settings.rules()
         try:
             app = self.application(manifest)
         except ManifestError as error:
-            log.warning("%s", error)
+            await self._refuse(manifest, error)
             return None
-        if app.annotations.get(names.SKIP_RECONCILE) == "true":
+        if app.annotations.get(names.SKIP_RECONCILE) == "true" or rules.clusters.is_paused(app.destination):
             return None
         asked = self._asked.pop(key, None)
-        passed = await self.pipeline.reconcile(app, self.settings.rules(), asked)
+        passed = await self.pipeline.reconcile(app, rules, asked, is_hard=self._is_hard(key, rules, context))
         await self._write(app, passed, self.pipeline.cluster)
         return passed
+
+    def _is_hard(self, key: ResourceKey, rules: Rules, context: Context) -> bool:
+        """argo: after timeout.hard.reconciliation everything is rendered anew, as if somebody had asked for it."""
+        now = context.clock.monotonic()
+        since = self._afresh.setdefault(key, now)
+        if rules.hard_reconciliation <= 0 or now - since < rules.hard_reconciliation:
+            return False
+        self._afresh[key] = now
+        return True
+
+    async def _refuse(self, manifest: Manifest, error: ManifestError) -> None:
+        """One that cannot even be read says so itself; all else of its status stays as it is."""
+        status = mapping(manifest.get("status"))
+        now = written(self.pipeline.now())
+        told = conditions_wire(
+            status.get("conditions"),
+            [Condition(ConditionType.INVALID_SPEC_ERROR, str(error))],
+            {ConditionType.INVALID_SPEC_ERROR},
+            now,
+        )
+        if told != status.get("conditions"):
+            patch = {"status": {"conditions": told, "sync": {"status": SyncStatus.UNKNOWN.value}}}
+            await self.pipeline.cluster.patch(key_of(manifest), patch, kind_of_patch=PatchKind.MERGE)
 
     def application(self, manifest: Manifest) -> Application:
         """Read once for each version."""

@@ -25,6 +25,8 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
 from argosy.pipeline.rules import Rules
+from argosy.policy.clusters import read_clusters
+from argosy.policy.inheritance import inherited
 from argosy.render import read_build_settings
 from argosy.runtime import Cache
 from argosy.source.credentials import Trust, read_credentials
@@ -120,9 +122,13 @@ class Settings:
             exclusions=exclusions,
             compare=compare,
             sync=good(partial(self._sync, ours, parameters), before.sync),
-            projects=projects,
+            projects=good(partial(inherited, projects, theirs), projects),
+            clusters=read_clusters(self._secrets(), theirs),
             signature_keys=self._data(GPG_KEYS),
             reconciliation=good(partial(_seconds, theirs, "timeout.reconciliation", 120.0), before.reconciliation),
+            hard_reconciliation=good(
+                partial(_seconds, theirs, "timeout.hard.reconciliation", 0.0), before.hard_reconciliation
+            ),
             jitter=good(partial(_seconds, theirs, "timeout.reconciliation.jitter", 60.0), before.jitter),
             asks_before_mass_prune=ours.get("sync.massPrune", "ask") != "allow",
             shows_health=parameters.get("controller.resource.health.persist", "").lower() == "true",

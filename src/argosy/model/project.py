@@ -63,6 +63,8 @@ class Project:
     windows: tuple[SyncWindow, ...] = ()
     orphans: OrphanRule | None = None
     signature_keys: tuple[str, ...] = ()
+    only_scoped_clusters: bool = False  # argo: permitOnlyProjectScopedClusters
+    labels: Mapping[str, str] = field(default_factory=dict)
     wire: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -89,6 +91,8 @@ def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
         windows=tuple(map(_window, spec.all_fields("syncWindows"))),
         orphans=_orphans(orphans) if orphans else None,
         signature_keys=tuple(each.text("keyID") for each in spec.all_fields("signatureKeys")),
+        only_scoped_clusters=spec.flag("permitOnlyProjectScopedClusters"),
+        labels=fields.fields("metadata").texts("labels"),
         wire=manifest,
     )
 

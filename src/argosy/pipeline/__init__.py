@@ -16,34 +16,34 @@ from argosy.compare import Memory
 from argosy.live import CacheReader
 from argosy.model import annotations as names
 from argosy.model.application import IN_CLUSTER, Application, OperationRequest, OperationState, Progress
-from argosy.model.application.spelling import missing_field
-from argosy.model.errors import SourceError, UserError
-from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
+from argosy.model.errors import SourceError, Unreachable, UserError
+from argosy.model.flow import SyncStatus
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
-from argosy.pipeline.assembling import Assembled, Assembler, Wanted
+from argosy.pipeline.assembling import Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import Look, Looker
 from argosy.pipeline.operating import Operator, begun, why_not_delete, written
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.rules import Rules
-from argosy.policy.projects import violations
+from argosy.pipeline.standing import invalid, looked_for, standing, unknown
 from argosy.policy.windows import verdict
 from argosy.report import events
 from argosy.report.conditions import Condition, ConditionType, conditions_wire
 from argosy.report.history import with_deployment
 from argosy.report.holds import read_hold, told
 from argosy.report.operations import request_wire
-from argosy.report.status import RECONCILED, Report, changes, is_fresh, status
+from argosy.report.status import RECONCILED, Report, changes, is_fresh, is_outdated, status
 from argosy.report.summary import summary
 from argosy.report.wire import mapping
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
 from argosy.sync.deleting import delete_further, finalizers_for, is_ours
 
 HARD: Final = "hard"
-LOOKED_FOR: Final = frozenset(ConditionType) - {ConditionType.DELETION_ERROR}
 CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
+PATIENCE: Final = 180.0  # argo: seconds for which a host that gives no answer is not spoken of
+AWAY: Final = 15.0  # seconds until it is asked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class _Operation:
     is_over: bool = False
     events: tuple[Manifest, ...] = ()
     conditions: tuple[Condition, ...] = field(default_factory=tuple)
+    is_decided: bool = True  # whether it was found out if a sync begins by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class Pipeline:
         self.looker = Looker(cluster, cache, Memory(), knows)
         self.operator = Operator(cluster, self.assembler, self.looker, now)
         self._quiet: dict[ResourceKey, _Quiet] = {}
+        self._away: dict[ResourceKey, datetime] = {}  # since when hosts of its sources give no answer
 
     def stir(self, app: ResourceKey) -> None:
         """Something below what it manages has changed: what it is made of may be told otherwise."""
@@ -105,20 +107,30 @@ class Pipeline:
         self.assembler.forget(app)
         self.looker.forget(app)
         self._quiet.pop(app, None)
+        self._away.pop(app, None)
 
-    async def reconcile(self, app: Application, rules: Rules, asked: float | None = None) -> Passed:
+    async def reconcile(
+        self, app: Application, rules: Rules, asked: float | None = None, *, is_hard: bool = False
+    ) -> Passed:
         """One pass, safe to repeat: everything is read anew, and each step leads nearer to Synced.
 
         `asked` is the moment, by the monotonic clock, since which somebody has waited for a refresh: many that were
         asked for at once share a host's answer.
         """
         project = rules.projects.get(app.project)
+        broken = invalid(app, project, rules)
+        app = rules.clusters.placed(app)
         if app.deleted:
             return await self._delete(app, project, rules)
         refresh = app.annotations.get(names.REFRESH)
-        if (broken := invalid(app, project, rules)) or project is None:
-            return self._reported(app, rules, unknown(app, broken), self._refused(app, broken), refresh)
-        look = await self._look(app, project, rules, refresh, asked)
+        if broken or project is None:
+            return self._reported(
+                app, rules, unknown(app, broken, is_invalid=True), self._refused(app, broken), refresh
+            )
+        try:
+            look = await self._look(app, project, rules, HARD if is_hard else refresh, asked)
+        except Unreachable:
+            return Passed(wait=AWAY)
         quiet = self._quiet.get(app.key)
         if quiet is not None and quiet.is_of(app, look, rules):
             if is_fresh(app.status.get(RECONCILED), written(self.now())):
@@ -136,14 +148,29 @@ class Pipeline:
         waited = 0.0 if asked is None else max(0.0, time.monotonic() - asked)
         max_age = waited if refresh is not None else rules.reconciliation
         wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD)
+        kinds = await self.cluster.kinds()
         try:
-            kinds = await self.cluster.kinds()
             assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
-            return await self.looker.look(app, project, assembled, rules, kinds)
         except UserError as error:
+            if isinstance(error, Unreachable) and refresh is None and self._may_pass(app):
+                raise
             said = f"Failed to load target state: {error}"
             revisions = (error.last_good,) if isinstance(error, SourceError) and error.last_good else ()
             return unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
+        self._away.pop(app.key, None)
+        try:
+            return await self.looker.look(app, project, assembled, rules, kinds, afresh=refresh is not None)
+        except UserError as error:
+            said = f"Failed to load live state: {error}"
+            return unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], assembled.revisions)
+
+    def _may_pass(self, app: Application) -> bool:
+        """argo: what is known of an application is not given up because its host is away for a moment."""
+        known = mapping(app.status.get("sync")).get("status") in (SyncStatus.SYNCED, SyncStatus.OUT_OF_SYNC)
+        if not known or app.operation is not None or app.deleted or is_outdated(app):
+            return False
+        since = self._away.setdefault(app.key, self.now())
+        return (self.now() - since).total_seconds() < PATIENCE
 
     # -- deletion --------------------------------------------------------------------------------------------------
 
@@ -211,20 +238,31 @@ class Pipeline:
         has_errors = any(each.type is ConditionType.COMPARISON_ERROR for each in look.conditions)
         if not look.is_whole or has_errors:
             return _Operation(app.state)
-        target, hold = Target(look.assembled.revisions), read_hold(app.annotations)
-        match decide(app, _standing(app, look), target, self.now()):
+        target, hold = self._target(app, look), read_hold(app.annotations)
+        decision = decide(app, standing(app, look), target, self.now())
+        if decision is not None and not verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
+            # argo: while a window is in the way nothing is found out, and what was told before stays
+            wait = None if isinstance(decision, Refusal) else CLOSED
+            return _Operation(app.state, wait, is_decided=False)
+        match decision:
             case Start() | Later() if hold is not None:
                 said = f"Skipping sync attempt to [{' '.join(target.revisions)}]: {told(hold, app.name)}"
                 return _Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, said),))
             case Start(request):
-                if verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
-                    return replace(await self._begin(app, request, project, rules), asked=request)
-                return _Operation(app.state, CLOSED)
+                return replace(await self._begin(app, request, project, rules), asked=request)
             case Later(seconds):
                 return _Operation(app.state, seconds)
             case Refusal(message):
                 return _Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, message),))
         return _Operation(app.state)
+
+    def _target(self, app: Application, look: Look) -> Target:
+        """argo: with manifest-generate-paths it may be known that a new revision holds nothing new."""
+        revisions, state = look.assembled.revisions, app.state
+        if state is None or not state.has_result or not app.annotations.get(names.MANIFEST_GENERATE_PATHS):
+            return Target(revisions)
+        synced = state.revisions or (state.revision,)
+        return Target(revisions, may_hold_changes=not self.assembler.is_carried(app, synced))
 
     # -- the report ------------------------------------------------------------------------------------------------
 
@@ -253,7 +291,7 @@ class Pipeline:
             app=app,
             now=written(self.now()),
             state=operation.state,
-            status=_standing(app, look).status,
+            status=standing(app, look).status,
             revisions=look.assembled.revisions,
             sources=look.assembled.sources,
             tools=look.assembled.tools,
@@ -261,44 +299,9 @@ class Pipeline:
             shows_health=rules.shows_health,
             health=look.health,
             conditions=(*look.conditions, *operation.conditions, *settings),
-            looked_for=LOOKED_FOR,
+            looked_for=looked_for(look, is_decided=operation.is_decided),
+            is_lost=look.resources is None and not look.is_invalid,
             history=history,
-            summary=summary(self.looker.whole(look), app.annotations),
+            summary=None if look.resources is None else summary(self.looker.whole(look), app.annotations),
             controller_namespace=rules.control_namespace,
         )
-
-
-def invalid(app: Application, project: Project | None, rules: Rules) -> list[Condition]:
-    """What is wrong with the Application itself."""
-    said = violations(project, app, control_namespace=rules.control_namespace)
-    if not app.sources:
-        said.append("spec.source.repoURL and either spec.source.path or spec.source.chart are required")
-    place = "spec.sources" if app.has_many_sources else "spec.source"
-    said += [f"{place}: {text}" for source in app.sources if (text := missing_field(source))]
-    server, name = app.destination.server, app.destination.name
-    if server and name:
-        said.append(f"application destination can't have both name and server defined: {name} {server}")
-    elif (server or name) not in IN_CLUSTER:
-        said.append(f"there are no clusters with this name or address: {server or name or 'none is given'}")
-    return [Condition(ConditionType.INVALID_SPEC_ERROR, text) for text in said]
-
-
-def _standing(app: Application, look: Look) -> Comparison:
-    """argo: what the namespace is to carry is in no manifest; where that has changed, the application is OutOfSync."""
-    asked = mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get("managedNamespaceMetadata")
-    state = app.state
-    if asked is None or state is None or not state.has_result or not look.is_whole:
-        return look.comparison
-    if asked == (dict(state.namespace_metadata) if state.namespace_metadata is not None else None):
-        return look.comparison
-    return replace(look.comparison, status=SyncStatus.OUT_OF_SYNC)
-
-
-def unknown(app: Application, conditions: Sequence[Condition], revisions: tuple[str, ...] = ()) -> Look:
-    """argo: where something cannot be found out, all of it is Unknown; what is known of health stays."""
-    before = app.status.get("health")
-    word = before.get("status") if isinstance(before, dict) else ""
-    health = Health(word) if word in set(Health) else Health.UNKNOWN
-    nothing = Assembled(app.sources, revisions, ())
-    comparison = replace(Comparison(), status=SyncStatus.UNKNOWN)
-    return Look(nothing, comparison, {}, health=Assessment(health), conditions=tuple(conditions))

@@ -86,6 +86,12 @@ class Assembler:
             if not (source.alias and not source.path and not source.chart)
         )
 
+    def is_carried(self, app: Application, revisions: Sequence[str]) -> bool:
+        """Whether what was rendered last is known to be what these revisions gave, too."""
+        if len(revisions) != len(app.sources) or any(source.alias for source in app.sources):
+            return False
+        return all(self.renders.is_carried(app.key, number, each) for number, each in enumerate(revisions))
+
     async def assemble(
         self, app: Application, project: Project, wanted: Wanted, rules: Rules, kinds: Catalog
     ) -> Assembled:

@@ -38,6 +38,7 @@ from argosy.live import (
     settle,
     walk,
 )
+from argosy.model.annotations import COMPARE_OPTIONS
 from argosy.model.application import Application, Destination
 from argosy.model.errors import ClusterError, UserError
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
@@ -55,6 +56,7 @@ from argosy.report.resources import Resource, resource_of
 MANAGER: Final = "argocd-controller"
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER: Final = "argosy-reader"
+_CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 LASTS: Final = 300.0  # seconds
 Allowed = Callable[[ResourceKey], bool]
 
@@ -70,6 +72,7 @@ class Look:
     health: Assessment = field(default_factory=lambda: Assessment(Health.UNKNOWN))
     conditions: tuple[Condition, ...] = ()
     shared: str = ""  # the first that another application tracks too
+    is_invalid: bool = False  # the Application itself is wrong, so that nobody looked
 
     @property
     def is_whole(self) -> bool:
@@ -114,14 +117,24 @@ class Looker:
         self._seen.pop(app, None)
 
     async def look(
-        self, app: Application, project: Project, assembled: Assembled, rules: Rules, kinds: Catalog
+        self,
+        app: Application,
+        project: Project,
+        assembled: Assembled,
+        rules: Rules,
+        kinds: Catalog,
+        *,
+        afresh: bool = False,
     ) -> Look:
-        """The very same look as last time where nothing has changed."""
+        """The very same look as last time where nothing has changed; `afresh` asks a server's opinion again."""
         allowed = permission(project, app.destination, kinds)
         live = self._newest(app, assembled, rules, allowed)
         live |= await self._asked_for(assembled.keys, live, kinds, allowed)
-        given, spec = (project, assembled.desired, rules, kinds), app.wire.get("spec")
+        given = (project, assembled.desired, rules, kinds)
+        spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS))
         seen = self._seen.get(app.key)
+        if afresh and rules_for(app, rules.compare).server_side:
+            seen = None
         if seen is not None and seen.until > time.monotonic() and seen.holds(given, spec, live):
             known = seen.look.assembled
             if (known.revisions, known.sources) == (assembled.revisions, assembled.sources):
@@ -183,12 +196,12 @@ class Looker:
             assembled,
             comparison,
             live,
-            _resources(app, comparison, judged, allowed),
+            _resources(app, comparison, judged, live, allowed),
             Assessment(found.health, found.message),
             (
                 *assembled.conditions,
                 *_warnings(comparison, found, shared, instance),
-                *self._orphan_warning(app, project, live, rules),
+                *self._orphan_warning(app, project, live, rules, allowed),
             ),
             shared[0] if shared else "",
         )
@@ -273,7 +286,12 @@ class Looker:
         return [Managed(pair.key, pair.desired, pair.live, by_key.get(pair.key)) for pair in comparison.pairs]
 
     def _orphan_warning(
-        self, app: Application, project: Project, live: Mapping[ResourceKey, Manifest], rules: Rules
+        self,
+        app: Application,
+        project: Project,
+        live: Mapping[ResourceKey, Manifest],
+        rules: Rules,
+        allowed: Allowed,
     ) -> list[Condition]:
         if project.orphans is None:
             return []
@@ -283,7 +301,8 @@ class Looker:
             key = app.key._replace(namespace=namespace or rules.control_namespace, name=name)
             return self.cache.get(key) is not None
 
-        found = orphans(self.cache, project.orphans, app.destination.namespace, live, rules.tracking, exists=exists)
+        namespace, rule = app.destination.namespace, project.orphans
+        found = orphans(self.cache, rule, namespace, live, rules.tracking, exists=exists, permitted=allowed)
         said = orphan_warning(found, project.orphans)
         return [Condition(ConditionType.ORPHANED_RESOURCE_WARNING, said)] if said else []
 
@@ -315,19 +334,35 @@ def permission(project: Project, destination: Destination, kinds: Catalog) -> Al
 
 
 def _resources(
-    app: Application, comparison: Comparison, judged: Sequence[Managed], allowed: Allowed
+    app: Application,
+    comparison: Comparison,
+    judged: Sequence[Managed],
+    live: Mapping[ResourceKey, Manifest],
+    allowed: Allowed,
 ) -> list[Resource]:
     assessments = {each.key: own_assessment(app.key, each, uid=app.uid) for each in judged}
+    confirms = not _CONFIRM.isdisjoint(app.policy.options)
     found = []
     for pair in comparison.pairs:
         status = SyncStatus.OUT_OF_SYNC if pair.differs else SyncStatus.SYNCED
         if comparison.status is SyncStatus.UNKNOWN or not allowed(pair.key):
             status = SyncStatus.UNKNOWN
         found.append(
-            resource_of(pair.key, pair.desired, pair.live, status=status, assessment=assessments.get(pair.key))
+            resource_of(
+                pair.key,
+                pair.desired,
+                pair.live,
+                status=status,
+                assessment=assessments.get(pair.key),
+                confirms=confirms,
+            )
         )
+    # argo: hooks, what is skipped, and copies of what is tracked are told where they live, and have no status
+    known = {pair.key for pair in comparison.pairs}
     found += [
-        resource_of(key_of(hook), hook, None, status=None) for hook in comparison.hooks if hook["metadata"].get("name")
+        resource_of(key, None, each, status=None, is_own=is_hook(each))
+        for key, each in live.items()
+        if key not in known
     ]
     return found
 

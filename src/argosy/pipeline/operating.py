@@ -29,6 +29,7 @@ from argosy.policy.pruning import Candidate, is_mass, may_delete
 from argosy.policy.windows import verdict
 from argosy.report.wire import mapping
 from argosy.sync.advance import advance, is_too_late
+from argosy.sync.automatic import are_same
 from argosy.sync.options import SyncOptions
 from argosy.sync.plan import Occasion, plan
 from argosy.sync.retry import is_resting, next_attempt, rest, settle
@@ -123,7 +124,8 @@ class Operator:
         asked = state.request.sync
         if asked.manifests:  # argo: takes them; here nothing is delivered that nobody can look up
             raise UserError("operation.sync.manifests: what is delivered must be in Git; push it, then sync it")
-        sources = asked.sources or app.sources
+        is_own = are_same([each.wire for each in asked.sources], [each.wire for each in app.sources])
+        sources = app.sources if is_own or not asked.sources else asked.sources  # the Application's have their nulls
         fixed = (state.revisions or (state.revision,)) if state.has_result else (asked.revisions or (asked.revision,))
         refs = tuple(
             (fixed[place] if place < len(fixed) else "") or source.ref for place, source in enumerate(sources)

@@ -25,6 +25,7 @@ from argosy.render import BuildSettings, are_current, build_environment, render
 
 MOST_REMEMBERED: Final = 20_000
 MOST_REMOTES: Final = 100
+MOST_CARRIED: Final = 100
 
 Fetched = Mapping[tuple[str, str], Tree]
 FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # address and ref of a remote base; raises where it may not
@@ -84,6 +85,7 @@ class _Known:
     revisions: tuple[str, ...]
     rendered: Rendered | None
     error: UserError | None = None
+    carried: tuple[str, ...] = ()  # revisions before this one that gave the same
 
 
 class Renders:
@@ -105,7 +107,8 @@ class Renders:
                 if is_same and not _remote_places(known.rendered, asked):
                     return known.rendered
                 if await _is_current(known.rendered, asked, fetch):
-                    self._remember(place, replace(known, revisions=asked.revisions))
+                    carried = () if asked.refs else (*known.carried, known.revisions[0])[-MOST_CARRIED:]
+                    self._remember(place, replace(known, revisions=asked.revisions, carried=carried))
                     return known.rendered
         try:
             rendered = await self._rendered(asked, fetch)
@@ -124,6 +127,11 @@ class Renders:
         trees |= {f"${alias}": each.tree for alias, each in asked.refs.items()}
         environment = build_environment(asked.app, asked.source, asked.checkout.revision, asked.settings)
         return not are_current(known.rendered.inputs, trees, environment)
+
+    def is_carried(self, app: ResourceKey, number: int, revision: str) -> bool:
+        """Whether this revision gave what the newest gives, and none between them gave anything else."""
+        known = self._known.get((app, number))
+        return known is not None and revision in (*known.revisions[:1], *known.carried)
 
     def forget(self, app: ResourceKey) -> None:
         for place in [place for place in self._known if place[0] == app]:

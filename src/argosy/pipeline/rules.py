@@ -13,6 +13,7 @@ from argosy.live import Exclusions, Tracking
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.model.project import Project
+from argosy.policy.clusters import Clusters
 from argosy.render import BuildSettings
 from argosy.source.repositories import Repositories
 from argosy.sync.terms import SyncSettings
@@ -35,9 +36,11 @@ class Rules:
     compare: CompareSettings = field(default_factory=CompareSettings)
     sync: SyncSettings = field(default_factory=SyncSettings)
     projects: Mapping[str, Project] = field(default_factory=dict)
+    clusters: Clusters = field(default_factory=Clusters)
     signature_keys: Mapping[str, str] = field(default_factory=dict)
-    reconciliation: float = 120.0  # argo: seconds after which a host is asked again
+    reconciliation: float = 120.0  # argo: seconds after which a host is asked again; 0 for never
     jitter: float = 60.0
+    hard_reconciliation: float = 0.0  # argo: seconds after which everything is rendered anew; 0 for never
     asks_before_mass_prune: bool = True
     shows_health: bool = False  # argo: whether status.resources tells of health
     faults: tuple[str, ...] = ()

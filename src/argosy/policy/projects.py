@@ -11,10 +11,13 @@ from argosy.language.globs import matches
 from argosy.model.application import Application, Destination
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import KindPattern, Project
+from argosy.policy.clusters import Clusters
 
 
-def violations(project: Project | None, app: Application, *, control_namespace: str) -> list[str]:
-    """What in an Application's own fields its project forbids."""
+def violations(
+    project: Project | None, app: Application, *, control_namespace: str, clusters: Clusters | None = None
+) -> list[str]:
+    """What in an Application's own fields its project forbids. `clusters`: where only a project's own are allowed."""
     if project is None:
         return [f"application references project {app.project} which does not exist"]  # argo: its words
     found = []
@@ -24,22 +27,48 @@ def violations(project: Project | None, app: Application, *, control_namespace: 
             f"application '{app.name}' in namespace '{app.namespace}' is not permitted to use project "
             f"'{project.name}': sourceNamespaces does not list it"
         )
-    found += [
-        f"application repo {source.repo_url} is not permitted in project '{project.name}'"
-        for source in app.sources
-        if not permits_source(project, source.repo_url)
-    ]
+    for source in app.sources:
+        if not permits_source(project, source.repo_url):
+            rule = _source_rule(project, source.repo_url)
+            found.append(f"application repo {source.repo_url} is not permitted in project '{project.name}': {rule}")
     if not permits_destination(project, app.destination):
         place = app.destination.server or app.destination.name
         found.append(
             f"application destination server '{place}' and namespace '{app.destination.namespace}' do not match any of "
-            f"the allowed destinations in project '{project.name}'"
+            f"the allowed destinations in project '{project.name}': {_destination_rule(project, app.destination)}"
+        )
+    elif clusters is not None and not _is_scoped(clusters, project, app.destination):
+        place = app.destination.server or app.destination.name
+        found.append(
+            f"cluster '{place}' is not permitted in project '{project.name}': permitOnlyProjectScopedClusters is set, "
+            f"and no cluster Secret gives it to this project"
         )
     return found
 
 
+def _source_rule(project: Project, url: str) -> str:
+    denying = [each for each in project.source_repos if each.startswith("!") and _fits_source(each, (_normal(url),))]
+    return f"sourceRepos denies it by {denying[0]!r}" if denying else "sourceRepos does not list it"
+
+
+def _destination_rule(project: Project, destination: Destination) -> str:
+    for entry in project.destinations:
+        fits, denies = _fits_destination(entry, destination)
+        if fits and denies:
+            written = [each for each in entry if each.startswith("!")]
+            return f"destinations denies it by {written[0]!r}"
+    return "destinations does not list it"
+
+
+def _is_scoped(clusters: Clusters, project: Project, destination: Destination) -> bool:
+    place = clusters.find(destination._replace(name="") if destination.server else destination)
+    return any(
+        each.project == project.name and place is not None and place.server == each.server for each in clusters.known
+    )
+
+
 def permits_source(project: Project, url: str) -> bool:
-    return _allows(project.source_repos, (_normal(url),), by_segment=True)
+    return _allows(project.source_repos, (_normal(url),))
 
 
 def permits_destination(project: Project, destination: Destination) -> bool:
@@ -96,16 +125,20 @@ def _lists(patterns: Iterable[KindPattern], kind: GroupKind, name: str = "") -> 
     )
 
 
-def _allows(patterns: Sequence[str], texts: Sequence[str], *, by_segment: bool) -> bool:
+def _allows(patterns: Sequence[str], texts: Sequence[str]) -> bool:
     """argo: one that fits is enough, and one with `!` before it that fits is too much."""
     found = False
     for pattern in patterns:
-        plain = _normal(pattern.removeprefix("!"))
-        fits = plain == "*" or any(matches(plain, text, by_segment=by_segment) for text in texts)
+        fits = _fits_source(pattern, texts)
         if fits and pattern.startswith("!"):
             return False
         found = found or fits
     return found
+
+
+def _fits_source(pattern: str, texts: Sequence[str]) -> bool:
+    plain = _normal(pattern.removeprefix("!"))
+    return plain == "*" or any(matches(plain, text, by_segment=True) for text in texts)
 
 
 def _normal(url: str) -> str:

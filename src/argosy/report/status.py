@@ -17,10 +17,11 @@ from argosy.patch import merge_patch
 from argosy.report.conditions import Condition, ConditionType, conditions_wire
 from argosy.report.operations import state_wire
 from argosy.report.resources import Resource, resources_wire
-from argosy.report.wire import given, mapping, synced_wire
+from argosy.report.wire import given, mapping, mappings, synced_wire
 
 RECONCILED: Final = "reconciledAt"
 FRESH: Final = timedelta(minutes=1)  # so long a look that found nothing new is not written down
+_UNKNOWN: Final = SyncStatus.UNKNOWN.value
 IN_TREE: Final = "appTree"  # argo: health of resources is not in the status
 
 
@@ -37,6 +38,7 @@ class Report:
     sources: tuple[Source, ...] = ()  # compared
     tools: tuple[str, ...] = ()  # of the sources, by Argo CD's names
     resources: Sequence[Resource] | None = None
+    is_lost: bool = False  # whether nobody knows how the resources compare
     shows_health: bool = False  # of each resource
     health: Assessment | None = None  # of all of them
     conditions: Sequence[Condition] = ()
@@ -79,7 +81,7 @@ def compared_to(app: Application, sources: Sequence[Source]) -> dict[str, Any]:
     spec = mapping(app.wire.get("spec"))
     written: dict[str, Any] = _cleaned(
         {
-            "destination": given(**app.destination._asdict()),
+            "destination": given(**mapping(spec.get("destination"))),
             **given(ignoreDifferences=spec.get("ignoreDifferences")),
             **synced_wire([each.wire for each in sources], are_many=app.has_many_sources),
         }
@@ -116,6 +118,9 @@ def _judged(report: Report) -> dict[str, Any]:
         lines = resources_wire(report.resources, shows_health=report.shows_health)
         found["resources"] = lines or None
         found["resourceHealthSource"] = None if report.shows_health else IN_TREE
+    elif report.is_lost and (known := mappings(report.app.status.get("resources"))):
+        # argo: any failure to load makes all of them Unknown; hooks have no status, neither then nor before
+        found["resources"] = [{**each, "status": _UNKNOWN} if each.get("status") else dict(each) for each in known]
     if report.health is not None and report.health.health is not None:
         found["health"] = _health(report.app.status.get("health"), report.health, report.now)
     return found

@@ -6,9 +6,10 @@ Never: begins one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from argosy.model.application import Application, OperationRequest, OperationState, Progress, Retry, SyncRequest
 from argosy.model.flow import Comparison, Pair, SyncStatus
@@ -102,9 +103,12 @@ def _was_attempted(app: Application, state: OperationState, target: Target) -> b
         synced = state.revisions if app.has_many_sources else (state.revision,)
         if synced != target.revisions:
             return False
-    # k8s: a status written by a merge patch has lost the nulls that the sources may hold, such as in valuesObject.
-    synced_sources, asked = map(dict, state.sources), (dict(source.wire) for source in app.sources)
-    return [*map(without_nulls, synced_sources)] == [*map(without_nulls, asked)]
+    return are_same(state.sources, [source.wire for source in app.sources])
+
+
+def are_same(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> bool:
+    """k8s: what was written by a merge patch has lost the nulls that sources may hold, such as in valuesObject."""
+    return [without_nulls(dict(each)) for each in one] == [without_nulls(dict(each)) for each in other]
 
 
 def _wait(state: OperationState, now: datetime, backoff: HealBackoff) -> float:
@@ -127,6 +131,7 @@ def _request(facts: _Facts, healed: OperationState | None) -> OperationRequest:
         revisions=revisions if app.has_many_sources else (),
         prune=automated is not None and automated.prune,
         options=app.policy.options,
+        sources=app.sources,
         resources=tuple(key._replace(namespace="") for key in chosen),  # argo: by kind and name
         heals=healed.request.sync.heals + 1 if healed else 0,
     )

@@ -68,11 +68,12 @@ async def test_a_hook_is_listed_as_one_and_has_no_sync_status(room: Room) -> Non
     room.repository.push({**ONE, "app/hook.yaml": hook})
     await room.deliver()
     app = await room.until(lambda status: status.get("resources"))
+    assert [each["name"] for each in app["status"]["resources"]] == ["settings"]  # argo: hooks only where they live
+    await room.sync()
+    app = await room.until_synced()
     line = next(each for each in app["status"]["resources"] if each["name"] == "hook")
     assert line["hook"] is True
     assert "status" not in line
-    await room.sync()
-    app = await room.until_synced()
     found = next(each for each in app["status"]["operationState"]["syncResult"]["resources"] if each["name"] == "hook")
     assert (found["hookType"], found["hookPhase"], found["syncPhase"]) == ("PreSync", "Succeeded", "PreSync")
 

@@ -9,6 +9,7 @@ import pytest
 from argosy.model.application import Destination, read_application
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
+from argosy.policy.clusters import Clusters, KnownCluster
 from argosy.policy.projects import permits, permits_destination, permits_kind, permits_source, violations
 
 
@@ -107,8 +108,43 @@ def test_every_rule_that_an_application_breaks_is_named() -> None:
     said = violations(project(), app, control_namespace="argocd")
     assert len(said) == 3
     assert "namespace 'elsewhere' is not permitted to use project 'ml'" in said[0]
-    assert said[1] == "application repo https://git.example/x is not permitted in project 'ml'"
-    assert "do not match any of the allowed destinations in project 'ml'" in said[2]
+    assert said[0].endswith("sourceNamespaces does not list it")
+    assert said[1] == (
+        "application repo https://git.example/x is not permitted in project 'ml': sourceRepos does not list it"
+    )
+    assert "do not match any of the allowed destinations in project 'ml': destinations does not list it" in said[2]
     assert violations(None, app, control_namespace="argocd") == [
         "application references project ml which does not exist"
     ]
+
+
+def refusals(rules: Project, **spec: Any) -> list[str]:
+    given = {"source": {"repoURL": "https://git.example/x"}, "destination": {"server": HERE, "namespace": "prod"}}
+    app = read_application({"metadata": {"name": "models", "namespace": "argocd"}, "spec": {**given, **spec}})
+    return violations(rules, app, control_namespace="argocd")
+
+
+def test_a_denial_is_named_by_what_is_written_there() -> None:
+    everywhere = {"server": "*", "namespace": "*"}
+    by_repo = project(sourceRepos=["*", "!https://git.example/x"], destinations=[everywhere])
+    assert refusals(by_repo)[0].endswith("sourceRepos denies it by '!https://git.example/x'")
+    by_namespace = project(sourceRepos=["*"], destinations=[everywhere, {"server": "*", "namespace": "!prod"}])
+    assert refusals(by_namespace)[0].endswith("destinations denies it by '!prod'")
+    by_place = project(sourceRepos=["*"], destinations=[everywhere, {"server": f"!{HERE}", "namespace": "*"}])
+    assert refusals(by_place)[0].endswith(f"destinations denies it by '!{HERE}'")
+
+
+def test_a_project_may_ask_for_clusters_of_its_own() -> None:
+    rules = project(sourceRepos=["*"], destinations=[{"server": "*", "namespace": "*"}])
+    app = read_application(
+        {
+            "metadata": {"name": "models", "namespace": "argocd"},
+            "spec": {"project": "ml", "source": {"repoURL": "x"}, "destination": {"server": HERE, "namespace": "a"}},
+        }
+    )
+    mine, another = KnownCluster("here", HERE, "s", project="ml"), KnownCluster("here", HERE, "s", project="web")
+    for clusters, is_allowed in (((mine,), True), ((another,), False), ((), False)):
+        said = violations(rules, app, control_namespace="argocd", clusters=Clusters(clusters))
+        assert (said == []) is is_allowed
+        assert is_allowed or "permitOnlyProjectScopedClusters" in said[0]
+    assert violations(rules, app, control_namespace="argocd") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit.report.report_values import KEYS, NAMES, SOURCE_WIRES, TIMES, WORDS, states
 
@@ -228,6 +228,7 @@ def test_every_status_is_one_that_the_definition_admits(made: Report) -> None:
     assert KIND.decode(manifest) == (manifest, [])
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_patches_lead_from_status_to_status(data: st.DataObject) -> None:
     first = data.draw(reports())

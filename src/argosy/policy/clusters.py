@@ -1,0 +1,101 @@
+"""Which clusters an installation knows, and which of them is the one that the engine delivers to.
+
+In: Secrets with the label secret-type: cluster, a destination. Out: where that is; why it cannot be. Never: raises;
+keeps what lets somebody into a cluster.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from argosy.model.annotations import SECRET_TYPE, SKIP_RECONCILE
+from argosy.model.application import IN_CLUSTER, Application, Destination
+from argosy.model.manifest import Manifest
+
+HERE, HERE_NAME = IN_CLUSTER
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCluster:
+    """What its Secret says, but for what is secret."""
+
+    name: str
+    server: str
+    secret: str  # its name
+    project: str = ""  # argo: whose cluster it is, where it is one's alone
+    is_paused: bool = False  # argo: nothing that goes there is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    known: tuple[KnownCluster, ...] = ()
+    has_own: bool = True  # argo: cluster.inClusterEnabled
+
+    def find(self, destination: Destination) -> KnownCluster | None:
+        """By address or else by name; the engine's own needs no Secret."""
+        server, name = destination.server.rstrip("/"), destination.name
+        for each in self.known:
+            if server == each.server if server else name == each.name:
+                return each
+        is_here = (server or name) in IN_CLUSTER
+        return KnownCluster(HERE_NAME, HERE, "") if is_here else None
+
+    def placed(self, app: Application) -> Application:
+        """With its destination by name and by address, where only a Secret tells that it is the engine's own."""
+        place = app.destination
+        if (place.server or place.name) in IN_CLUSTER or (place.server and place.name):
+            return app
+        found = self.find(place)
+        if found is None or found.server != HERE:
+            return app
+        return replace(app, destination=place._replace(server=found.server, name=found.name))
+
+    def is_paused(self, destination: Destination) -> bool:
+        found = self.find(destination)
+        return found is not None and found.is_paused
+
+    def refusal(self, destination: Destination) -> str:
+        """Why nothing can be delivered there; empty where it can. argo: InvalidSpecError"""
+        server, name = destination.server, destination.name
+        if server and name:
+            return f"application destination can't have both name and server defined: {name} {server}"
+        found = self.find(destination)
+        if found is None:
+            return f"there are no clusters with this name or address: {server or name or 'none is given'}"
+        if found.server != HERE:
+            return (
+                f"cluster {found.name or found.server} (Secret {found.secret}) is not the one that this engine runs "
+                "in, and it delivers to no other; run an engine there"
+            )
+        if not self.has_own:
+            return f"cluster {HERE} is disabled by cluster.inClusterEnabled in argocd-cm"
+        return ""
+
+
+def read_clusters(secrets: Iterable[Manifest], argocd_cm: Mapping[str, str] = {}) -> Clusters:
+    """One without an address is passed over; the others in the order of their names."""
+    found = sorted(filter(None, map(_read, secrets)), key=lambda each: each.secret)
+    return Clusters(tuple(found), argocd_cm.get("cluster.inClusterEnabled", "").strip().lower() != "false")
+
+
+def _read(secret: Manifest) -> KnownCluster | None:
+    metadata = secret["metadata"]
+    if (metadata.get("labels") or {}).get(SECRET_TYPE) != "cluster":
+        return None
+    data = secret.get("data") or {}
+    server = _text(data, "server").rstrip("/")
+    if not server:
+        return None
+    paused = (metadata.get("annotations") or {}).get(SKIP_RECONCILE) == "true"
+    return KnownCluster(_text(data, "name") or server, server, metadata["name"], _text(data, "project"), paused)
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    try:
+        return base64.b64decode(str(data.get(name) or "")).decode().strip()
+    except (binascii.Error, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,73 @@
+"""What projects inherit from others: `globalProjects` of argocd-cm.
+
+In: projects by name, the setting. Out: the same projects, with what they inherit. Never: takes away from a project
+what it has itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from argosy.model.errors import UserError
+from argosy.model.fields import Fields
+from argosy.model.manifest import load
+from argosy.model.project import KindPattern, Project
+from argosy.schema.selectors.labels import LabelSelector, from_label_selector
+
+GLOBAL: Final = "globalProjects"
+
+
+def inherited(projects: Mapping[str, Project], argocd_cm: Mapping[str, str]) -> dict[str, Project]:
+    """Raises UserError where the setting cannot be read. A project that is not there gives nothing."""
+    made = dict(projects)
+    for selector, name in _rules(argocd_cm.get(GLOBAL, "")):
+        if (giver := projects.get(name)) is None:
+            continue
+        for each in projects.values():
+            if each.name != name and selector.matches(each.labels):
+                made[each.name] = _with(made[each.name], giver)
+    return made
+
+
+def _rules(text: str) -> list[tuple[LabelSelector, str]]:
+    where = f"argocd-cm: {GLOBAL}"
+    given = load(text, where=where)
+    if given is not None and not isinstance(given, list):
+        raise UserError("must be a list of labelSelector and projectName; write each after a dash", where=where)
+    found = []
+    for place, each in enumerate(given or ()):
+        fields = Fields(each, where, f"[{place}]")
+        selector = fields.fields("labelSelector")
+        if selector.values:  # argo: an entry that selects nothing is for nobody, not for all
+            found.append((_selector(selector), fields.text("projectName")))
+    return found
+
+
+def _selector(given: Fields) -> LabelSelector:
+    expressions = [
+        {"key": each.text("key"), "operator": each.text("operator"), "values": each.all_texts("values")}
+        for each in given.all_fields("matchExpressions")
+    ]
+    return from_label_selector({"matchLabels": given.texts("matchLabels"), "matchExpressions": expressions})
+
+
+def _with(project: Project, giver: Project) -> Project:
+    """argo: these parts, added to its own."""
+    return replace(
+        project,
+        source_repos=project.source_repos + giver.source_repos,
+        destinations=project.destinations + giver.destinations,
+        cluster_allowed=project.cluster_allowed + giver.cluster_allowed,
+        cluster_denied=project.cluster_denied + giver.cluster_denied,
+        namespaced_allowed=_either(project.namespaced_allowed, giver.namespaced_allowed),
+        namespaced_denied=project.namespaced_denied + giver.namespaced_denied,
+        windows=project.windows + giver.windows,
+    )
+
+
+def _either(
+    one: tuple[KindPattern, ...] | None, other: tuple[KindPattern, ...] | None
+) -> tuple[KindPattern, ...] | None:
+    return one if not other else (one or ()) + other

@@ -1,0 +1,85 @@
+"""Clusters that Secrets tell of, and which destinations they make good."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from argosy.model.application import Destination, read_application
+from argosy.model.manifest import Manifest
+from argosy.policy.clusters import HERE, Clusters, read_clusters
+
+
+def secret(called: str, /, kind: str = "cluster", annotations: dict[str, str] | None = None, **data: str) -> Manifest:
+    return {
+        "metadata": {
+            "name": called,
+            "labels": {"argocd.argoproj.io/secret-type": kind},
+            "annotations": annotations or {},
+        },
+        "data": {key: base64.b64encode(text.encode()).decode() for key, text in data.items()},
+    }
+
+
+CLUSTERS = read_clusters(
+    [
+        secret("far-secret", name="far", server="https://far.example/", config='{"bearerToken": "no-one-sees-this"}'),
+        secret("near-secret", name="near", server=HERE, project="ml"),
+        secret("repo", kind="repository", server="https://git.example"),
+        secret("no-address", name="lost"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("destination", "words"),
+    [
+        (Destination(HERE, "", "a"), ""),
+        (Destination("", "in-cluster", "a"), ""),
+        (Destination("", "near", "a"), ""),
+        (Destination(HERE, "near", "a"), "can't have both name and server"),
+        (Destination("", "far", "a"), "cluster far (Secret far-secret) is not the one that this engine runs in"),
+        (Destination("https://far.example", "", "a"), "(Secret far-secret)"),
+        (Destination("https://nowhere.example", "", "a"), "there are no clusters with this name or address"),
+        (Destination("", "lost", "a"), "there are no clusters with this name or address: lost"),
+        (Destination("", "", "a"), "none is given"),
+    ],
+)
+def test_a_destination_is_the_engines_own_cluster_or_is_refused_in_words(destination: Destination, words: str) -> None:
+    said = CLUSTERS.refusal(destination)
+    assert words in said
+    assert bool(said) is bool(words)
+
+
+def placed(clusters: Clusters, **destination: str) -> Destination:
+    spec: dict[str, Any] = {"destination": destination}
+    return clusters.placed(read_application({"metadata": {"name": "a"}, "spec": spec})).destination
+
+
+def test_a_name_that_a_secret_gives_to_the_own_cluster_is_known_by_its_address_too() -> None:
+    assert placed(CLUSTERS, name="near", namespace="a") == Destination(HERE, "near", "a")
+    assert placed(CLUSTERS, name="far") == Destination("", "far", "")
+    assert placed(CLUSTERS, name="in-cluster") == Destination("", "in-cluster", "")
+
+
+def test_nothing_that_lets_somebody_in_is_kept() -> None:
+    assert "no-one-sees-this" not in repr(CLUSTERS)
+
+
+def test_a_cluster_is_paused_by_its_secret() -> None:
+    paused = {"argocd.argoproj.io/skip-reconcile": "true"}
+    found = read_clusters([secret("near", annotations=paused, name="near", server=HERE)])
+    assert found.is_paused(Destination(HERE, "", "a")) and found.is_paused(Destination("", "near", "a"))
+    assert not CLUSTERS.is_paused(Destination(HERE, "", "a"))
+
+
+def test_the_own_cluster_can_be_switched_off() -> None:
+    found = read_clusters([], {"cluster.inClusterEnabled": "false"})
+    assert "disabled by cluster.inClusterEnabled" in found.refusal(Destination(HERE, "", "a"))
+
+
+def test_a_secret_of_any_shape_does_no_harm() -> None:
+    odd = secret("odd", name="odd", server="x")
+    assert read_clusters([{**odd, "data": {"server": "!!!"}}, {**odd, "data": None}]) == Clusters()
