@@ -295,7 +295,9 @@ async def engine_room(
     settings: Mapping[str, str] | None = None,
     flavour: str = "embedded",
     server: WipedServer | None = None,
+    seen: Callable[[Cluster], Cluster] = lambda cluster: cluster,
 ) -> AsyncIterator[Room]:
+    """`seen`: the cluster as the engine sees it."""
     async with server.opened() if server else FLAVOURS[flavour](folder) as cluster:
         await furnish(cluster, CONTROL, "ml")
         ours = {"source.local.roots": str(folder)}
@@ -303,7 +305,7 @@ async def engine_room(
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         clock = LeapingClock()
-        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL, clock)
+        engine = Engine(seen(cluster), EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL, clock)
         work = asyncio.create_task(engine.run())
         try:
             yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)

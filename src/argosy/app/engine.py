@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +34,7 @@ from argosy.source.git.refs import Refs
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from argosy.source.webhook_payloads import Push
-from argosy.source.webhooks import concerns
+from argosy.source.webhooks import concerns, read_pushes
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -146,6 +146,10 @@ class Engine:
                 if refs != self._heard.get(url):
                     self._heard[url] = refs
                     await self._wake(apps)
+
+    async def told(self, headers: Mapping[str, str], body: bytes) -> list[ResourceKey]:
+        """What a webhook brought. Raises SourceRefused where its sender cannot be believed."""
+        return await self.pushed(read_pushes(headers, body, self.settings.webhook_secrets()))
 
     async def pushed(self, pushes: Sequence[Push]) -> list[ResourceKey]:
         """A host told of pushes: those whom they concern look again at once. Returns who they are."""

@@ -5,6 +5,7 @@ In: the cache. Out: Rules. Never: fails for a setting that cannot be read: that 
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -32,6 +33,7 @@ from argosy.runtime import Cache
 from argosy.source.credentials import Trust, read_credentials
 from argosy.source.repositories import Repositories
 from argosy.source.settings import read_settings
+from argosy.source.webhooks import WebhookSecrets, read_webhook_secrets
 from argosy.sync.terms import SyncSettings
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
@@ -40,6 +42,7 @@ PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
 ARGOCD_CM, ARGOSY_CM, PARAMETERS = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
 KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
+ARGOCD_SECRET: Final = "argocd-secret"  # noqa: S105 - its name
 _MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS})
 _TYPE: Final = "argocd.argoproj.io/secret-type"
 EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
@@ -143,6 +146,11 @@ class Settings:
         found = self._cache.list(SECRET, namespace=self.control_namespace)
         return [each for each in found if _TYPE in (each["metadata"].get("labels") or {})]
 
+    def webhook_secrets(self) -> WebhookSecrets:
+        """Read when they are needed: nobody keeps them."""
+        found = self._cache.get(ResourceKey("", "Secret", self.control_namespace, ARGOCD_SECRET)) or {}
+        return read_webhook_secrets({name: _decoded(text) for name, text in (found.get("data") or {}).items()})
+
     def _projects(self) -> tuple[dict[str, Project], list[str]]:
         projects = {"default": read_project(EVERYTHING_ALLOWED)}
         faults = []
@@ -172,6 +180,13 @@ class Settings:
     async def _assess(self, manifests: Any) -> list[Assessment | None]:
         facts = facts_from(self._cache.list(STORAGE_CLASS))
         return await self._assessor.assess_all(manifests, facts)
+
+
+def _decoded(text: Any) -> str:
+    try:
+        return base64.b64decode(str(text)).decode()
+    except ValueError:
+        return ""
 
 
 def _seconds(data: Mapping[str, str], name: str, usual: float) -> float:

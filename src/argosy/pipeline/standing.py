@@ -45,13 +45,17 @@ def invalid(app: Application, project: Project | None, rules: Rules) -> list[Con
     """What is wrong with the Application itself."""
     placed = rules.clusters.placed(app)
     clusters = rules.clusters if project is not None and project.only_scoped_clusters else None
-    said = violations(project, placed, control_namespace=rules.control_namespace, clusters=clusters)
+    said = violations(
+        project,
+        placed,
+        control_namespace=rules.control_namespace,
+        clusters=clusters,
+        place_refused=rules.clusters.refusal(app.destination),
+    )
     if not app.sources:
         said.append("spec.source.repoURL and either spec.source.path or spec.source.chart are required")
     place = "spec.sources" if app.has_many_sources else "spec.source"
     said += [f"{place}: {text}" for source in app.sources if (text := missing_field(source))]
-    if refusal := rules.clusters.refusal(app.destination):
-        said.append(refusal)
     return [Condition(ConditionType.INVALID_SPEC_ERROR, text) for text in said]
 
 

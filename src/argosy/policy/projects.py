@@ -15,7 +15,12 @@ from argosy.policy.clusters import Clusters
 
 
 def violations(
-    project: Project | None, app: Application, *, control_namespace: str, clusters: Clusters | None = None
+    project: Project | None,
+    app: Application,
+    *,
+    control_namespace: str,
+    clusters: Clusters | None = None,
+    place_refused: str = "",
 ) -> list[str]:
     """What in an Application's own fields its project forbids. `clusters`: where only a project's own are allowed."""
     if project is None:
@@ -31,7 +36,9 @@ def violations(
         if not permits_source(project, source.repo_url):
             rule = _source_rule(project, source.repo_url)
             found.append(f"application repo {source.repo_url} is not permitted in project '{project.name}': {rule}")
-    if not permits_destination(project, app.destination):
+    if place_refused:
+        found.append(place_refused)  # argo: what is nowhere is not looked up in a list
+    elif not permits_destination(project, app.destination):
         place = app.destination.server or app.destination.name
         found.append(
             f"application destination server '{place}' and namespace '{app.destination.namespace}' do not match any of "

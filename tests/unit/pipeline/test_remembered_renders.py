@@ -120,3 +120,15 @@ async def test_remote_bases_are_fetched_as_they_are_met_and_looked_at_again() ->
     base["all/x.yaml"] = CONFIG_MAP.replace("one", "two")
     again = await renders.render(asked(files), 0, fetch)
     assert again.manifests[0]["data"] == {"a": "two"}
+
+
+async def test_what_a_render_was_carried_through_is_known_until_something_changes() -> None:
+    renders, key = Renders(Here()), app().key
+    one, two, three = ("1" * 40, "2" * 40, "3" * 40)
+    await renders.render(asked(FILES, one), 0, nothing_remote)
+    assert renders.is_carried(key, 0, one) and not renders.is_carried(key, 0, two)
+    await renders.render(asked({**FILES, "other/x.yaml": "changed: true\n"}, two), 0, nothing_remote)
+    assert renders.is_carried(key, 0, one) and renders.is_carried(key, 0, two)
+    changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
+    await renders.render(asked(changed, three), 0, nothing_remote)
+    assert renders.is_carried(key, 0, three) and not renders.is_carried(key, 0, one)

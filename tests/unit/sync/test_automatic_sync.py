@@ -48,6 +48,7 @@ def test_what_differs_is_synced_to_the_new_revision() -> None:
     assert isinstance(found, Start)
     assert (found.request.sync.revision, found.request.sync.prune, found.request.is_automated) == ("def", True, True)
     assert found.request.sync.resources == () and found.request.retry.limit == 5
+    assert [each.wire for each in found.request.sync.sources] == [SOURCE]
 
 
 @pytest.mark.parametrize("status", [SyncStatus.SYNCED, SyncStatus.UNKNOWN])

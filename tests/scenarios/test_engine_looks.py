@@ -1,0 +1,190 @@
+"""What becomes of an application that cannot be looked at as a whole, and of looks that nobody needs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, Room, conditions, config_map, engine_room
+
+from argosy.cluster import Cluster
+from argosy.model.errors import Forbidden, SourceRefused, Unreachable
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+
+pytestmark = pytest.mark.anyio
+ONE = {"app/settings.yaml": config_map(a="one")}
+HERE = "https://kubernetes.default.svc"
+ACCOUNT = GroupKind("", "ServiceAccount")
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        yield found
+
+
+async def synced(room: Room, **spec: Any) -> dict[str, Any]:
+    room.repository.push(ONE)
+    await room.deliver(**spec)
+    await room.sync()
+    return await room.until_synced()
+
+
+def secret(called: str, labels: dict[str, str], /, **data: str) -> Manifest:
+    metadata = {"name": called, "namespace": CONTROL, "labels": labels}
+    encoded = {key.replace("_", "."): base64.b64encode(text.encode()).decode() for key, text in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": encoded}
+
+
+async def test_what_cannot_be_loaded_is_unknown_and_conditions_that_nobody_looked_into_stay(room: Room) -> None:
+    link = {"annotations": {"link.argocd.argoproj.io/home": "https://home.example"}}
+    app = await synced(room, metadata=link)
+    told = app["status"].get("summary")
+    room.repository.push({"app/broken.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: ["})
+    app = await room.until(lambda status: conditions(status, "ComparisonError"))
+    assert [each["status"] for each in app["status"]["resources"]] == ["Unknown"]
+    assert (app["status"]["sync"]["status"], app["status"].get("summary")) == ("Unknown", told)
+    broken = app["status"]["conditions"]
+    await room.patch_app({"spec": {"project": "nowhere"}})
+    app = await room.until(lambda status: conditions(status, "InvalidSpecError"))
+    assert [each for each in app["status"]["conditions"] if each["type"] == "ComparisonError"] == broken
+    await room.patch_app({"spec": {"project": "default"}})
+    room.repository.push({"app/broken.yaml": None})
+    app = await room.until(lambda status: "conditions" not in status)
+    assert [each["status"] for each in app["status"]["resources"]] == ["Synced"]
+
+
+async def test_a_host_that_is_away_for_a_moment_is_not_spoken_of(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = await synced(room)
+    asked = asyncio.Event()
+
+    async def away(*args: Any, **options: Any) -> Any:
+        asked.set()
+        raise Unreachable("gives no answer; try again later", where="git.example")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(room.engine.repositories), "checkout", away)
+        room.clock.leap(121)
+        await room.change(other="look")
+        async with asyncio.timeout(20):
+            await asked.wait()
+        assert (await room.app())["status"]["sync"] == app["status"]["sync"]
+        room.clock.leap(200)
+        said = await room.until_condition("ComparisonError")
+        assert "gives no answer" in said
+    await room.annotate(refresh="normal")
+    await room.until(lambda status: status["sync"]["status"] == "Synced" and "conditions" not in status)
+
+
+async def test_an_application_that_cannot_be_read_says_so_and_goes_on_when_it_can(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(syncPolicy={"automated": {}, "retry": {"limit": 1, "backoff": {"duration": "soon"}}})
+    said = await room.until_condition("InvalidSpecError")
+    assert "duration" in said
+    await room.patch_app({"spec": {"syncPolicy": {"retry": None}}})
+    app = await room.until_synced()
+    assert not conditions(app["status"], "InvalidSpecError")
+
+
+async def test_updates_that_settings_ignore_make_nobody_look_again(room: Room) -> None:
+    await room.configure({"resource.customizations.ignoreResourceUpdates.ConfigMap": "jsonPointers: [/data]"})
+    await synced(room)
+    key = ResourceKey("", "ConfigMap", "ml", "settings")
+    await room.change(a="changed")
+    async with asyncio.timeout(20):
+        while (room.engine.cache.get(key) or {})["data"]["a"] != "changed" or not room.engine.queue.is_idle:
+            await asyncio.sleep(0.02)
+    assert (await room.app())["status"]["sync"]["status"] == "Synced"
+    assert (await room.settled())["status"]["sync"]["status"] == "OutOfSync"
+    await room.cluster.patch(key, {"metadata": {"labels": {"b": "c"}}, "data": {"a": "one"}})
+    await room.until(lambda status: status["sync"]["status"] == "Synced")
+
+
+async def test_a_cluster_by_the_name_that_a_secret_gives_it_is_delivered_to_unless_it_is_paused(room: Room) -> None:
+    room.repository.push(ONE)
+    await room.deliver(destination={"name": "near", "namespace": "ml"}, syncPolicy={"automated": {}})
+    assert "no clusters with this name" in await room.until_condition("InvalidSpecError")
+    labels = {"argocd.argoproj.io/secret-type": "cluster"}
+    known = await room.cluster.create(secret("near-secret", labels, name="near", server=HERE))
+    app = await room.until_synced()
+    assert app["status"]["sync"]["comparedTo"]["destination"] == {"name": "near", "namespace": "ml"}
+    paused = {"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}}
+    await room.cluster.patch(ResourceKey("", "Secret", CONTROL, known["metadata"]["name"]), paused)
+    async with asyncio.timeout(20):
+        while not room.engine.settings.rules().clusters.known[0].is_paused:
+            await asyncio.sleep(0.02)
+    await room.annotate(refresh="normal")
+    await room.deliver("other", destination={"name": "far", "namespace": "ml"})
+    await room.until_condition("InvalidSpecError", "other")  # it came later, and was looked at
+    assert "argocd.argoproj.io/refresh" in (await room.app())["metadata"]["annotations"]
+
+
+GITHUB = {
+    "ref": "refs/heads/main",
+    "repository": {"clone_url": "https://git.example.com/team/app.git", "default_branch": "main"},
+}
+
+
+async def test_a_webhook_is_heard_where_its_sender_knows_the_secret(room: Room) -> None:
+    source = {"repoURL": "https://git.example.com/team/app.git", "path": "app", "targetRevision": "main"}
+    await room.deliver(source=source)
+    await room.cluster.create(secret("argocd-secret", {}, webhook_github_secret="open sesame"))
+    await room.until_condition("ComparisonError")
+    body = json.dumps(GITHUB).encode()
+    mark = hmac.new(b"open sesame", body, "sha256").hexdigest()
+    head = {"X-GitHub-Event": "push"}
+    async with asyncio.timeout(20):
+        while not room.engine.settings.webhook_secrets().values:
+            await asyncio.sleep(0.02)
+    found = await room.engine.told({**head, "X-Hub-Signature-256": f"sha256={mark}"}, body)
+    assert [key.name for key in found] == ["models"]
+    for bad in ({}, {"X-Hub-Signature-256": f"sha256={mark[::-1]}"}):
+        with pytest.raises(SourceRefused):
+            await room.engine.told({**head, **bad}, body)
+
+
+class Discreet:
+    """A cluster that lets nobody list accounts, and perhaps not read one either."""
+
+    def __init__(self, cluster: Cluster, reads: bool) -> None:
+        self._cluster, self._reads = cluster, reads
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def list(self, kind: GroupKind, **selectors: Any) -> Any:
+        if kind == ACCOUNT:
+            raise Forbidden("accounts are nobody's business")
+        return await self._cluster.list(kind, **selectors)
+
+    async def get(self, key: ResourceKey) -> Any:
+        if key.group_kind == ACCOUNT and not self._reads:
+            raise Forbidden("accounts are nobody's business")
+        return await self._cluster.get(key)
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["may be read", "may not"])
+async def test_a_kind_that_may_not_be_listed_is_read_or_unknown_and_never_taken_for_missing(
+    tmp_path: Path, reads: bool
+) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    async with engine_room(tmp_path, seen=lambda cluster: Discreet(cluster, reads)) as room:  # type: ignore[arg-type]
+        assert not room.engine.everything.knows(ACCOUNT)
+        room.repository.push({"app/account.yaml": account})
+        await room.cluster.create({**account, "metadata": {"name": "robot", "namespace": "ml"}})
+        await room.deliver(syncPolicy={"automated": {}})
+        if reads:
+            await room.until_synced()
+            return
+        said = await room.until_condition("ComparisonError")
+        assert said.startswith("Failed to load live state: ServiceAccount robot cannot be read")
+        app = await room.settled()
+        assert app["status"]["sync"]["status"] == "Unknown"
+        assert "operationState" not in app["status"]

@@ -1,0 +1,101 @@
+"""Settings are read anew when they change, and one that cannot be read leaves the others and itself as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from argosy.confine import Pool
+from argosy.controllers.settings import Settings
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
+from argosy.runtime import Cache
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+
+
+def config(name: str = "argocd-cm", namespace: str = "argocd", **data: str) -> Manifest:
+    given = {key.replace("__", "."): text for key, text in data.items()}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": given}
+
+
+class Desk:
+    def __init__(self, folder: Path) -> None:
+        self.cache = Cache()
+        repositories = Repositories(folder, SourceSettings())
+        self.settings = Settings(self.cache, repositories, Pool(), control_namespace="argocd")
+
+    def write(self, manifest: Manifest) -> None:
+        self.cache.put(manifest)
+        assert self.settings.concerns(manifest)
+        self.settings.outdate()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_times_are_read_and_keep_their_last_good_value(desk: Desk) -> None:
+    assert (desk.settings.rules().reconciliation, desk.settings.rules().jitter) == (120, 60)
+    times = {"timeout__reconciliation": "10m", "timeout__reconciliation__jitter": "5s"}
+    desk.write(config(**times, timeout__hard__reconciliation="1h"))
+    rules = desk.settings.rules()
+    assert (rules.reconciliation, rules.jitter, rules.hard_reconciliation, rules.faults) == (600, 5, 3600, ())
+    desk.write(config(**{**times, "timeout__reconciliation": "soon"}))
+    rules = desk.settings.rules()
+    assert (rules.reconciliation, rules.jitter, rules.hard_reconciliation) == (600, 5, 0)
+    assert len(rules.faults) == 1 and "timeout.reconciliation" in rules.faults[0]
+
+
+def test_options_of_tools_are_read(desk: Desk) -> None:
+    before = desk.settings.rules().build
+    desk.write(config(kustomize__buildOptions="--enable-helm"))
+    assert desk.settings.rules().build != before
+    other = desk.settings.rules().build
+    desk.write(config(helm__enable="false"))
+    assert desk.settings.rules().build not in (before, other)
+    desk.write(config())
+    assert desk.settings.rules().build == before
+
+
+def test_projects_and_what_they_inherit_are_read(desk: Desk) -> None:
+    assert "default" in desk.settings.rules().projects
+    for name, labels, repos in (("house", {}, ["https://git.example/house"]), ("shop", {"stage": "prod"}, [])):
+        metadata = {"name": name, "namespace": "argocd", "labels": labels}
+        desk.write(
+            {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata,
+             "spec": {"sourceRepos": repos}}
+        )  # fmt: skip
+    desk.write(config(globalProjects="[{labelSelector: {matchLabels: {stage: prod}}, projectName: house}]"))
+    assert desk.settings.rules().projects["shop"].source_repos == ("https://git.example/house",)
+    desk.write(config(globalProjects="no: list"))
+    rules = desk.settings.rules()
+    assert rules.projects["shop"].source_repos == () and "globalProjects" in rules.faults[0]
+
+
+def test_a_project_that_cannot_be_read_allows_nothing_and_is_told(desk: Desk) -> None:
+    metadata = {"name": "odd", "namespace": "argocd"}
+    spec = {"sourceRepos": "all"}
+    desk.write({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec})
+    rules = desk.settings.rules()
+    assert "odd" not in rules.projects and "AppProject odd" in rules.faults[0]
+
+
+def test_only_what_is_in_the_control_namespace_counts(desk: Desk) -> None:
+    assert not desk.settings.concerns(config(namespace="elsewhere"))
+    assert not desk.settings.concerns(config(name="another"))
+    account = {"kind": "ServiceAccount", "metadata": {"name": "a", "namespace": "argocd"}}
+    assert not desk.settings.concerns(account)
+
+
+def test_a_new_setting_of_exclusions_decides_what_is_watched(desk: Desk) -> None:
+    kind = GroupKind("example.io", "Widget")
+    assert desk.settings.rules().exclusions.is_watched(kind)
+    desk.write(config(resource__exclusions="- {apiGroups: [example.io], kinds: [Widget]}"))
+    assert not desk.settings.rules().exclusions.is_watched(kind)
+    desk.write(config(resource__exclusions="[oh"))
+    rules = desk.settings.rules()
+    assert not rules.exclusions.is_watched(kind) and "resource.exclusions" in rules.faults[0]
