@@ -4,7 +4,8 @@ PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
-WORKERS ?= 2
+# More than the two cores that it is meant for: much of it waits.
+WORKERS ?= 3
 
 # Two real kubectls for the tests: the newest, and 1.32, whose words are the measure; and the Helm that comes with the latter.
 # Tests name them when they are absent.

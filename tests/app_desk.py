@@ -74,7 +74,7 @@ async def scene(folder: Path, settings: Mapping[str, str] | None = None) -> Asyn
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         write_kubeconfig(folder / "kubeconfig", found)
-        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL)
+        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0, renderers=1), CONTROL)
         work = asyncio.create_task(engine.run())
         try:
             yield Scene(cluster, Repository(folder / "repository"), engine, kubeconfig=folder / "kubeconfig")

@@ -305,7 +305,7 @@ async def engine_room(
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         clock = LeapingClock()
-        engine = Engine(seen(cluster), EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL, clock)
+        engine = Engine(seen(cluster), EngineOptions(folder / "mirrors", wave_delay=0.0, renderers=1), CONTROL, clock)
         work = asyncio.create_task(engine.run())
         try:
             yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)
