@@ -178,9 +178,18 @@ class Actions:
     # -- logs ----------------------------------------------------------------------------------------------------
 
     def logs(
-        self, served: Served, namespace: str, name: str, user: User, *, container: str, follow: bool, tail: int | None
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        user: User,
+        *,
+        container: str,
+        follow: bool,
+        tail: int | None,
+        previous: bool = False,
     ) -> AsyncIterator[str]:
-        """k8s: with one container its name may be left out."""
+        """k8s: with one container its name may be left out. What a container printed before its restart is not kept."""
         self._registry.authorize(user, "get", served, namespace, name, "log")
         entry = self._registry.store.get(served.bucket, namespace, name)
         if entry is None:
@@ -196,6 +205,8 @@ class Actions:
             container = own[0]
         elif container not in names:
             raise refusals.bad_request(f"container {container} is not valid for pod {name}")
+        if previous:
+            raise refusals.bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
         if self.pod_logs is None:
             raise refusals.bad_request(f'container "{container}" in pod "{name}" has no log: {NOTHING_RUNS}')
         return self.pod_logs.lines(pod, container=container, follow=follow, tail=tail)

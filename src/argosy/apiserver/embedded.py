@@ -182,11 +182,25 @@ class EmbeddedCluster:
             await self.plane.deletion.delete(served, key.namespace, key.name, options, Call(self._user, MANAGER))
 
     async def logs(
-        self, key: ResourceKey, *, container: str = "", follow: bool = False, tail: int | None = None
+        self,
+        key: ResourceKey,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        since: int | None = None,
+        previous: bool = False,
     ) -> AsyncIterator[str]:
         served = self._served(key.group_kind)
         lines = self.plane.actions.logs(
-            served, key.namespace, key.name, self._user, container=container, follow=follow, tail=tail
+            served,
+            key.namespace,
+            key.name,
+            self._user,
+            container=container,
+            follow=follow,
+            tail=tail,
+            previous=previous,
         )
         async for line in lines:
             yield line

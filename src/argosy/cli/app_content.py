@@ -1,4 +1,4 @@
-"""`argosy app diff|manifests|actions|logs`: what is desired, what lives, and what it says."""
+"""`argosy app diff|manifests|actions`: what is desired, what lives, and what can be done to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from argosy.cli.screen import Screen, counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from argosy.app.applications.acting import Choice, Log
+    from argosy.app.applications.acting import Choice
     from argosy.app.applications.desk import Desk
     from argosy.app.applications.differing import Differing
     from argosy.app.applications.reader import Reader
@@ -45,16 +45,6 @@ def add_content(parts: Commands[argparse.ArgumentParser]) -> None:
     _add_places(parser)
     parser.add_argument("--source", choices=("git", "live"), default="git", help="git (default), or live")
     _add_actions(parts)
-    parser = verb(
-        parts, "logs", "what the Pods of an Application print", run_logs,
-        examples=("logs models", "logs models --kind Deployment --name predictor --tail 20 -f"),
-    )  # fmt: skip
-    _add_choice(parser, "--name")
-    parser.add_argument("-c", "--container", default="", metavar="NAME", help="this container only")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on as they print")
-    parser.add_argument("--tail", type=int, metavar="N", help="only the last so many lines of each container")
-    parser.add_argument("--filter", default="", metavar="TEXT", help="only lines with this text")
-    parser.add_argument("--match-case", action="store_true", help="with --filter: large and small letters differ")
 
 
 def _add_places(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +60,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
     add("--local-repo-root", default="", metavar="DIR", help="what stands for the repository that holds it")
 
 
-def _add_choice(parser: argparse.ArgumentParser, name_flag: str) -> None:
+def add_choice(parser: argparse.ArgumentParser, name_flag: str) -> None:
     add = parser.add_argument
     add("--group", default="", metavar="GROUP", help="only objects of this API group")
     add("--kind", default="", metavar="KIND", help="only objects of this kind")
@@ -85,13 +75,13 @@ def _add_actions(parts: Commands[argparse.ArgumentParser]) -> None:
         kinds, "list", "what can be done to the objects of an Application", run_actions_list,
         forms=("table", "wide", "json", "yaml"), examples=("actions list models", "actions list models --kind Job"),
     )  # fmt: skip
-    _add_choice(parser, "--resource-name")
+    add_choice(parser, "--resource-name")
     parser = verb(
         kinds, "run", "do it", run_action,
         examples=("actions run models restart --kind Deployment", "actions run models resume --kind CronJob --all"),
     )  # fmt: skip
     parser.add_argument("action", metavar="ACTION", help="its name, as actions list shows it")
-    _add_choice(parser, "--resource-name")
+    add_choice(parser, "--resource-name")
     parser.add_argument("--all", action="store_true", help="on all objects that fit")
 
 
@@ -260,10 +250,10 @@ def _print_manifests(found: Sequence[Manifest], how: str) -> None:
         print("".join(f"---\n{dump(each)}" for each in found), end="")
 
 
-# -- actions and logs ----------------------------------------------------------------------------------------------
+# -- actions -------------------------------------------------------------------------------------------------------
 
 
-def _choice(chosen: argparse.Namespace) -> Choice:
+def choice_of(chosen: argparse.Namespace) -> Choice:
     from argosy.app.applications.acting import Choice
 
     return Choice(chosen.group, chosen.kind, chosen.namespace, chosen.resource_name)
@@ -277,7 +267,7 @@ def run_actions_list(chosen: argparse.Namespace) -> int:
 
         app = await desk.find(chosen.name)
         async with open_reader(desk) as reader:
-            found = await offers(reader, app, _choice(chosen))
+            found = await offers(reader, app, choice_of(chosen))
         if chosen.output in ("json", "yaml"):
             data = [{**key._asdict(), "action": each.name, "disabled": each.disabled} for key, each in found]
             print_data({"items": data}, chosen.output)
@@ -298,40 +288,9 @@ def run_action(chosen: argparse.Namespace) -> int:
 
         app = await desk.find(chosen.name)
         async with open_reader(desk) as reader:
-            done = await act(reader, app, chosen.action, _choice(chosen), on_all=chosen.all)
+            done = await act(reader, app, chosen.action, choice_of(chosen), on_all=chosen.all)
         for key in done:
             print(f"{key.kind}/{key.name}: {chosen.action} done")
         return 0
 
     return at_desk(chosen, work, writes=True)
-
-
-def run_logs(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        import asyncio
-
-        from argosy.app.applications.acting import logs_of
-        from argosy.app.applications.reader import open_reader
-
-        app = await desk.find(chosen.name)
-        async with open_reader(desk) as reader:
-            found = await logs_of(reader, app, _choice(chosen), chosen.container)
-            if chosen.follow:
-                await asyncio.gather(*(_print_log(reader, log, chosen, len(found) > 1) for log in found))
-            else:
-                for log in found:
-                    await _print_log(reader, log, chosen, len(found) > 1)
-        return 0
-
-    return at_desk(chosen, work)
-
-
-async def _print_log(reader: Reader, log: Log, chosen: argparse.Namespace, many: bool) -> None:
-    from argosy.app.applications.acting import lines
-
-    lead = f"{log.pod.name}/{log.container}: " if many and not is_compat(chosen) else ""
-    wanted = chosen.filter if chosen.match_case else chosen.filter.lower()
-    async for line in lines(reader, log, follow=chosen.follow, tail=chosen.tail):
-        text = line.rstrip("\n")
-        if wanted in (text if chosen.match_case else text.lower()):
-            print(f"{lead}{text}", flush=chosen.follow)

@@ -70,16 +70,15 @@ class Sentences:
             self._last, self._told = text, self._clock()
 
 
-class Waves:
-    """A picture of all waves, drawn over itself."""
+class Canvas:
+    """Lines that are drawn over themselves in a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._screen = stream, Screen(stream)
+        self._stream = stream
         self._drawn = 0
         self._last: list[str] = []
 
-    def see(self, app: Application) -> None:
-        lines = wave_lines(app, self._screen)
+    def draw(self, lines: list[str]) -> None:
         if lines == self._last:
             return
         self._last = lines
@@ -89,6 +88,16 @@ class Waves:
         self._stream.write(up + text + "\x1b[2K\n" * extra + (f"\x1b[{extra}A" if extra else ""))
         self._stream.flush()
         self._drawn = len(lines)
+
+
+class Waves:
+    """A picture of all waves, drawn over itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._canvas, self._screen = Canvas(stream), Screen(stream)
+
+    def see(self, app: Application) -> None:
+        self._canvas.draw(wave_lines(app, self._screen))
 
     def close(self) -> None:
         """The picture stays."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from argosy.cli.app_flags import Commands, at_desk, form, is_compat, print_data, talk, verb
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from argosy.app.applications import facts
     from argosy.app.applications.desk import Desk
     from argosy.model.application import Application
+    from argosy.model.names import ResourceKey
 
 LIST_FORMS = ("table", "wide", "name", "json", "yaml")
 GET_FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
@@ -38,6 +40,7 @@ def add_reading(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--source-name", default="", metavar="NAME", help=about)
     about = "wait for a refresh, at most (default: 60)"
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help=about)
+    _add_watch(parser)
     parser = verb(
         parts, "resources", "list what an Application manages", run_resources,
         forms=("table", "wide", "tree", "name", "json", "yaml"),
@@ -71,17 +74,42 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     add("-P", "--path", default="", metavar="PATH", help="only those that deliver this path of a repository")
     add("-A", "--all-namespaces", action="store_true", help="those of all namespaces")
     add("--no-headers", action="store_true", help="without the line of headings")
+    _add_watch(parser)
+    add("--quick", action="store_true", help="count objects that differ, not fields")
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-w", "--watch", action="store_true", help="go on, until Ctrl-C")
 
 
 def run_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         everywhere = chosen.all_namespaces or (is_compat(chosen) and not chosen.app_namespace)
+        if chosen.watch:
+            from argosy.cli.app_watching import watch_list
+
+            return await watch_list(desk, chosen, lambda app: _fits(app, chosen), everywhere=everywhere)
         found = await desk.all(chosen.selector, everywhere=everywhere)
         apps = [app for app in found if _fits(app, chosen)]
-        _print_list(chosen, apps, desk)
+        fields = {}
+        if form(chosen) == "table" and not chosen.quick:
+            from argosy.app.applications.counting import differing_fields
+
+            fields = await differing_fields(desk, apps)
+        _print_list(chosen, apps, desk, fields)
         return 0
 
-    return at_desk(chosen, work)
+    return _until_interrupted(chosen, work)
+
+
+def _until_interrupted(chosen: argparse.Namespace, work: Callable[[Desk], Awaitable[int]]) -> int:
+    """Ctrl-C is how a watch ends."""
+    try:
+        return at_desk(chosen, work)
+    except KeyboardInterrupt:
+        if chosen.watch:
+            return 0
+        raise
 
 
 def _fits(app: Application, chosen: argparse.Namespace) -> bool:
@@ -94,7 +122,9 @@ def _fits(app: Application, chosen: argparse.Namespace) -> bool:
     )
 
 
-def _print_list(chosen: argparse.Namespace, apps: list[Application], desk: Desk) -> None:
+def _print_list(
+    chosen: argparse.Namespace, apps: list[Application], desk: Desk, fields: Mapping[ResourceKey, str]
+) -> None:
     from argosy.app.applications.desk import clock
     from argosy.cli import app_screen
 
@@ -112,7 +142,7 @@ def _print_list(chosen: argparse.Namespace, apps: list[Application], desk: Desk)
         talk(f"no Applications in {desk.namespace}; create one: argosy app create --help")
         return
     else:
-        lines = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace)[chosen.no_headers :]
+        lines = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace, fields)[chosen.no_headers :]
     print("\n".join(lines))
     if how == "table" and sys.stdout.isatty():
         talk(app_screen.summary_line(apps))
@@ -126,6 +156,10 @@ def run_get(chosen: argparse.Namespace) -> int:
         if chosen.refresh or chosen.hard_refresh:
             app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=chosen.timeout)
         how = form(chosen, theirs="wide")
+        if chosen.watch:
+            from argosy.cli.app_watching import watch_one
+
+            return await watch_one(desk, app, how)
         if how in ("json", "yaml"):
             print_data(dict(app.wire), how)
         elif is_compat(chosen):
@@ -138,7 +172,7 @@ def run_get(chosen: argparse.Namespace) -> int:
             await print_app(desk, app, shows_operation=chosen.show_operation, parameters_of=_asked_source(chosen))
         return 0
 
-    return at_desk(chosen, work)
+    return _until_interrupted(chosen, work)
 
 
 def _asked_source(chosen: argparse.Namespace) -> tuple[int | None, str] | None:

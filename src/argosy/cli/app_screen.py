@@ -13,6 +13,7 @@ from argosy.app.applications import facts
 from argosy.app.applications.facts import Row
 from argosy.cli.screen import Screen, plain
 from argosy.model.application import Application, OperationState
+from argosy.model.names import ResourceKey
 from argosy.report.history import Deployment
 from argosy.report.holds import read_hold
 from argosy.report.wire import mapping, mappings
@@ -62,7 +63,13 @@ def wide_lines(apps: Sequence[Application]) -> list[str]:
     return aligned([WIDE, *rows])
 
 
-def list_lines(apps: Sequence[Application], screen: Screen, now: datetime, home: str) -> list[str]:
+def list_lines(
+    apps: Sequence[Application],
+    screen: Screen,
+    now: datetime,
+    home: str,
+    fields: Mapping[ResourceKey, str] | None = None,
+) -> list[str]:
     """A glance: what each is, and why it is not as it should be."""
     rows = []
     for app in apps:
@@ -73,7 +80,7 @@ def list_lines(apps: Sequence[Application], screen: Screen, now: datetime, home:
                 name,
                 screen.mark(facts.sync_word(app)),
                 screen.mark(facts.health_word(app)),
-                facts.why(app),
+                facts.why(app, (fields or {}).get(app.key, "")),
                 ",".join(map(facts.short, facts.revisions(app))) or "-",
                 f"{facts.policy_word(app)}{' (held)' if hold else ''}",
                 facts.age(facts.created(app), now),

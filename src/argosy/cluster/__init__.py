@@ -125,7 +125,14 @@ class Cluster(ClusterReader, ClusterWriter, Protocol):
     """Raises ClusterError (Conflict, Gone, Invalid, Forbidden) and TransientError, and nothing else."""
 
     def logs(
-        self, key: ResourceKey, *, container: str = "", follow: bool = False, tail: int | None = None
+        self,
+        key: ResourceKey,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        since: int | None = None,
+        previous: bool = False,
     ) -> AsyncIterator[str]: ...
 
     def acting_as(self, user: User) -> Cluster:

@@ -141,10 +141,19 @@ class KubeCluster:
             raise
 
     async def logs(
-        self, key: ResourceKey, *, container: str = "", follow: bool = False, tail: int | None = None
+        self,
+        key: ResourceKey,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        since: int | None = None,
+        previous: bool = False,
     ) -> AsyncIterator[str]:
         query = _query({"container": container, "follow": "true" if follow else "",
-                        "tailLines": "" if tail is None else str(tail)})
+                        "tailLines": "" if tail is None else str(tail),
+                        "sinceSeconds": "" if since is None else str(since),
+                        "previous": "true" if previous else ""})
         path = await self._path(key, subresource="log")
         async with self._wire.stream(path + query, headers=self._headers, key=key) as lines:
             async for line in lines:

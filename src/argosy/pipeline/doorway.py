@@ -115,9 +115,18 @@ class Doorway:
         )
 
     def logs(
-        self, key: ResourceKey, *, container: str = "", follow: bool = False, tail: int | None = None
+        self,
+        key: ResourceKey,
+        *,
+        container: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        since: int | None = None,
+        previous: bool = False,
     ) -> AsyncIterator[str]:
-        return self._cluster.logs(key, container=container, follow=follow, tail=tail)
+        return self._cluster.logs(
+            key, container=container, follow=follow, tail=tail, since=since, previous=previous
+        )
 
     def acting_as(self, user: User) -> Cluster:
         return self._cluster.acting_as(user)

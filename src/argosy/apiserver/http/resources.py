@@ -144,6 +144,7 @@ class Resources:
             container=query.get("container", ""),
             follow=query.get("follow", "") in ("1", "true"),
             tail=whole_number(tail) if tail else None,
+            previous=query.get("previous", "") in ("1", "true"),
         )
         await request.start(200, "text/plain")
         async for line in lines:

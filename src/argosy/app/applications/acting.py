@@ -109,6 +109,8 @@ async def logs_of(reader: Reader, app: Application, choice: Choice, container: s
     for node in pods:
         spec = mapping((reader.cache.get(node.key) or {}).get("spec"))
         names = [str(each.get("name")) for each in mappings(spec.get("containers"))]
+        if container:  # argo: an init container only by its name
+            names += [str(each.get("name")) for each in mappings(spec.get("initContainers"))]
         found += [Log(node.key, name) for name in names if not container or name == container]
     if not found:
         told = f"with a container {container!r} " if container else ""
@@ -130,5 +132,22 @@ def _is_below(node: Node, nodes: list[Node], choice: Choice) -> bool:
     return False
 
 
-def lines(reader: Reader, log: Log, *, follow: bool, tail: int | None) -> AsyncIterator[str]:
-    return reader.cluster.logs(log.pod, container=log.container, follow=follow, tail=tail)
+@dataclass(frozen=True)
+class Excerpt:
+    """Which lines of a log."""
+
+    follow: bool = False
+    tail: int | None = None
+    since: int | None = None  # seconds ago
+    previous: bool = False  # of the container before its last restart
+
+
+def lines(reader: Reader, log: Log, excerpt: Excerpt) -> AsyncIterator[str]:
+    return reader.cluster.logs(
+        log.pod,
+        container=log.container,
+        follow=excerpt.follow,
+        tail=excerpt.tail,
+        since=excerpt.since,
+        previous=excerpt.previous,
+    )

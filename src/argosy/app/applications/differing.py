@@ -77,6 +77,16 @@ def _range(start: int, end: int) -> str:
     return str(start + 1) if end == start + 1 else f"{start + 1},{end}"
 
 
+def in_short(found: Sequence[Differing]) -> str:
+    """How much differs, in a few words; empty where nothing does."""
+    fields = sum(len(each.fields) for each in found if each.live and each.desired)
+    new, old = sum(not each.live for each in found), sum(not each.desired for each in found)
+    words = [f"{fields} field{' differs' if fields == 1 else 's differ'}"] if fields else []
+    words += [f"{new} to create"] if new else []
+    words += [f"{old} to prune"] if old else []
+    return ", ".join(words)
+
+
 def as_data(found: Sequence[Differing]) -> dict[str, Any]:
     return {
         "apiVersion": "cli.argosy.dev/v1",

@@ -85,13 +85,22 @@ def is_busy(app: Application) -> bool:
     return app.operation is not None or (app.state is not None and not app.state.progress.is_over)
 
 
-def why(app: Application) -> str:
-    """The one thing to know of it: what is wrong, what holds it up, or what differs. Empty where all is well."""
-    text = _why(app).replace("\n", " ")
+def is_only_differing(app: Application) -> bool:
+    """Whether there is nothing else to say of it than what differs."""
+    has_been_synced = app.state is not None or bool(app.status.get("history"))
+    return has_been_synced and sync_word(app) == "OutOfSync" and _why(app, "") == _differing(app)
+
+
+def why(app: Application, fields: str = "") -> str:
+    """The one thing to know of it: what is wrong, what holds it up, or what differs. Empty where all is well.
+
+    `fields` says how many differ, where somebody counted them.
+    """
+    text = _why(app, fields).replace("\n", " ")
     return text if len(text) <= LONGEST_WHY else f"{text[: LONGEST_WHY - 1]}…"
 
 
-def _why(app: Application) -> str:
+def _why(app: Application, fields: str) -> str:
     if app.deleted:
         told = next((each for each in mappings(app.status.get("conditions"))), None)
         return f"is being deleted: {told.get('message')}" if told else "is being deleted"
@@ -108,7 +117,7 @@ def _why(app: Application) -> str:
     if app.state is not None and app.state.progress in ("Failed", "Error") and sync_word(app) != "Synced":
         return f"last sync {app.state.progress.value.lower()}: {app.state.message}"
     if sync_word(app) == "OutOfSync":
-        return _differing(app)
+        return fields or _differing(app)
     if health_word(app) not in ("Healthy", "Unknown") and health_message(app):
         return health_message(app)
     if not app.status:

@@ -1,0 +1,136 @@
+"""`argosy app list -w` and `get -w`: Applications, shown again whenever they change, until Ctrl-C.
+
+In: a desk, what to show. Out: text on stdout. Never: the same twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+from argosy.app.applications.desk import APPLICATION, Desk, clock
+from argosy.app.applications.following import FOR_EVER
+from argosy.cli import app_screen
+from argosy.cli.app_flags import form, talk
+from argosy.cli.app_progress import Canvas, picture
+from argosy.cli.screen import Screen
+from argosy.model.application import Application, read_application
+from argosy.model.errors import Gone, TransientError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.runtime.clock import SYSTEM_CLOCK, sleep
+from argosy.setup.waiting import AGAIN, until
+
+TRIES: Final = 10  # in a row, over half a minute
+
+Fits = Callable[[Application], bool]
+
+
+async def watch_list(desk: Desk, chosen: argparse.Namespace, fits: Fits, *, everywhere: bool) -> int:
+    show = _Shown(desk, form(chosen), has_headings=not chosen.no_headers)
+    async for found in _changes(desk, "" if everywhere else desk.namespace, chosen.selector):
+        show.see([app for each in found if fits(app := read_application(each))])
+    return 0
+
+
+async def _changes(desk: Desk, namespace: str, selector: str) -> AsyncIterator[list[Manifest]]:
+    """All of them, again whenever one changes. A cluster that stays away ends it."""
+    tries = 0
+    while True:
+        try:
+            listing = await desk.cluster.list(APPLICATION, namespace=namespace, labels=selector)
+            found = {key_of(each): each for each in listing.items}
+            yield list(found.values())
+            events = desk.cluster.watch(APPLICATION, since=listing.version, namespace=namespace, labels=selector)
+            async for event in events:
+                tries = 0
+                if event.type == "DELETED":
+                    found.pop(key_of(event.manifest), None)
+                elif event.type != "BOOKMARK":
+                    found[key_of(event.manifest)] = event.manifest
+                yield list(found.values())
+        except Gone:
+            pass
+        except TransientError as error:
+            tries += 1
+            if tries > TRIES:
+                raise
+            if tries == 1:
+                talk(f"{error}; trying again")
+        await sleep(SYSTEM_CLOCK, AGAIN.delay(tries))
+
+
+class _Shown:
+    """A list as it was last shown."""
+
+    def __init__(self, desk: Desk, how: str, *, has_headings: bool) -> None:
+        self._desk, self._how, self._has_headings = desk, how, has_headings
+        self._canvas = Canvas(sys.stdout) if sys.stdout.isatty() and how in ("table", "wide") else None
+        self._seen: dict[ResourceKey, tuple[str, ...]] = {}
+
+    def see(self, apps: list[Application]) -> None:
+        apps = sorted(apps, key=lambda app: (app.namespace, app.name))
+        if self._canvas is not None:
+            room = max(shutil.get_terminal_size().lines - 2, 3)
+            lines = self._lines(apps)
+            more = [f"… and {len(lines) - room} more"] if len(lines) > room else []
+            self._canvas.draw(lines[:room] + more)
+            return
+        self._print(apps)
+
+    def _print(self, apps: list[Application]) -> None:
+        """Those that are not as they were, in the columns of all."""
+        heading, rows = "", []
+        if self._how in ("json", "yaml"):
+            import orjson
+
+            rows = [orjson.dumps(app.wire).decode() for app in apps]
+        elif self._how == "name":
+            rows = [f"{app.namespace}/{app.name}" for app in apps]
+        else:
+            heading, *rows = self._lines(apps)
+        if heading and self._has_headings and not self._seen:
+            print(heading, flush=True)
+        words = {app.key: self._words(row) for app, row in zip(apps, rows, strict=True)}
+        for app, row in zip(apps, rows, strict=True):
+            if self._seen.get(app.key) != words[app.key]:
+                print(row, flush=True)
+        self._seen = words
+
+    def _words(self, row: str) -> tuple[str, ...]:
+        """What is news: an age is not."""
+        return tuple(row.split())[:-1] if self._how == "table" else tuple(row.split())
+
+    def _lines(self, apps: list[Application]) -> list[str]:
+        if self._how == "wide":
+            return app_screen.wide_lines(apps)
+        return app_screen.list_lines(apps, Screen(sys.stdout), clock(), self._desk.namespace)
+
+
+async def watch_one(desk: Desk, app: Application, how: str) -> int:
+    """Until it is gone."""
+    if how in ("json", "yaml"):
+        see: Callable[[Application], None] = _print_json
+    else:
+        see = picture().see
+
+    def look(manifest: Manifest | None) -> bool:
+        if manifest is None:
+            return True
+        see(read_application(manifest))
+        return False
+
+    await until(desk.cluster, app.key, look, FOR_EVER)
+    return 0
+
+
+def _print_json(app: Application) -> None:
+    import orjson
+
+    print(orjson.dumps(app.wire).decode(), flush=True)
+
+
+__all__ = ["watch_list", "watch_one"]

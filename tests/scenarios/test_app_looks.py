@@ -1,0 +1,135 @@
+"""Applications looked at from the command line: counted fields, watches, several sources, logs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import config_map
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
+PATIENCE = 60.0  # seconds; only a hang takes so long
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
+        yield found
+
+
+async def test_a_list_counts_the_fields_that_differ(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("argosy.app.applications.counting.SECONDS", PATIENCE)
+    await desk.deliver(syncPolicy={"automated": {}})
+    await desk.until_synced()
+    await desk.cluster.patch(SETTINGS, {"data": {"a": "x", "b": "y"}})
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    counted = await desk.argosy("app", "list")
+    assert "2 fields differ" in counted.out, counted
+    quick = await desk.argosy("app", "list", "--quick")
+    assert "1 of 1 objects differ: ConfigMap/settings" in quick.out, quick
+
+
+async def typed(desk: Scene, *words: str) -> asyncio.subprocess.Process:
+    """A command in a process of its own."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "argosy", *words, "--kubeconfig", str(desk.kubeconfig),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+
+
+async def test_a_watched_list_adds_a_line_for_each_change_and_ends_with_ctrl_c(desk: Scene) -> None:
+    await desk.deliver()
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    process = await typed(desk, "app", "list", "-w", "-o", "json")
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE):
+        first = json.loads(await process.stdout.readline())
+        assert first["status"]["sync"]["status"] == "OutOfSync"
+        await desk.sync()
+        while json.loads(await process.stdout.readline())["status"]["sync"]["status"] != "Synced":
+            pass
+        process.send_signal(signal.SIGINT)
+        _, told = await process.communicate()
+    assert (process.returncode, told) == (0, b"")
+
+
+async def test_a_sync_in_a_terminal_draws_its_waves(desk: Scene) -> None:
+    wave = {"annotations": {"argocd.argoproj.io/sync-wave": "2"}}
+    late = config_map("late", a="one")
+    desk.repository.push({"app/late.yaml": {**late, "metadata": {**late["metadata"], **wave}}})
+    await desk.deliver()
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync" and len(status["resources"]) == 2)
+    for colour in ({"NO_COLOR": "1"}, {"NO_COLOR": ""}):
+        drawn = await asyncio.to_thread(in_a_terminal, desk, colour, "app", "sync", "models")
+        assert "wave 0" in drawn and "wave 2" in drawn and "ConfigMap/late" in drawn, drawn
+        assert ("\x1b[32m" in drawn) == (not colour["NO_COLOR"]), drawn
+
+
+def in_a_terminal(desk: Scene, settings: dict[str, str], *words: str) -> str:
+    """All that a command shows where stdout is a terminal."""
+    ours, theirs = pty.openpty()
+    settings = {**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8", **settings}
+    command = [sys.executable, "-m", "argosy", *words, "--kubeconfig", str(desk.kubeconfig)]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, stdin=theirs, env=settings) as process:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # how Linux says that the other side is closed
+                break
+            if not part:
+                break
+            shown += part
+        _, told = process.communicate()
+    os.close(ours)
+    assert process.returncode == 0, told
+    return shown.decode()
+
+
+async def test_an_application_of_several_sources_is_shown_compared_synced_and_remembered(desk: Scene) -> None:
+    desk.repository.push({"other/second.yaml": config_map("second", c="three")})
+    here = {"repoURL": desk.repository.url, "targetRevision": "main"}
+    sources = [{**here, "path": path, "name": path} for path in ("app", "other")]
+    await desk.deliver(source=None, sources=sources)
+    await desk.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    differs = await desk.argosy("app", "diff", "models")
+    assert differs.code == 1 and "2 objects to create" in differs.err, differs
+    manifests = await desk.argosy("app", "manifests", "models", "-o", "name")
+    assert sorted(manifests.out.split()) == ["configmap/second", "configmap/settings"]
+    synced = await desk.argosy("app", "sync", "models", "--timeout", "60")
+    short = desk.repository.head[:7]
+    assert synced.code == 0 and f"sync to {short}, {short} succeeded" in synced.err, synced
+    shown = await desk.argosy("app", "get", "models")
+    assert "Sources:" in shown.out and shown.out.count("- Repo:") == 2 and "  Path:             other" in shown.out
+    listed = await desk.argosy("app", "list")
+    assert f"{short},{short}" in listed.out
+    history = await desk.argosy("app", "history", "models")
+    assert f"main ({short}), main ({short})" in history.out, history
+
+
+async def test_logs_refuse_what_is_no_duration_and_tell_what_has_no_log(desk: Scene) -> None:
+    wrong = await desk.argosy("app", "logs", "models", "--since", "soon")
+    assert wrong.code == 2 and "why: --since: 'soon' is no duration" in wrong.err
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"},
+           "spec": {"containers": [{"name": "main", "image": "x"}]}}  # fmt: skip
+    desk.repository.push({"app/pod.yaml": pod})
+    await desk.deliver(syncPolicy={"automated": {}})
+    await desk.until_synced()
+    before = await desk.argosy("app", "logs", "models", "--previous", "--since", "10m", "--tail", "5")
+    assert before.code == 2, before
+    assert 'previous terminated container "main" in pod "one" not found' in before.err
