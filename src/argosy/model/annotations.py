@@ -56,3 +56,4 @@ FAIL_TIMES: Final = "sandbox.argosy.dev/fail-times"
 READY_AFTER: Final = "sandbox.argosy.dev/ready-after"
 RUN_FOR: Final = "sandbox.argosy.dev/run-for"
 STOP_AFTER: Final = "sandbox.argosy.dev/stop-after"
+START_BUILD: Final = "sandbox.argosy.dev/start-build"  # on a BuildConfig: any text; it is gone when the Build is there

@@ -1,6 +1,7 @@
 """Controllers that make the embedded cluster behave like one: Pods become ready, workloads roll out, claims are bound.
 
-In: a variant: none for everything, `kubelet` for what no control plane does, or kinds such as `Pod+Job`. Out: an AddOn.
+In: a variant: none for everything, `plain` for what is no OpenShift, `kubelet` for what no control plane does, or kinds
+such as `Pod+Job`. Out: an AddOn.
 Never: runs a program; every status says that it is simulated. What another add-on has marked as its own is left alone.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from argosy.addons.simulators import names, nodes
+from argosy.addons.simulators import names, nodes, openshift
 from argosy.addons.simulators.claims import Claims
 from argosy.addons.simulators.cron_jobs import CronJobs
 from argosy.addons.simulators.daemon_sets import DaemonSets
@@ -23,9 +24,10 @@ from argosy.addons.simulators.stateful_sets import StatefulSets
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind
 from argosy.runtime import AddOn, Controller
+from argosy.schema.definitions import definitions
 
 NAME: Final = "simulators"
-KUBELET: Final = "kubelet"
+KUBELET, PLAIN = "kubelet", "plain"
 PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.POD: Pods,
     names.CLAIM: Claims,
@@ -36,8 +38,10 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.JOB: Jobs,
     names.CRON_JOB: CronJobs,
     names.NODE: Heartbeats,
+    **openshift.PLAYED,
 }
 WHOLE: Final = tuple(kind for kind in PLAYED if kind != names.NODE)  # nobody listens to heartbeats in the sandbox
+WITHOUT_OPENSHIFT: Final = tuple(kind for kind in WHOLE if kind not in openshift.PLAYED)
 WITHOUT_CONTROL_PLANE: Final = (names.NODE, names.POD, names.CLAIM)  # what a controller-manager leaves to others
 
 
@@ -46,16 +50,21 @@ def make(variant: str) -> AddOn:
         return playing(WHOLE)
     if variant == KUBELET:
         return playing(WITHOUT_CONTROL_PLANE, name=f"{NAME}={KUBELET}")
+    if variant == PLAIN:
+        return playing(WITHOUT_OPENSHIFT, name=f"{NAME}={PLAIN}")
     return playing(_kinds(variant), name=f"{NAME}={variant}")
 
 
 def playing(kinds: Iterable[GroupKind], *, name: str = NAME) -> AddOn:
     """An AddOn for these kinds only, for clusters where others play the rest."""
     chosen = [kind for kind in PLAYED if kind in set(kinds)]
+    needed = dict.fromkeys(name for kind in chosen for name in openshift.NEEDS.get(kind, ()))
     return AddOn(
         name,
         about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs ({names.BY})",
         controllers=[PLAYED[kind]() for kind in chosen],
+        definitions=definitions(*needed) if needed else (),
+        admitters=[each for each in openshift.ADMITTERS if each.kind in chosen],
         first=nodes.first_objects(),
         pod_logs=SimulatedLogs(),
         embedded_only=True,
@@ -67,6 +76,6 @@ def _kinds(variant: str) -> list[GroupKind]:
     wanted = variant.split("+")
     if unknown := next((each for each in wanted if each not in known), None):
         where = f"--addons {NAME}={variant}"
-        choice = f"{NAME}, {NAME}={KUBELET}, or some of {'+'.join(known)}"
+        choice = f"{NAME}, {NAME}={PLAIN}, {NAME}={KUBELET}, or some of {'+'.join(known)}"
         raise UserError(f"there is nothing that plays {unknown}; choose among: {choice}", where=where)
     return [known[each] for each in wanted]

@@ -1,0 +1,60 @@
+"""What OpenShift adds to a cluster: Routes, builds, image streams, and operators from catalogs.
+
+In: nothing. Out: controllers by kind, definitions, admitters. Never: knows of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from argosy.addons.simulators.openshift import build_configs, image_streams, routes
+from argosy.addons.simulators.openshift.build_configs import BuildConfigs
+from argosy.addons.simulators.openshift.builds import Builds
+from argosy.addons.simulators.openshift.image_streams import ImageStreams
+from argosy.addons.simulators.openshift.names import (
+    BUILD,
+    BUILD_CONFIG,
+    CLUSTER_SERVICE_VERSION,
+    IMAGE_STREAM,
+    INSTALL_PLAN,
+    ROUTE,
+    SUBSCRIPTION,
+)
+from argosy.addons.simulators.openshift.routes import Routes
+from argosy.addons.simulators.openshift.subscriptions import InstallPlans, Subscriptions, Versions
+from argosy.cluster import Admitter
+from argosy.model.names import GroupKind
+from argosy.runtime import Controller
+
+PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
+    ROUTE: Routes,
+    BUILD_CONFIG: BuildConfigs,
+    BUILD: Builds,
+    IMAGE_STREAM: ImageStreams,
+    SUBSCRIPTION: Subscriptions,
+    INSTALL_PLAN: InstallPlans,
+    CLUSTER_SERVICE_VERSION: Versions,
+}
+_BUILDING: Final = (
+    "buildconfigs.build.openshift.io",
+    "builds.build.openshift.io",
+    "imagestreams.image.openshift.io",
+    "imagestreamtags.image.openshift.io",
+)
+_OPERATORS: Final = (
+    "subscriptions.operators.coreos.com",
+    "installplans.operators.coreos.com",
+    "clusterserviceversions.operators.coreos.com",
+    "operatorgroups.operators.coreos.com",
+)
+NEEDS: Final[dict[GroupKind, tuple[str, ...]]] = {
+    ROUTE: ("routes.route.openshift.io",),
+    BUILD_CONFIG: _BUILDING,
+    BUILD: _BUILDING,
+    IMAGE_STREAM: _BUILDING,
+    SUBSCRIPTION: _OPERATORS,
+    INSTALL_PLAN: _OPERATORS,
+    CLUSTER_SERVICE_VERSION: _OPERATORS,
+}
+ADMITTERS: Final[tuple[Admitter, ...]] = (routes.admitter(), image_streams.ADMITTER, *build_configs.ADMITTERS)
