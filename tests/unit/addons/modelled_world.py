@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from simulated_world import World, made
+from simulated_world import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, made
 
 from argosy.addons.simulators import playing
 from argosy.apiserver.embedded import EmbeddedCluster
@@ -72,3 +72,34 @@ def subscription(annotations: dict[str, str] | None = None, **spec: Any) -> Mani
 
 def operator_group() -> Manifest:
     return made("operators.coreos.com/v1", "OperatorGroup", {}, "all")
+
+
+def runtime(name: str = "vllm", formats: list[Manifest] | None = None, **spec: Any) -> Manifest:
+    container = {
+        "name": "kserve-container", "image": "vllm:1", "args": ["--served-model-name={{.Name}}"],
+        "ports": [{"containerPort": 8080, "protocol": "TCP"}],
+    }  # fmt: skip
+    supported = formats or [{"name": "vLLM", "autoSelect": True}]
+    wanted = {"supportedModelFormats": supported, "containers": [container], **spec}
+    return made("serving.kserve.io/v1alpha1", "ServingRuntime", wanted, name)
+
+
+def cluster_runtime(name: str, **spec: Any) -> Manifest:
+    found = {**runtime(name, **spec), "kind": "ClusterServingRuntime"}
+    return {**found, "metadata": {"name": name}}
+
+
+def model(annotations: dict[str, str] | None = None, *, exposed: bool = True, **wanted: Any) -> Manifest:
+    """An InferenceService; `wanted` are fields of its model, but for `predictor`, which are fields beside it."""
+    predictor = wanted.pop("predictor", {})
+    served = {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/web", **wanted}
+    found = made("serving.kserve.io/v1beta1", "InferenceService", {"predictor": {"model": served, **predictor}})
+    found["metadata"]["annotations"] = annotations or {}
+    if exposed:
+        found["metadata"]["labels"] = {"networking.kserve.io/visibility": "exposed"}
+    return found
+
+
+SERVICE = GroupKind("serving.kserve.io", "InferenceService")
+SERVING_RUNTIME = GroupKind("serving.kserve.io", "ServingRuntime")
+MODEL_KINDS = (SERVICE, ROUTE, DEPLOYMENT, REPLICA_SET, POD, CLAIM)

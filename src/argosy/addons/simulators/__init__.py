@@ -8,9 +8,10 @@ Never: runs a program; every status says that it is simulated. What another add-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
-from argosy.addons.simulators import names, nodes, openshift
+from argosy.addons.simulators import names, nodes, openshift, serving
 from argosy.addons.simulators.claims import Claims
 from argosy.addons.simulators.cron_jobs import CronJobs
 from argosy.addons.simulators.daemon_sets import DaemonSets
@@ -20,6 +21,7 @@ from argosy.addons.simulators.jobs import Jobs
 from argosy.addons.simulators.logs import SimulatedLogs
 from argosy.addons.simulators.pods import Pods
 from argosy.addons.simulators.replica_sets import ReplicaSets
+from argosy.addons.simulators.serving import InferenceServices, Probe
 from argosy.addons.simulators.stateful_sets import StatefulSets
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind
@@ -39,7 +41,9 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.CRON_JOB: CronJobs,
     names.NODE: Heartbeats,
     **openshift.PLAYED,
+    serving.INFERENCE_SERVICE: InferenceServices,
 }
+NEEDS: Final = {**openshift.NEEDS, serving.INFERENCE_SERVICE: serving.NEEDS}
 WHOLE: Final = tuple(kind for kind in PLAYED if kind != names.NODE)  # nobody listens to heartbeats in the sandbox
 WITHOUT_OPENSHIFT: Final = tuple(kind for kind in WHOLE if kind not in openshift.PLAYED)
 WITHOUT_CONTROL_PLANE: Final = (names.NODE, names.POD, names.CLAIM)  # what a controller-manager leaves to others
@@ -55,16 +59,18 @@ def make(variant: str) -> AddOn:
     return playing(_kinds(variant), name=f"{NAME}={variant}")
 
 
-def playing(kinds: Iterable[GroupKind], *, name: str = NAME) -> AddOn:
-    """An AddOn for these kinds only, for clusters where others play the rest."""
+def playing(kinds: Iterable[GroupKind], *, name: str = NAME, probe: Probe | None = None) -> AddOn:
+    """An AddOn for these kinds only, for clusters where others play the rest. `probe` asks a model, where one runs."""
     chosen = [kind for kind in PLAYED if kind in set(kinds)]
-    needed = dict.fromkeys(name for kind in chosen for name in openshift.NEEDS.get(kind, ()))
+    needed = dict.fromkeys(name for kind in chosen for name in NEEDS.get(kind, ()))
+    served = partial(InferenceServices, probe, has_routes=openshift.ROUTE in chosen)
+    made: dict[GroupKind, Callable[[], Controller]] = {**PLAYED, serving.INFERENCE_SERVICE: served}
     return AddOn(
         name,
         about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs ({names.BY})",
-        controllers=[PLAYED[kind]() for kind in chosen],
+        controllers=[made[kind]() for kind in chosen],
         definitions=definitions(*needed) if needed else (),
-        admitters=[each for each in openshift.ADMITTERS if each.kind in chosen],
+        admitters=[each for each in (*openshift.ADMITTERS, *serving.ADMITTERS) if each.kind in chosen],
         first=nodes.first_objects(),
         pod_logs=SimulatedLogs(),
         embedded_only=True,

@@ -57,4 +57,5 @@ NEEDS: Final[dict[GroupKind, tuple[str, ...]]] = {
     INSTALL_PLAN: _OPERATORS,
     CLUSTER_SERVICE_VERSION: _OPERATORS,
 }
+__all__ = ["ADMITTERS", "NEEDS", "PLAYED", "ROUTE"]
 ADMITTERS: Final[tuple[Admitter, ...]] = (routes.admitter(), image_streams.ADMITTER, *build_configs.ADMITTERS)

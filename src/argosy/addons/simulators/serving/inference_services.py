@@ -1,0 +1,239 @@
+"""Plays KServe: an InferenceService becomes Deployments, Services and a way in, and is ready when its model is.
+
+In: the key of an InferenceService. Out: its parts and its status. Never: serves a model: a probe asks one, if given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from argosy.addons.simulators.events import Recorder
+from argosy.addons.simulators.names import (
+    CLAIM,
+    DEPLOYMENT,
+    POD,
+    REPLICA_SET,
+    is_dying,
+    is_played_by_others,
+    own_key,
+    owner_of,
+    unmarked,
+)
+from argosy.addons.simulators.openshift.names import DOMAIN, ROUTE
+from argosy.addons.simulators.serving import parts
+from argosy.addons.simulators.serving.defaulting import defaulted
+from argosy.addons.simulators.serving.happenings import happened
+from argosy.addons.simulators.serving.names import (
+    CLUSTER_SERVING_RUNTIME,
+    COMPONENT,
+    INFERENCE_SERVICE,
+    INGRESS,
+    OF_SERVICE,
+    SECRET,
+    SERVICE,
+    SERVING_RUNTIME,
+    components_of,
+    inner_host,
+    is_stopped,
+    part_name,
+)
+from argosy.addons.simulators.serving.pod_specs import template_of
+from argosy.addons.simulators.serving.probing import ModelState, Probe
+from argosy.addons.simulators.serving.runtimes import Chosen, choose
+from argosy.addons.simulators.serving.states import Found, component_ready
+from argosy.addons.simulators.serving.statuses import Door, status_of, stopped
+from argosy.addons.simulators.serving.storage import is_waiting_for_storage, problem_of
+from argosy.addons.simulators.templates import revision_of
+from argosy.addons.simulators.times import stamp
+from argosy.addons.simulators.wishes import Fault, asked, read_wishes
+from argosy.addons.simulators.writing import keep_status, patient, remove
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.runtime import Cache, Context, Requeue, Watch, owner
+
+MANAGER: Final = "kserve-controller-manager"
+AGAIN: Final = Requeue(1.0)  # until a model that is loading is asked again
+
+
+def _of_label(manifest: Manifest) -> Iterable[ResourceKey]:
+    if name := (manifest["metadata"].get("labels") or {}).get(OF_SERVICE):
+        yield own_key(INFERENCE_SERVICE, manifest["metadata"]["namespace"], name)
+
+
+class InferenceServices:
+    """What is remembered only says whom to wake, and saves writes that would change nothing."""
+
+    name = "simulated-inferenceservices"
+
+    def __init__(self, probe: Probe | None = None, *, domain: str = DOMAIN, has_routes: bool = True) -> None:
+        self._probe, self._domain, self._has_routes = probe, domain, has_routes
+        self._events = Recorder("v1beta1Controllers")
+        self._known: set[ResourceKey] = set()
+        self._stored: set[ResourceKey] = set()
+        self._kept: dict[ResourceKey, tuple[Manifest, object]] = {}
+        self.watches = (
+            Watch(INFERENCE_SERVICE, unmarked),
+            Watch(DEPLOYMENT, owner(INFERENCE_SERVICE)),
+            Watch(POD, _of_label),
+            Watch(ROUTE if has_routes else INGRESS, owner(INFERENCE_SERVICE)),
+            *(Watch(kind, self._served_by) for kind in (SERVING_RUNTIME, CLUSTER_SERVING_RUNTIME)),
+            Watch(CLAIM, self._waiting),
+            Watch(SECRET, self._waiting, metadata_only=True),
+            Watch(REPLICA_SET, lambda _: (), metadata_only=True),
+        )
+
+    def _served_by(self, runtime: Manifest) -> Iterable[ResourceKey]:
+        namespace = runtime["metadata"].get("namespace")
+        return [key for key in self._known if namespace in (None, "", key.namespace)]
+
+    def _waiting(self, manifest: Manifest) -> Iterable[ResourceKey]:
+        return [key for key in self._stored if key.namespace == manifest["metadata"]["namespace"]]
+
+    @patient
+    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+        live = context.cache.get(key)
+        if live is None or is_dying(live) or is_played_by_others(live):
+            self._known.discard(key)
+            self._stored.discard(key)
+            return None
+        self._known.add(key)
+        wanted = defaulted(live)
+        if wanted != live:  # a server that asks no admitters
+            await context.cluster.replace(wanted)
+            return None
+        if is_waiting_for_storage(live):
+            self._stored.add(key)
+        if is_stopped(live):
+            await self._stop(live, context)
+            return None
+        return await self._serve(live, context)
+
+    async def _stop(self, live: Manifest, context: Context) -> None:
+        """kserve: all of it goes, and only the InferenceService stays."""
+        for part in context.cache.owned(live["metadata"]["uid"]):
+            if not is_dying(part):
+                await remove(part, context.cluster)
+        for component in components_of(live):
+            named = own_key(SERVICE, live["metadata"]["namespace"], part_name(live, component))
+            found = await context.cluster.get(named)
+            if found is not None and not is_dying(found):
+                await remove(found, context.cluster)
+        await self._tell(live, stopped(live, stamp(context.clock.now())), context)
+
+    async def _tell(self, live: Manifest, status: Manifest, context: Context) -> None:
+        if await keep_status(live, status, context.cluster):
+            await self._events.tell(live, happened(live, status), context)
+
+    async def _serve(self, live: Manifest, context: Context) -> Requeue | None:
+        chosen = _chosen(live, context.cache)
+        problem = _wished_problem(live) or await problem_of(live, context.cache, context.cluster)
+        deployments: dict[str, Manifest | None] = {}
+        revisions: dict[str, str] = {}
+        for component in components_of(live) if chosen.runtime is not None or not chosen.reason else ():
+            template = template_of(live, component, chosen.runtime if component == "predictor" else None)
+            revision = parts.revision_of(live, component, template, _deployments(live, component, context.cache))
+            if revision:
+                revisions[component] = revision
+            why = problem if component == "predictor" else ""
+            made = parts.deployment(live, component, template, why, revision)
+            await self._keep(made, context)
+            await self._keep(parts.inner_service(live, component, template, revision), context)
+            deployments[component] = context.cache.get(key_of(made))
+            await _let_go(live, component, made, deployments[component], context)
+        predictor = deployments.pop("predictor", None)
+        found = Found(chosen, problem, predictor, _pods(live, predictor, context.cache))
+        if self._probe is not None and component_ready(predictor, "").status == "True":
+            found = found._replace(answer=await self._probe(live))
+        door = Door("") if found.is_unserved else await self._door(live, context)
+        status = status_of(live, found, deployments, revisions, door, stamp(context.clock.now()))
+        await self._tell(live, status, context)
+        is_loading = found.answer is not None and found.answer.state in (ModelState.PENDING, ModelState.LOADING)
+        return AGAIN if is_loading else None
+
+    async def _keep(self, made: Manifest, context: Context) -> None:
+        """Written where it is not as it should be: what others change in it is changed back."""
+        key = key_of(made)
+        live = context.cache.get(key) if key.group_kind != SERVICE else None
+        seen = (live or {}).get("metadata", {}).get("generation")
+        if self._kept.get(key) == (made, seen) and (live is not None or key.group_kind == SERVICE):
+            return
+        written = await context.cluster.apply(made, manager=MANAGER, force=True)
+        self._kept[key] = made, written["metadata"].get("generation") if key.group_kind != SERVICE else None
+
+    async def _door(self, live: Manifest, context: Context) -> Door:
+        if not self._has_routes:
+            await self._keep(parts.ingress(live, self._domain), context)
+            return Door(f"http://{parts.host_of(live, self._domain)}")
+        key = own_key(ROUTE, live["metadata"]["namespace"], live["metadata"]["name"])
+        found = context.cache.get(key)
+        is_ours = found is not None and any(
+            each["uid"] == live["metadata"]["uid"] for each in found["metadata"].get("ownerReferences") or ()
+        )
+        if not parts.is_exposed(live):
+            if found is not None and is_ours and not is_dying(found):
+                await remove(found, context.cluster)
+            return Door(f"http://{inner_host(live, parts.outermost(live))}")
+        if found is None or is_ours:
+            await self._keep(parts.route(live), context)
+        return _through(found)
+
+
+def _through(route: Manifest | None) -> Door:
+    for entry in ((route or {}).get("status") or {}).get("ingress") or ():
+        for each in entry.get("conditions") or ():
+            if each["type"] == "Admitted":
+                return Door(f"https://{entry['host']}") if each["status"] == "True" else Door("", each["message"])
+    return Door("")
+
+
+def _chosen(live: Manifest, cache: Cache) -> Chosen:
+    """Nothing to choose where the predictor brings its own container."""
+    model = live["spec"]["predictor"].get("model")
+    if not model:
+        return Chosen(None)
+    own = cache.list(SERVING_RUNTIME, namespace=live["metadata"]["namespace"])
+    return choose(model, own, cache.list(CLUSTER_SERVING_RUNTIME))
+
+
+def _wished_problem(live: Manifest) -> str:
+    try:
+        wishes = read_wishes([asked(live)])
+    except UserError as error:
+        return str(error)
+    return "Failed to fetch model: asked for by annotation" if wishes.fail is Fault.STORAGE else ""
+
+
+def _deployments(live: Manifest, component: str, cache: Cache) -> list[Manifest]:
+    owned = cache.owned(live["metadata"]["uid"])
+    mine = (each for each in owned if each["kind"] == "Deployment" and not is_dying(each))
+    return [each for each in mine if (each["metadata"].get("labels") or {}).get(COMPONENT) == component]
+
+
+async def _let_go(
+    live: Manifest, component: str, made: Manifest, newest: Manifest | None, context: Context
+) -> None:
+    """Older revisions, and what another mode left, once the newest is up."""
+    if newest is None or component_ready(newest, "").status != "True":
+        return
+    for each in _deployments(live, component, context.cache):
+        if key_of(each) != key_of(made):
+            await remove(each, context.cluster)
+
+
+def _pods(live: Manifest, deployment: Manifest | None, cache: Cache) -> list[Manifest]:
+    """Of the predictor, the newest first."""
+    labels: Mapping[str, str] = {OF_SERVICE: live["metadata"]["name"], COMPONENT: "predictor"}
+    if deployment is None:
+        return []
+    found = cache.list(POD, namespace=live["metadata"]["namespace"], labels=labels)
+    living = [(_revision(each, cache), str(each["metadata"]["creationTimestamp"]), each) for each in found]
+    return [each for *_, each in sorted(living, key=lambda it: it[:2], reverse=True) if not is_dying(each)]
+
+
+def _revision(pod: Manifest, cache: Cache) -> int:
+    """k8s: which of two Pods is of a later template is told by their ReplicaSets."""
+    name = str((owner_of(pod) or {}).get("name") or "")
+    above = cache.get(own_key(REPLICA_SET, pod["metadata"]["namespace"], name))
+    return revision_of(above) if above is not None else 0

@@ -1,0 +1,55 @@
+"""Kinds of KServe and what belongs to them, and the names that KServe gives to things.
+
+In, out: names. Never: I/O.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.model.manifest import Manifest, annotation
+from argosy.model.names import GroupKind
+
+INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
+SERVING_RUNTIME: Final = GroupKind("serving.kserve.io", "ServingRuntime")
+CLUSTER_SERVING_RUNTIME: Final = GroupKind("serving.kserve.io", "ClusterServingRuntime")
+SERVICE: Final = GroupKind("", "Service")
+SECRET: Final = GroupKind("", "Secret")
+INGRESS: Final = GroupKind("networking.k8s.io", "Ingress")
+
+DEPLOYMENT_MODE: Final = "serving.kserve.io/deploymentMode"
+STOP: Final = "serving.kserve.io/stop"
+OF_SERVICE: Final = "serving.kserve.io/inferenceservice"  # a label: which InferenceService a Pod belongs to
+COMPONENT: Final = "component"
+APP: Final = "app"
+VISIBILITY: Final = "networking.kserve.io/visibility"
+CONTAINER: Final = "kserve-container"
+
+STANDARD: Final = "RawDeployment"  # newer KServe calls it Standard, and knows both words
+REVISIONED: Final = ("Serverless", "Knative")
+COMPONENTS: Final = ("predictor", "transformer", "explainer")
+
+
+def mode_of(service: Manifest) -> str:
+    return annotation(service, DEPLOYMENT_MODE) or STANDARD
+
+
+def has_revisions(service: Manifest) -> bool:
+    return mode_of(service) in REVISIONED
+
+
+def is_stopped(service: Manifest) -> bool:
+    return (annotation(service, STOP) or "").lower() == "true"
+
+
+def components_of(service: Manifest) -> list[str]:
+    return [each for each in COMPONENTS if (service.get("spec") or {}).get(each)]
+
+
+def part_name(service: Manifest, component: str) -> str:
+    """Of its Deployment and its Service."""
+    return f"{service['metadata']['name']}-{component}"
+
+
+def inner_host(service: Manifest, component: str) -> str:
+    return f"{part_name(service, component)}.{service['metadata']['namespace']}.svc.cluster.local"
