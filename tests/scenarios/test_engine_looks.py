@@ -7,6 +7,7 @@ import base64
 import hmac
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,11 @@ async def test_what_cannot_be_loaded_is_unknown_and_conditions_that_nobody_looke
     app = await room.until(lambda status: conditions(status, "ComparisonError"))
     assert [each["status"] for each in app["status"]["resources"]] == ["Unknown"]
     assert (app["status"]["sync"]["status"], app["status"].get("summary")) == ("Unknown", told)
-    broken = app["status"]["conditions"]
+    broken, compared = app["status"]["conditions"], app["status"]["sync"]
     await room.patch_app({"spec": {"project": "nowhere"}})
     app = await room.until(lambda status: conditions(status, "InvalidSpecError"))
     assert [each for each in app["status"]["conditions"] if each["type"] == "ComparisonError"] == broken
+    assert app["status"]["sync"] == compared
     await room.patch_app({"spec": {"project": "default"}})
     room.repository.push({"app/broken.yaml": None})
     app = await room.until(lambda status: "conditions" not in status)
@@ -105,6 +107,96 @@ async def test_updates_that_settings_ignore_make_nobody_look_again(room: Room) -
     assert (await room.settled())["status"]["sync"]["status"] == "OutOfSync"
     await room.cluster.patch(key, {"metadata": {"labels": {"b": "c"}}, "data": {"a": "one"}})
     await room.until(lambda status: status["sync"]["status"] == "Synced")
+
+
+async def test_the_way_of_comparing_that_an_application_asks_for_holds_at_once(room: Room) -> None:
+    """By the server's own opinion, a field that the engine never owned and Git never had is nobody's drift."""
+    app = await synced(room)
+    key = ResourceKey("", "ConfigMap", "ml", "settings")
+    asked: list[Any] = []
+    apply = room.engine.cluster.apply
+
+    async def listening(manifest: Manifest, **options: Any) -> Manifest:
+        asked.append(options.get("dry_run"))
+        return await apply(manifest, **options)
+
+    room.engine.cluster.apply = listening  # type: ignore[method-assign]
+    await room.settled()
+    assert asked == []
+    await room.annotate(compare_options="ServerSideDiff=true")
+    async with asyncio.timeout(20):
+        while not asked:
+            await asyncio.sleep(0.02)
+    before = len(asked)
+    await room.settled()  # argo: whoever asks for a refresh is not answered from memory
+    assert len(asked) > before and all(asked)
+    assert (await room.app())["status"]["sync"] == app["status"]["sync"]
+    assert (await room.cluster.get(key) or {})["data"] == {"a": "one"}
+
+
+async def test_what_an_application_left_behind_is_an_orphan_when_the_application_is_gone(room: Room) -> None:
+    await room.project(orphanedResources={"warn": True})
+    room.repository.push({**ONE, "other/other.yaml": config_map("other")})
+    for name, path in (("models", "app"), ("second", "other")):
+        await room.deliver(name, path, project="team", syncPolicy={"automated": {}})
+        await room.until_synced(name=name)
+    assert not conditions((await room.settled())["status"], "OrphanedResourceWarning")
+    await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "second"))
+    await room.until_gone("argoproj.io/Application", "second", CONTROL)
+    async with asyncio.timeout(20):
+        while room.engine.cache.get(ResourceKey("argoproj.io", "Application", CONTROL, "second")):
+            await asyncio.sleep(0.02)
+    said = conditions((await room.settled())["status"], "OrphanedResourceWarning")
+    assert said == ["Application has 1 orphaned resources"]
+
+
+@pytest.mark.parametrize("overruns", [True, False], ids=["may overrun", "may not"])
+async def test_a_sync_that_began_before_a_window_goes_on_only_where_the_window_lets_it(
+    room: Room, overruns: bool
+) -> None:
+    start = (room.clock.now() + timedelta(hours=2)).astimezone(UTC)
+    window = {
+        "kind": "deny",
+        "schedule": f"{start.minute} {start.hour} * * *",
+        "duration": "1h",
+        "applications": ["*"],
+        "syncOverrun": overruns,
+    }
+    await room.project(syncWindows=[window])
+    hook = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "wait", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "registry.example/a"}]},
+    }
+    room.repository.push({**ONE, "app/hook.yaml": hook})
+    await room.deliver(project="team")
+    await room.sync()
+    await room.until(lambda status: "waiting for completion of hook" in status["operationState"]["message"])
+    room.clock.leap(2 * 3600 + 120)
+    key = ResourceKey("", "Pod", "ml", "wait")
+    await room.cluster.patch(key, {"status": {"phase": "Succeeded"}}, subresource="status")
+    if overruns:
+        app = await room.until_over()
+        assert app["status"]["operationState"]["phase"] == "Succeeded"
+        return
+    app = await room.until(lambda status: "blocked by sync window" in status["operationState"]["message"])
+    assert app["status"]["operationState"]["phase"] == "Running"
+
+
+async def test_what_was_told_of_a_sync_that_failed_stays_while_a_window_is_in_the_way(room: Room) -> None:
+    broken = {**config_map("broken"), "data": {"a": ["no text"]}}
+    room.repository.push({"app/broken.yaml": broken})
+    await room.project()
+    await room.deliver(project="team", syncPolicy={"automated": {}, "retry": {"limit": 0}})
+    said = await room.until_condition("SyncError")
+    project = ResourceKey("argoproj.io", "AppProject", CONTROL, "team")
+    window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
+    await room.cluster.patch(project, {"spec": {"syncWindows": [window]}})
+    async with asyncio.timeout(20):
+        while not room.engine.settings.rules().projects["team"].windows:
+            await asyncio.sleep(0.02)
+    assert conditions((await room.settled())["status"], "SyncError") == [said]
 
 
 async def test_a_cluster_by_the_name_that_a_secret_gives_it_is_delivered_to_unless_it_is_paused(room: Room) -> None:

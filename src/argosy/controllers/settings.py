@@ -34,6 +34,7 @@ from argosy.source.credentials import Trust, read_credentials
 from argosy.source.repositories import Repositories
 from argosy.source.settings import read_settings
 from argosy.source.webhooks import WebhookSecrets, read_webhook_secrets
+from argosy.sync.automatic import HealBackoff
 from argosy.sync.terms import SyncSettings
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
@@ -125,6 +126,7 @@ class Settings:
             exclusions=exclusions,
             compare=compare,
             sync=good(partial(self._sync, ours, parameters), before.sync),
+            heal=good(partial(_heal, parameters), before.heal),
             projects=good(partial(inherited, projects, theirs), projects),
             clusters=read_clusters(self._secrets(), theirs),
             signature_keys=self._data(GPG_KEYS),
@@ -180,6 +182,16 @@ class Settings:
     async def _assess(self, manifests: Any) -> list[Assessment | None]:
         facts = facts_from(self._cache.list(STORAGE_CLASS))
         return await self._assessor.assess_all(manifests, facts)
+
+
+def _heal(parameters: Mapping[str, str]) -> HealBackoff:
+    usual, backoff = HealBackoff(), "controller.self.heal.backoff."
+    return HealBackoff(
+        first=_seconds(parameters, f"{backoff}timeout.seconds", usual.first),
+        factor=_seconds(parameters, f"{backoff}factor", usual.factor),
+        longest=_seconds(parameters, f"{backoff}cap.seconds", usual.longest),
+        flat=_seconds(parameters, "controller.self.heal.timeout.seconds", usual.flat),
+    )
 
 
 def _decoded(text: Any) -> str:

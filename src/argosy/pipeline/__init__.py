@@ -239,7 +239,7 @@ class Pipeline:
         if not look.is_whole or has_errors:
             return _Operation(app.state)
         target, hold = self._target(app, look), read_hold(app.annotations)
-        decision = decide(app, standing(app, look), target, self.now())
+        decision = decide(app, standing(app, look), target, self.now(), rules.heal)
         if decision is not None and not verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
             # argo: while a window is in the way nothing is found out, and what was told before stays
             wait = None if isinstance(decision, Refusal) else CLOSED
@@ -277,7 +277,9 @@ class Pipeline:
         elif operation.is_over:
             patch["operation"] = None
         if refresh is not None:
-            patch["metadata"] = {"annotations": {names.REFRESH: None}}
+            # argo: taken away only if nobody has asked again meanwhile; here the version of what was read tells that
+            answered = [each for each in (names.REFRESH, names.REFRESH_TIMESTAMP) if each in app.annotations]
+            patch["metadata"] = {"annotations": dict.fromkeys(answered)}
         if look.is_whole and (kept := finalizers_for(app, look.assembled.desired)) != app.finalizers:
             patch.setdefault("metadata", {})["finalizers"] = list(kept)
         return Passed(patch or None, operation.events, operation.wait)
@@ -300,6 +302,7 @@ class Pipeline:
             health=look.health,
             conditions=(*look.conditions, *operation.conditions, *settings),
             looked_for=looked_for(look, is_decided=operation.is_decided),
+            is_compared=not look.is_invalid,
             is_lost=look.resources is None and not look.is_invalid,
             history=history,
             summary=None if look.resources is None else summary(self.looker.whole(look), app.annotations),

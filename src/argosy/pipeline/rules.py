@@ -16,6 +16,7 @@ from argosy.model.project import Project
 from argosy.policy.clusters import Clusters
 from argosy.render import BuildSettings
 from argosy.source.repositories import Repositories
+from argosy.sync.automatic import HealBackoff
 from argosy.sync.terms import SyncSettings
 
 RemoveAll = Callable[[Iterable[Question]], Awaitable[tuple[Mapping[Question, Manifest], tuple[str, ...]]]]
@@ -41,6 +42,7 @@ class Rules:
     reconciliation: float = 120.0  # argo: seconds after which a host is asked again; 0 for never
     jitter: float = 60.0
     hard_reconciliation: float = 0.0  # argo: seconds after which everything is rendered anew; 0 for never
+    heal: HealBackoff = field(default_factory=HealBackoff)
     asks_before_mass_prune: bool = True
     shows_health: bool = False  # argo: whether status.resources tells of health
     faults: tuple[str, ...] = ()

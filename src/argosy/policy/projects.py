@@ -108,11 +108,21 @@ def _fits_destination(entry: Destination, destination: Destination) -> tuple[boo
 def permits(project: Project, key: ResourceKey, *, is_namespaced: bool, destination: Destination) -> str:
     """Why a manifest may not be touched; empty where it may."""
     if not permits_kind(project, key.group_kind, is_namespaced=is_namespaced, name=key.name):
-        return f"resource {key.group}:{key.kind} is not permitted in project {project.name}"
+        rule = _kind_rule(project, key, is_namespaced)
+        return f"resource {key.group}:{key.kind} is not permitted in project {project.name}: {rule}"
     place = destination._replace(namespace=key.namespace)
     if is_namespaced and key.namespace and not permits_destination(project, place):
-        return f"namespace {key.namespace} is not permitted in project '{project.name}'"
+        rule = _destination_rule(project, place)
+        return f"namespace {key.namespace} is not permitted in project '{project.name}': {rule}"
     return ""
+
+
+def _kind_rule(project: Project, key: ResourceKey, is_namespaced: bool) -> str:
+    denied, name = (project.namespaced_denied, "") if is_namespaced else (project.cluster_denied, key.name)
+    lists = "namespaceResource" if is_namespaced else "clusterResource"
+    if _lists(denied, key.group_kind, name):
+        return f"{lists}Blacklist lists it"
+    return f"{lists}Whitelist does not list it"
 
 
 def permits_kind(project: Project, kind: GroupKind, *, is_namespaced: bool, name: str = "") -> bool:

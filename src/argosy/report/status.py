@@ -39,6 +39,7 @@ class Report:
     tools: tuple[str, ...] = ()  # of the sources, by Argo CD's names
     resources: Sequence[Resource] | None = None
     is_lost: bool = False  # whether nobody knows how the resources compare
+    is_compared: bool = True  # whether anything was compared, or tried to be
     shows_health: bool = False  # of each resource
     health: Assessment | None = None  # of all of them
     conditions: Sequence[Condition] = ()
@@ -98,6 +99,9 @@ def is_outdated(app: Application) -> bool:
 def _compared(report: Report) -> dict[str, Any]:
     if report.status is None:
         return {}
+    before = mapping(report.app.status.get("sync"))
+    if not report.is_compared and before:
+        return {"sync": {**before, "status": report.status.value}}  # argo: what was compared last stays
     many = report.app.has_many_sources
     revision = report.revisions[0] if report.revisions and not many else ""
     tools = [tool for tool in report.tools if tool]

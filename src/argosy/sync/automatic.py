@@ -25,8 +25,11 @@ class HealBackoff:
     first: float = 2.0
     factor: float = 3.0
     longest: float = 300.0
+    flat: float = 0.0  # argo: the same time after every sync, where the first is 0
 
     def delay(self, heals: int) -> float:
+        if self.first <= 0:
+            return self.flat
         return 0.0 if heals < 1 else min(self.first * self.factor ** min(heals - 1, 64), self.longest)
 
 

@@ -99,3 +99,17 @@ def test_a_new_setting_of_exclusions_decides_what_is_watched(desk: Desk) -> None
     desk.write(config(resource__exclusions="[oh"))
     rules = desk.settings.rules()
     assert not rules.exclusions.is_watched(kind) and "resource.exclusions" in rules.faults[0]
+
+
+def test_how_long_heals_wait_is_read(desk: Desk) -> None:
+    assert [desk.settings.rules().heal.delay(count) for count in range(4)] == [0, 2, 6, 18]
+    backoff = "controller__self__heal__backoff__"
+    given = {f"{backoff}timeout__seconds": "1", f"{backoff}factor": "10", f"{backoff}cap__seconds": "60"}
+    desk.write(config("argocd-cmd-params-cm", **given))
+    assert [desk.settings.rules().heal.delay(count) for count in range(4)] == [0, 1, 10, 60]
+    flat = {f"{backoff}timeout__seconds": "0", "controller__self__heal__timeout__seconds": "7"}
+    desk.write(config("argocd-cmd-params-cm", **flat))
+    assert [desk.settings.rules().heal.delay(count) for count in range(3)] == [7, 7, 7]
+    desk.write(config("argocd-cmd-params-cm", **{f"{backoff}factor": "many"}))
+    rules = desk.settings.rules()
+    assert rules.heal.delay(1) == 7 and f"{backoff}factor".replace("__", ".") in rules.faults[0]

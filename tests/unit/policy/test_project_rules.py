@@ -91,7 +91,7 @@ def test_a_manifest_in_a_namespace_that_is_not_allowed_is_refused_by_name() -> N
     rules = project(destinations=[{"server": HERE, "namespace": "prod"}])
     key = ResourceKey("apps", "Deployment", "kube-system", "web")
     said = permits(rules, key, is_namespaced=True, destination=Destination(HERE, "", "prod"))
-    assert said == "namespace kube-system is not permitted in project 'ml'"
+    assert said == "namespace kube-system is not permitted in project 'ml': destinations does not list it"
 
 
 def test_every_rule_that_an_application_breaks_is_named() -> None:
@@ -148,3 +148,25 @@ def test_a_project_may_ask_for_clusters_of_its_own() -> None:
         assert (said == []) is is_allowed
         assert is_allowed or "permitOnlyProjectScopedClusters" in said[0]
     assert violations(rules, app, control_namespace="argocd") == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_namespaced", "rule"),
+    [
+        ({"namespaceResourceBlacklist": [{"group": "*", "kind": "*"}]}, True, "namespaceResourceBlacklist lists it"),
+        ({"namespaceResourceWhitelist": []}, True, "namespaceResourceWhitelist does not list it"),
+        ({}, False, "clusterResourceWhitelist does not list it"),
+        (
+            {
+                "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+                "clusterResourceBlacklist": [{"group": "", "kind": "Thing"}],
+            },
+            False,
+            "clusterResourceBlacklist lists it",
+        ),
+    ],
+)
+def test_the_list_that_forbids_a_kind_is_named(spec: dict[str, Any], is_namespaced: bool, rule: str) -> None:
+    key = ResourceKey("", "Thing", "prod" if is_namespaced else "", "a")
+    said = permits(project(**spec), key, is_namespaced=is_namespaced, destination=Destination(HERE, "", "prod"))
+    assert said == f"resource :Thing is not permitted in project ml: {rule}"

@@ -107,6 +107,19 @@ def test_what_was_not_looked_at_stays() -> None:
     assert status(step) == first
 
 
+def test_what_could_not_be_loaded_is_unknown_line_by_line_but_for_what_has_no_status() -> None:
+    lines = [{"kind": "Job", "name": "hook", "hook": True}, {"kind": "Service", "name": "web", "status": "Synced"}]
+    given = report(app({"resources": lines}), status=SyncStatus.UNKNOWN, resources=None, is_lost=True)
+    assert status(given)["resources"] == [lines[0], {**lines[1], "status": "Unknown"}]
+
+
+def test_where_nothing_was_compared_what_was_compared_last_stays() -> None:
+    first = status(report(app(), EARLY))
+    given = report(app(first), status=SyncStatus.UNKNOWN, revisions=(), resources=None, is_compared=False)
+    assert status(given)["sync"] == {**first["sync"], "status": "Unknown"}
+    assert status(given)["resources"] == first["resources"]
+
+
 def test_fields_of_others_stay() -> None:
     found = status(report(app({"sourceHydrator": {"currentOperation": {"phase": "Hydrated"}}, "observedAt": EARLY})))
     assert found["sourceHydrator"] == {"currentOperation": {"phase": "Hydrated"}} and found["observedAt"] == EARLY

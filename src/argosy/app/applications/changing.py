@@ -5,6 +5,7 @@ In: a desk, an Application. Out: the Application as it is after. Never: a change
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.app.applications.desk import Desk, now
@@ -34,7 +35,8 @@ class AutoSyncOn(PolicyError):
 async def refresh(desk: Desk, app: Application, *, is_hard: bool, seconds: float) -> Application:
     """Asked for, and taken up by the engine."""
     word, by = "hard" if is_hard else "normal", await desk.who()
-    await desk.revise(app, lambda _: {"metadata": {"annotations": {names.REFRESH: word}}})
+    asked = {names.REFRESH: word, names.REFRESH_TIMESTAMP: datetime.now(UTC).isoformat(timespec="microseconds")}
+    await desk.revise(app, lambda _: {"metadata": {"annotations": asked}})
     await desk.record(events.refreshed(app, at=now(), by=by, is_hard=is_hard))
     last: list[Manifest | None] = [None]
 
