@@ -24,7 +24,7 @@ from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import Look, Looker
-from argosy.pipeline.operating import Operator, begun, why_not_delete, written
+from argosy.pipeline.operating import NOT_LOADED, Operator, begun, spelled, why_not_delete, written
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.rules import Rules
 from argosy.pipeline.standing import invalid, looked_for, standing, unknown
@@ -154,7 +154,7 @@ class Pipeline:
         except UserError as error:
             if isinstance(error, Unreachable) and refresh is None and self._may_pass(app):
                 raise
-            said = f"Failed to load target state: {error}"
+            said = f"{NOT_LOADED}: {error}"
             revisions = (error.last_good,) if isinstance(error, SourceError) and error.last_good else ()
             return unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
         self._away.pop(app.key, None)
@@ -223,8 +223,7 @@ class Pipeline:
         now, state = self.now(), app.state
         if state is None or state.progress.is_over:
             state = begun(app.operation, now, state)
-        said = "; ".join(f"{each.type}: {each.message}" for each in broken)
-        state = replace(state, progress=Progress.ERROR, message=said, finished=written(now))
+        state = replace(state, progress=Progress.ERROR, message=spelled(broken), finished=written(now))
         return _Operation(state, is_over=True, events=(events.completed(app, state),))
 
     async def _begin(

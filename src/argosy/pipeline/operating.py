@@ -6,7 +6,7 @@ Never: takes a step on a state that is not written yet: what a step decides is w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -27,6 +27,7 @@ from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits, permits_destination
 from argosy.policy.pruning import Candidate, is_mass, may_delete
 from argosy.policy.windows import verdict
+from argosy.report.conditions import Condition, ConditionType
 from argosy.report.wire import mapping
 from argosy.sync.advance import advance, is_too_late
 from argosy.sync.automatic import are_same
@@ -36,6 +37,7 @@ from argosy.sync.retry import is_resting, next_attempt, rest, settle
 
 BLOCKED: Final = "Sync operation blocked by sync window"
 LOOK_AGAIN: Final = 30.0  # argo: at the latest
+NOT_LOADED: Final = "Failed to load target state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,15 @@ class Operator:
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog
     ) -> Step:
         wanted = self._wanted(app, state)
-        assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
+        try:
+            assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
+        except UserError as error:
+            raise UserError(spelled([Condition(ConditionType.COMPARISON_ERROR, f"{NOT_LOADED}: {error}")])) from error
         if not state.has_result:
             return Step(self._for_revision(app, state, assembled), 0.0)
         look = await self.looker.look(app, project, assembled, rules, kinds)
         if not look.is_whole:
-            said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
+            said = spelled([each for each in look.conditions if each.type.is_error]) or "it cannot be compared"
             return self._ended(state, replace(state, progress=Progress.ERROR, message=said))
         return await self._synced(app, state, project, rules, kinds, look)
 
@@ -210,6 +215,11 @@ async def _respecting(app: Application, comparison: Comparison, rules: Rules) ->
         for pair in comparison.pairs
     ]
     return replace(comparison, pairs=pairs)
+
+
+def spelled(conditions: Iterable[Condition]) -> str:
+    """argo: as an operation tells of conditions that stop it."""
+    return ";".join(f"{each.type}: {each.message}" for each in conditions)
 
 
 def why_not_delete(

@@ -66,7 +66,7 @@ async def advance(
     terms = Terms(app, state, options, is_mass=is_mass)
     board = Board(state, tasks)
     if state.progress is Progress.TERMINATING:
-        progress, message = await terminate(board, cluster, assess_all)
+        progress, message = await terminate(board, cluster, assess_all, Propagation(terms.propagation))
         if state.message == TOO_LATE:
             message += ", triggered by controller sync timeout"
         return Advanced(_ended(state, board, progress, message, now))

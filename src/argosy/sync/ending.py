@@ -14,14 +14,16 @@ from argosy.sync.refresh import AssessAll
 from argosy.sync.states import Board, Turn, verdict
 
 
-async def terminate(board: Board, cluster: Cluster, assess_all: AssessAll) -> tuple[Progress, str]:
+async def terminate(
+    board: Board, cluster: Cluster, assess_all: AssessAll, propagation: Propagation
+) -> tuple[Progress, str]:
     is_clean = True
     for turn in board.turns:
         if not turn.is_hook:
             continue
         try:
             turn.live = await _found(turn, cluster)
-            await _stop(board, turn, cluster, assess_all)
+            await _stop(board, turn, cluster, assess_all, propagation)
         except ClusterError as error:
             is_clean = False
             board.record(turn, turn.outcome, Progress.ERROR, f"Failed to delete: {error.message}")
@@ -39,7 +41,9 @@ async def _found(turn: Turn, cluster: Cluster) -> dict[str, object] | None:
         raise
 
 
-async def _stop(board: Board, turn: Turn, cluster: Cluster, assess_all: AssessAll) -> None:
+async def _stop(
+    board: Board, turn: Turn, cluster: Cluster, assess_all: AssessAll, propagation: Propagation
+) -> None:
     if turn.is_over:
         if turn.live is not None:
             await hooks.release(turn.key, turn.live, cluster)
@@ -54,7 +58,7 @@ async def _stop(board: Board, turn: Turn, cluster: Cluster, assess_all: AssessAl
     is_over = moved is not None and moved[0] is not Progress.RUNNING
     is_unknown = assessment is not None and bool(assessment.fault)  # argo: it may be running
     if not is_over or is_unknown or turn.has_policy(DeletePolicy.HOOK_FAILED):
-        await hooks.remove(turn.key, turn.live, cluster, Propagation.FOREGROUND)
+        await hooks.remove(turn.key, turn.live, cluster, propagation)
     else:
         await hooks.release(turn.key, turn.live, cluster)
     if is_over and moved is not None:

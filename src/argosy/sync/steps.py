@@ -122,7 +122,7 @@ class Runner:
         async def clear(turn: Turn) -> None:
             assert turn.live is not None
             try:
-                turn.live = await hooks.remove(turn.key, turn.live, self._cluster, Propagation.FOREGROUND)
+                turn.live = await hooks.remove(turn.key, turn.live, self._cluster, Propagation(self._terms.propagation))
             except ClusterError as error:
                 said = f"failed to delete resource: {error.message}"
                 self._board.record(turn, turn.outcome, Progress.ERROR, said)

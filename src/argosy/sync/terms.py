@@ -20,6 +20,7 @@ MANAGER: Final = "argocd-controller"  # argo: who owns what is applied, on the s
 REPLACER: Final = "argocd-application-controller"  # argo: who owns what is replaced: the program itself
 MIGRATED: Final = "kubectl-client-side-apply"
 DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_WRITERS: Final = frozenset({MANAGER, REPLACER})
 _KEPT: Final = frozenset({DEFINITION, ("", "Namespace")})
 
 
@@ -91,10 +92,11 @@ class Terms:
         return task.desired is not None and task.live is not None and not self._wrote(task.live)
 
     def _wrote(self, live: Manifest) -> bool:
-        """Whether this operation may have applied it: somebody did since it began, and time is known to the second."""
+        """Whether this operation may have applied it: we did since it began, and time is known to the second."""
         since = self.state.started
         entries = live["metadata"].get("managedFields") or () if since else ()
-        times = [str(each.get("time") or "") for each in entries if not each.get("subresource")]
+        ours = (each for each in entries if each.get("manager") in _WRITERS and not each.get("subresource"))
+        times = [str(each.get("time") or "") for each in ours]
         begun = datetime.fromisoformat(since).replace(microsecond=0) if times else None
         return begun is not None and any(datetime.fromisoformat(time) >= begun for time in times if time)
 

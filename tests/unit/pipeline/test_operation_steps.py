@@ -31,14 +31,14 @@ pytestmark = pytest.mark.anyio
 EVENING = datetime(2026, 1, 2, 21, 30, tzinfo=UTC)
 NIGHT = EVENING + timedelta(hours=2)
 SOURCE = {"repoURL": "https://git.example/x", "path": "dev"}
-REACHED = "the source was asked for"
+REACHED = "ComparisonError: Failed to load target state: the source was asked for"
 
 
 class OnlyAsked:
     """Whoever gets here was let through."""
 
     async def assemble(self, *_: Any) -> Assembled:
-        raise UserError(REACHED)
+        raise UserError("the source was asked for")
 
 
 def app() -> Application:

@@ -148,17 +148,21 @@ def test_what_does_not_differ_is_spared_where_that_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("time", "subresource", "spared"),
+    ("manager", "time", "subresource", "spared"),
     [
-        ("2025-12-31T23:59:59Z", "", True),
-        ("2026-01-01T00:00:00Z", "", False),
-        ("2026-01-01T00:00:09Z", "status", True),
-        ("", "", True),
+        ("argocd-controller", "2025-12-31T23:59:59Z", "", True),
+        ("argocd-controller", "2026-01-01T00:00:00Z", "", False),
+        ("argocd-application-controller", "2026-01-01T00:00:00Z", "", False),
+        ("argocd-controller", "2026-01-01T00:00:09Z", "status", True),
+        ("argocd-controller", "", "", True),
+        ("kube-controller-manager", "2026-01-01T00:00:09Z", "", True),
     ],
 )
-def test_what_this_operation_may_have_applied_is_not_spared(time: str, subresource: str, spared: bool) -> None:
+def test_what_this_operation_may_have_applied_is_not_spared(
+    manager: str, time: str, subresource: str, spared: bool
+) -> None:
     live = manifest()
-    live["metadata"]["managedFields"] = [{"manager": "x", "time": time, "subresource": subresource}]
+    live["metadata"]["managedFields"] = [{"manager": manager, "time": time, "subresource": subresource}]
     assert terms("ApplyOutOfSyncOnly=true").is_left_alone(task(manifest(), live, differs=False)) is spared
 
 
