@@ -253,3 +253,16 @@ async def test_scale_answers_a_scale_and_changes_replicas_only(cluster: Cluster,
     assert (scale["kind"], scale["apiVersion"], scale["metadata"]["name"]) == ("Scale", "autoscaling/v1", "d")
     found = await cluster.get(key_of(made))
     assert found is not None and "hostNetwork" not in found["spec"]["template"]["spec"]
+
+
+async def test_a_patch_names_the_fields_of_the_version_that_it_is_for(cluster: Cluster, namespace: str) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 5, "targetCPUUtilizationPercentage": 80}
+    kind = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}
+    made = await cluster.create({**kind, "metadata": {"name": "h", "namespace": namespace}, "spec": spec})
+    sent = {"spec": {"targetCPUUtilizationPercentage": 70}}
+    answer = await cluster.patch(key_of(made), sent, api_version="autoscaling/v1")
+    assert (answer["apiVersion"], answer["spec"]["targetCPUUtilizationPercentage"]) == ("autoscaling/v1", 70)
+    found = await cluster.get(key_of(made)) or {}
+    assert found["apiVersion"] == "autoscaling/v2"
+    assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 70

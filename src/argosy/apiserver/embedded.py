@@ -150,8 +150,9 @@ class EmbeddedCluster:
         kind_of_patch: PatchKind = PatchKind.MERGE,
         subresource: str = "",
         manager: str = "",
+        api_version: str = "",
     ) -> Manifest:
-        served = self._served(key.group_kind)
+        served = self._served(key.group_kind, split_api_version(api_version)[1])
         call = Call(self._user, manager or MANAGER)
         part = served.resource.subresource(subresource) if subresource else None
         if subresource and (part is None or "patch" not in part.verbs):

@@ -108,7 +108,9 @@ class ClusterWriter(Protocol):
         kind_of_patch: PatchKind = PatchKind.MERGE,
         subresource: str = "",
         manager: str = "",
-    ) -> Manifest: ...
+        api_version: str = "",
+    ) -> Manifest:
+        """`api_version` is the one whose fields the patch names, and that is answered; else the one preferred."""
 
     async def delete(
         self,

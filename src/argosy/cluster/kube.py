@@ -197,8 +197,9 @@ class KubeCluster:
         kind_of_patch: PatchKind = PatchKind.MERGE,
         subresource: str = "",
         manager: str = "",
+        api_version: str = "",
     ) -> Manifest:
-        path = await self._path(key, subresource=subresource)
+        path = await self._path(key, api_version, subresource=subresource)
         return await self._write("PATCH", path, patch, key, media_type=kind_of_patch.value,
                                  query={"fieldManager": manager})
 

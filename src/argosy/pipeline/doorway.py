@@ -164,9 +164,15 @@ class Doorway:
         kind_of_patch: PatchKind = PatchKind.MERGE,
         subresource: str = "",
         manager: str = "",
+        api_version: str = "",
     ) -> Manifest:
         made = await self._cluster.patch(
-            key, patch, kind_of_patch=kind_of_patch, subresource=subresource, manager=manager
+            key,
+            patch,
+            kind_of_patch=kind_of_patch,
+            subresource=subresource,
+            manager=manager,
+            api_version=api_version,
         )
         return self._keep(made)
 

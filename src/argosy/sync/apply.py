@@ -108,14 +108,16 @@ async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
     if _binds_otherwise(wish):
         return await _recreated(wish, cluster)
     if wish.live.get("apiVersion") != modified["apiVersion"]:
-        # A patch goes to the version that the cluster prefers, whose fields may be others; only this verb converts.
-        made = await cluster.apply(wish.desired, manager=MANAGER, force=True)
+        # A patch says nothing of fields that are called otherwise in the version that was read; this verb converts.
+        await _inherit(wish, cluster, MANAGER)
+        made = await cluster.apply(modified, manager=MANAGER, force=True)
         return Applied(made, f"{wish.name} configured")
     patch = _patch(modified, wish.live)
     if not patch:
         return Applied(wish.live, f"{wish.name} unchanged")
     kind = PatchKind.MERGE if patching.shape_of(modified) is None else PatchKind.STRATEGIC
-    made = await cluster.patch(wish.key, patch, kind_of_patch=kind, manager=MANAGER)
+    version = str(modified["apiVersion"])
+    made = await cluster.patch(wish.key, patch, kind_of_patch=kind, manager=MANAGER, api_version=version)
     return Applied(made, f"{wish.name} configured")
 
 
@@ -133,10 +135,15 @@ def _patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
 
 
 async def _server_side(wish: Wish, cluster: Cluster) -> Applied:
-    if wish.live is not None and (patch := migration(wish.live, wish.how.migrates, MANAGER)):
-        await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON, manager=MANAGER)
+    await _inherit(wish, cluster, wish.how.migrates)
     made = await cluster.apply(wish.desired, manager=MANAGER, force=True)
     return Applied(made, f"{wish.name} serverside-applied")
+
+
+async def _inherit(wish: Wish, cluster: Cluster, manager: str) -> None:
+    """What was applied on the client's side is ours: else nothing of it could be taken away."""
+    if wish.live is not None and (patch := migration(wish.live, manager, MANAGER)):
+        await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON, manager=MANAGER)
 
 
 async def _replaced(wish: Wish, cluster: Cluster) -> Applied:

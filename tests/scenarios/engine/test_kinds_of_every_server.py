@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from engine_room import CONTROL, Room
+from wiped_server import REAL
 
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -25,9 +26,15 @@ WAYS: dict[str, tuple[list[str], str]] = {  # options of a sync, and how to comp
     "server": (["ServerSideApply=true"], ""),
     "server and its prediction": (["ServerSideApply=true"], "ServerSideDiff=true"),
 }
+LAST = list(WAYS)[-1]
+CASES = [
+    *(("embedded", way) for way in WAYS),
+    ("wire", LAST),  # it asks the most of a server
+    *(pytest.param(*each.values, way, marks=each.marks) for each in REAL for way in WAYS),
+]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("room", "way"), CASES, indirect=["room"])
 async def test_what_a_server_makes_of_any_kind_is_no_drift_and_goes_with_its_application(room: Room, way: str) -> None:
     options, comparing = WAYS[way]
     room.repository.push({"app/kinds.yaml": KINDS, "app/machine.yaml": MACHINE})
@@ -63,3 +70,24 @@ async def written(room: Room, app: dict[str, Any]) -> dict[str, Any]:
         fields = (await room.cluster.get(key) or {})["metadata"]["managedFields"]
         found[str(key)] = [one for one in fields if one["manager"] != "kube-controller-manager"]
     return found
+
+
+def autoscaler(**spec: Any) -> Manifest:
+    """In a version that no server prefers."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    metadata = {"name": "web"}
+    wanted = {"scaleTargetRef": target, "maxReplicas": 5, "targetCPUUtilizationPercentage": 80, **spec}
+    return {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": wanted}
+
+
+async def test_an_older_version_is_kept_as_git_asks_field_by_field(room: Room) -> None:
+    room.repository.push({"app/scale.yaml": autoscaler(minReplicas=2)})
+    await room.deliver(syncPolicy={"automated": {"selfHeal": True}})
+    await room.until_synced()
+    room.repository.push({"app/scale.yaml": autoscaler(targetCPUUtilizationPercentage=70)})
+    await room.until_synced()
+    spec = (await room.get("autoscaling/HorizontalPodAutoscaler", "web") or {})["spec"]
+    assert spec["minReplicas"] == 1  # a server's default: Git does not ask for two any longer
+    assert spec["metrics"][0]["resource"]["target"]["averageUtilization"] == 70
+    app = await room.settled()
+    assert (app["status"]["sync"]["status"], len(app["status"]["history"])) == ("Synced", 2)
