@@ -96,3 +96,23 @@ async def test_a_stateful_set_with_claims_becomes_healthy(played: Cluster, names
     await becomes(played, key_of(wanted), is_healthy)
     claims_found = (await played.list(CLAIM, namespace=namespace)).items
     assert [each["status"]["phase"] for each in claims_found] == ["Bound", "Bound"]
+
+
+async def test_a_model_becomes_healthy_through_any_door(flavour: Any, played: Cluster, namespace: str) -> None:
+    if flavour.name == "real":
+        pytest.skip("the kinds of KServe are not played beside a real control plane")
+    about = {"name": "web", "namespace": namespace}
+    container = {"name": "kserve-container", "image": "example:1"}
+    formats = [{"name": "sklearn", "autoSelect": True}]
+    runtime = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime", "metadata": about}
+    await played.create({**runtime, "spec": {"supportedModelFormats": formats, "containers": [container]}})
+    service = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": about}
+    wanted = {**service, "spec": {"predictor": {"sklearn": {"storageUri": "s3://models/web"}}}}
+    await played.create(wanted)
+
+    def is_ready(live: Manifest) -> bool:
+        conditions = (live.get("status") or {}).get("conditions") or ()
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+    live = await becomes(played, key_of(wanted), is_ready)
+    assert live["spec"]["predictor"]["model"]["modelFormat"] == {"name": "sklearn"}

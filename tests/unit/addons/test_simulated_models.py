@@ -297,6 +297,32 @@ async def test_what_somebody_changes_in_its_deployment_is_changed_back(cluster: 
         await world.becomes(DEPLOYMENT, lambda it: it["spec"]["replicas"] == 1, "web-predictor")
 
 
+async def test_a_service_that_somebody_deletes_comes_back(cluster: EmbeddedCluster) -> None:
+    service = GroupKind("", "Service")
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        uid = (await world.get(service, "web-predictor"))["metadata"]["uid"]
+        await cluster.delete(key(service, "web-predictor"))
+        await world.becomes(service, lambda it: it["metadata"]["uid"] != uid, "web-predictor")
+
+
+async def test_a_model_whose_parts_the_server_refuses_says_what_it_refused(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(env=[{"name": "", "value": "x"}]))
+        live = await world.becomes(SERVICE, is_failed)
+        assert condition(live, "Ready")["reason"] == "ReconcileFailed"
+        assert judged(live, "strict")[0] == "Degraded" and "env" in judged(live, "strict")[1]
+        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"env": None}}}})
+        await world.becomes(SERVICE, is_ready)
+
+
+async def test_hosts_end_in_the_domain_that_is_asked_for(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS, domain="apps.example.com") as world:
+        live = await ready(world, runtime(), model())
+    assert live["status"]["url"] == "https://web-default.apps.example.com"
+
+
 async def test_everything_goes_with_the_model(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())

@@ -59,18 +59,29 @@ def make(variant: str) -> AddOn:
     return playing(_kinds(variant), name=f"{NAME}={variant}")
 
 
-def playing(kinds: Iterable[GroupKind], *, name: str = NAME, probe: Probe | None = None) -> AddOn:
-    """An AddOn for these kinds only, for clusters where others play the rest. `probe` asks a model, where one runs."""
+def playing(
+    kinds: Iterable[GroupKind], *, name: str = NAME, probe: Probe | None = None, domain: str = openshift.DOMAIN
+) -> AddOn:
+    """An AddOn for these kinds only, for clusters where others play the rest.
+
+    `probe` asks a model, where one runs; `domain` is what hosts end in.
+    """
     chosen = [kind for kind in PLAYED if kind in set(kinds)]
     needed = dict.fromkeys(name for kind in chosen for name in NEEDS.get(kind, ()))
-    served = partial(InferenceServices, probe, has_routes=openshift.ROUTE in chosen)
-    made: dict[GroupKind, Callable[[], Controller]] = {**PLAYED, serving.INFERENCE_SERVICE: served}
+    made: dict[GroupKind, Callable[[], Controller]] = {
+        **PLAYED,
+        openshift.ROUTE: partial(openshift.Routes, domain),
+        serving.INFERENCE_SERVICE: partial(
+            InferenceServices, probe, domain=domain, has_routes=openshift.ROUTE in chosen
+        ),
+    }
+    asked = (*openshift.admitters(domain), *serving.ADMITTERS)
     return AddOn(
         name,
         about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs ({names.BY})",
         controllers=[made[kind]() for kind in chosen],
         definitions=definitions(*needed) if needed else (),
-        admitters=[each for each in (*openshift.ADMITTERS, *serving.ADMITTERS) if each.kind in chosen],
+        admitters=[each for each in asked if each.kind in chosen],
         first=nodes.first_objects(),
         pod_logs=SimulatedLogs(),
         embedded_only=True,

@@ -5,7 +5,7 @@ In: nothing. Out: controllers by kind, definitions, admitters. Never: knows of m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy.addons.simulators.openshift import build_configs, image_streams, routes
@@ -16,6 +16,7 @@ from argosy.addons.simulators.openshift.names import (
     BUILD,
     BUILD_CONFIG,
     CLUSTER_SERVICE_VERSION,
+    DOMAIN,
     IMAGE_STREAM,
     INSTALL_PLAN,
     ROUTE,
@@ -57,5 +58,8 @@ NEEDS: Final[dict[GroupKind, tuple[str, ...]]] = {
     INSTALL_PLAN: _OPERATORS,
     CLUSTER_SERVICE_VERSION: _OPERATORS,
 }
-__all__ = ["ADMITTERS", "NEEDS", "PLAYED", "ROUTE"]
-ADMITTERS: Final[tuple[Admitter, ...]] = (routes.admitter(), image_streams.ADMITTER, *build_configs.ADMITTERS)
+__all__ = ["DOMAIN", "NEEDS", "PLAYED", "ROUTE", "Routes", "admitters"]
+
+
+def admitters(domain: str = DOMAIN) -> Sequence[Admitter]:
+    return routes.admitter(domain), image_streams.ADMITTER, *build_configs.ADMITTERS

@@ -36,7 +36,6 @@ from argosy.addons.simulators.serving.names import (
     components_of,
     inner_host,
     is_stopped,
-    part_name,
 )
 from argosy.addons.simulators.serving.pod_specs import template_of
 from argosy.addons.simulators.serving.probing import ModelState, Probe
@@ -47,8 +46,8 @@ from argosy.addons.simulators.serving.storage import is_waiting_for_storage, pro
 from argosy.addons.simulators.templates import revision_of
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.wishes import Fault, asked, read_wishes
-from argosy.addons.simulators.writing import keep_status, patient, remove
-from argosy.model.errors import UserError
+from argosy.addons.simulators.writing import ENDING, keep_status, patient, remove
+from argosy.model.errors import ClusterError, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.runtime import Cache, Context, Requeue, Watch, owner
@@ -76,6 +75,7 @@ class InferenceServices:
         self.watches = (
             Watch(INFERENCE_SERVICE, unmarked),
             Watch(DEPLOYMENT, owner(INFERENCE_SERVICE)),
+            Watch(SERVICE, owner(INFERENCE_SERVICE), metadata_only=True),
             Watch(POD, _of_label),
             Watch(ROUTE if has_routes else INGRESS, owner(INFERENCE_SERVICE)),
             *(Watch(kind, self._served_by) for kind in (SERVING_RUNTIME, CLUSTER_SERVING_RUNTIME)),
@@ -115,11 +115,6 @@ class InferenceServices:
         for part in context.cache.owned(live["metadata"]["uid"]):
             if not is_dying(part):
                 await remove(part, context.cluster)
-        for component in components_of(live):
-            named = own_key(SERVICE, live["metadata"]["namespace"], part_name(live, component))
-            found = await context.cluster.get(named)
-            if found is not None and not is_dying(found):
-                await remove(found, context.cluster)
         await self._tell(live, stopped(live, stamp(context.clock.now())), context)
 
     async def _tell(self, live: Manifest, status: Manifest, context: Context) -> None:
@@ -131,19 +126,17 @@ class InferenceServices:
         problem = _wished_problem(live) or await problem_of(live, context.cache, context.cluster)
         deployments: dict[str, Manifest | None] = {}
         revisions: dict[str, str] = {}
-        for component in components_of(live) if chosen.runtime is not None or not chosen.reason else ():
-            template = template_of(live, component, chosen.runtime if component == "predictor" else None)
-            revision = parts.revision_of(live, component, template, _deployments(live, component, context.cache))
-            if revision:
-                revisions[component] = revision
-            why = problem if component == "predictor" else ""
-            made = parts.deployment(live, component, template, why, revision)
-            await self._keep(made, context)
-            await self._keep(parts.inner_service(live, component, template, revision), context)
-            deployments[component] = context.cache.get(key_of(made))
-            await _let_go(live, component, made, deployments[component], context)
+        found = Found(chosen, problem, None, ())
+        try:
+            for component in () if found.is_unserved else components_of(live):
+                made = await self._keep_component(live, component, found, revisions, context)
+                deployments[component] = context.cache.get(key_of(made))
+        except ClusterError as error:
+            if error.code not in (403, 422) or ENDING in error.message:
+                raise
+            found = found._replace(refusal=error.message)
         predictor = deployments.pop("predictor", None)
-        found = Found(chosen, problem, predictor, _pods(live, predictor, context.cache))
+        found = found._replace(deployment=predictor, pods=_pods(live, predictor, context.cache))
         if self._probe is not None and component_ready(predictor, "").status == "True":
             found = found._replace(answer=await self._probe(live))
         door = Door("") if found.is_unserved else await self._door(live, context)
@@ -152,15 +145,29 @@ class InferenceServices:
         is_loading = found.answer is not None and found.answer.state in (ModelState.PENDING, ModelState.LOADING)
         return AGAIN if is_loading else None
 
+    async def _keep_component(
+        self, live: Manifest, component: str, found: Found, revisions: dict[str, str], context: Context
+    ) -> Manifest:
+        """Its Deployment, as it should be; and its Service."""
+        is_predictor = component == "predictor"
+        template = template_of(live, component, found.chosen.runtime if is_predictor else None)
+        revision = parts.revision_of(live, component, template, _deployments(live, component, context.cache))
+        if revision:
+            revisions[component] = revision
+        made = parts.deployment(live, component, template, found.problem if is_predictor else "", revision)
+        await self._keep(made, context)
+        await self._keep(parts.inner_service(live, component, template, revision), context)
+        await _let_go(live, component, made, context)
+        return made
+
     async def _keep(self, made: Manifest, context: Context) -> None:
         """Written where it is not as it should be: what others change in it is changed back."""
         key = key_of(made)
-        live = context.cache.get(key) if key.group_kind != SERVICE else None
-        seen = (live or {}).get("metadata", {}).get("generation")
-        if self._kept.get(key) == (made, seen) and (live is not None or key.group_kind == SERVICE):
+        live = context.cache.get(key)
+        if live is not None and self._kept.get(key) == (made, _state(live)):
             return
         written = await context.cluster.apply(made, manager=MANAGER, force=True)
-        self._kept[key] = made, written["metadata"].get("generation") if key.group_kind != SERVICE else None
+        self._kept[key] = made, _state(written)
 
     async def _door(self, live: Manifest, context: Context) -> Door:
         if not self._has_routes:
@@ -211,10 +218,14 @@ def _deployments(live: Manifest, component: str, cache: Cache) -> list[Manifest]
     return [each for each in mine if (each["metadata"].get("labels") or {}).get(COMPONENT) == component]
 
 
-async def _let_go(
-    live: Manifest, component: str, made: Manifest, newest: Manifest | None, context: Context
-) -> None:
+def _state(live: Manifest) -> object:
+    """k8s: a generation counts changes of what is asked for; a Service has none."""
+    return live["metadata"].get("generation") or live["metadata"].get("resourceVersion")
+
+
+async def _let_go(live: Manifest, component: str, made: Manifest, context: Context) -> None:
     """Older revisions, and what another mode left, once the newest is up."""
+    newest = context.cache.get(key_of(made))
     if newest is None or component_ready(newest, "").status != "True":
         return
     for each in _deployments(live, component, context.cache):

@@ -36,6 +36,7 @@ class Found(NamedTuple):
     deployment: Manifest | None
     pods: Sequence[Manifest]  # of the newest template first
     answer: Answer | None = None
+    refusal: str = ""  # why the server did not take one of its parts
 
     @property
     def is_unserved(self) -> bool:
@@ -71,6 +72,8 @@ def predictor_ready(found: Found) -> Condition:
         return Condition(type_, "Unknown")
     if failure is not None:
         return Condition(type_, "False", failure.reason, failure.message)
+    if found.refusal:
+        return Condition(type_, "False", "ReconcileFailed", told(found.refusal))
     said = component_ready(found.deployment, type_)
     if said.status == "Unknown" and (broken := _broken(found.pods)):
         return Condition(type_, "False", *broken)

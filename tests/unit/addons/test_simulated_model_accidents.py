@@ -1,0 +1,90 @@
+"""Who plays KServe and OpenShift may be killed between any two writes: what comes of it is the same."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from modelled_world import (
+    BUILD,
+    BUILD_CONFIG,
+    MODEL_KINDS,
+    ROUTE,
+    SERVICE,
+    STREAM,
+    build_config,
+    model,
+    runtime,
+    stream,
+)
+from simulated_world import DEPLOYMENT, POD, condition, key
+from test_simulated_accidents import Moody, Mortal
+
+from argosy.addons.simulators import playing
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.addons import running
+from argosy.model.names import GroupKind
+from argosy.runtime import run
+
+pytestmark = pytest.mark.anyio
+KINDS = (*MODEL_KINDS, BUILD_CONFIG, BUILD, STREAM)
+EXPECTED = {DEPLOYMENT: 1, POD: 1, ROUTE: 1, BUILD: 1, GroupKind("", "Service"): 2}
+START = "sandbox.argosy.dev/start-build"
+
+
+async def prepared(cluster: EmbeddedCluster) -> None:
+    addon = playing(KINDS)
+    async with running([addon], cluster, on_failure=lambda: None):
+        pass  # its kinds and first objects are there; nothing is played yet
+    cluster.admit_with(addon.admitters)
+    for manifest in (stream(), build_config({START: "now"}), runtime(), model()):
+        await cluster.create(manifest)
+
+
+async def is_done(cluster: EmbeddedCluster) -> bool:
+    live = await cluster.get(key(SERVICE, "web")) or {}
+    builds = (await cluster.list(BUILD)).items
+    done = [each for each in builds if (each.get("status") or {}).get("phase") == "Complete"]
+    config = await cluster.get(key(BUILD_CONFIG, "web")) or {}
+    again = START in (config["metadata"].get("annotations") or {})
+    return condition(live, "Ready")["status"] == "True" and bool(done) and len(done) == len(builds) and not again
+
+
+async def finish(cluster: EmbeddedCluster, through: Any) -> None:
+    work = asyncio.create_task(run(playing(KINDS).controllers, through, grace=0.0))
+    try:
+        async with asyncio.timeout(60):
+            while not await is_done(cluster):
+                await asyncio.sleep(0.01)
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+
+
+async def counted(cluster: EmbeddedCluster) -> dict[GroupKind, int]:
+    return {kind: len((await cluster.list(kind)).items) for kind in EXPECTED}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22])
+async def test_whoever_is_killed_at_a_write_makes_nothing_twice(number: int, after: bool) -> None:
+    async with EmbeddedCluster.open() as cluster:
+        await prepared(cluster)
+        mortal = Mortal(cluster, number, after=after)
+        work = asyncio.create_task(run(playing(KINDS).controllers, mortal, grace=0.0))  # type: ignore[arg-type]
+        async with asyncio.timeout(30):
+            while not mortal.died.is_set() and not await is_done(cluster):
+                await asyncio.sleep(0.005)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await finish(cluster, cluster)
+        assert await counted(cluster) == EXPECTED
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_cluster_that_sometimes_fails_gets_there(seed: int) -> None:
+    async with EmbeddedCluster.open() as cluster:
+        await prepared(cluster)
+        await finish(cluster, Moody(cluster, seed))
+        assert (await counted(cluster))[DEPLOYMENT] == 1
