@@ -60,7 +60,7 @@ Commands:
   generate   print manifests that hold up a sync until an image or a notebook is there
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks
-  proj       list projects
+  proj       list and change projects
   render     print the manifests of folders and Applications
   sandbox    start, stop and fill the embedded cluster
   setup      environments, permissions and Applications for an Argo CD
@@ -76,6 +76,14 @@ class Unread(BrokenPipeError):
     def __init__(self, code: int) -> None:
         super().__init__()
         self.code = code
+
+
+class Mistyped(SystemExit):
+    """A command line that is not understood, and why."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(CANNOT)
+        self.said = said
 
 
 class Parser(argparse.ArgumentParser):
@@ -103,7 +111,7 @@ class Parser(argparse.ArgumentParser):
             hint = f"; did you mean {near[0]!r}?" if near else ""
         print(f"argosy: {message}{hint}", file=sys.stderr)
         print(f"next: {_command(self.prog)} --help", file=sys.stderr)
-        raise SystemExit(CANNOT)
+        raise Mistyped(message)
 
 
 def _command(prog: str) -> str:
@@ -183,7 +191,7 @@ def command_line(*names: str, typed: str = "") -> Parser:
 
 
 def _run(arguments: list[str], *, is_compat: bool) -> int:
-    parser = command_line(*(arguments[:1] if arguments[0] in GROUPS else ()), typed="".join(arguments[1:2]))
+    parser = command_line(*_modules(arguments[0], is_compat), typed="".join(arguments[1:2]))
     if arguments[0] in ("app", "proj"):
         from argosy.cli.app_flags import spelled
 
@@ -198,6 +206,14 @@ def _run(arguments: list[str], *, is_compat: bool) -> int:
     chosen.compat = is_compat
     answer: int = chosen.run(chosen)
     return answer
+
+
+def _modules(command: str, is_compat: bool) -> tuple[str, ...]:
+    if is_compat:
+        from argosy.cli.compat import MODULES
+
+        return (MODULES[command],)
+    return (command,) if command in GROUPS else ()
 
 
 def _told(error: ArgosyError, said: str = "") -> tuple[str, str]:

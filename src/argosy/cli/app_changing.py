@@ -7,10 +7,17 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from argosy.app.rendering.options import FLAGS
-from argosy.cli.app_flags import Commands, add_truth, at_desk, talk, verb
+from argosy.cli import Mistyped
+from argosy.cli.app_flags import Commands, add_truth, at_desk, is_compat, talk, verb
 
 if TYPE_CHECKING:
     from argosy.app.applications.desk import Desk
+
+
+NO_CHANGE = frozenset({
+    "--command", "--part", "--run", "--name", "--app-namespace", "--context", "--kubeconfig", "--data-dir", "--compat",
+    "--validate", "--source-position",
+})  # fmt: skip
 
 
 def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -163,8 +170,11 @@ def run_set(chosen: argparse.Namespace) -> int:
         from argosy.app.applications.writing import change
 
         app, given = await desk.find(chosen.name), given_flags(chosen)
+        if is_compat(chosen) and not has_flags(given):
+            talk("argosy: please set at least one option to update\nnext: argosy app set --help")
+            raise Mistyped("no option")  # argo: a mistake of whoever typed it
         has_changed = await change(desk, app, lambda wire: changed(wire, given, chosen.source_position))
-        _tell_change(app.name, has_changed)
+        _tell_change(chosen, app.name, has_changed)
         return 0
 
     return at_desk(chosen, work, writes=True)
@@ -177,11 +187,19 @@ def run_unset(chosen: argparse.Namespace) -> int:
 
         given = {f"--{name.replace('_', '-')}": value for name, value in vars(chosen).items()}
         app = await desk.find(chosen.name)
-        _tell_change(app.name, await change(desk, app, lambda wire: without(wire, given, chosen.source_position)))
+        has_changed = await change(desk, app, lambda wire: without(wire, given, chosen.source_position))
+        _tell_change(chosen, app.name, has_changed)
         return 0
 
     return at_desk(chosen, work, writes=True)
 
 
-def _tell_change(name: str, has_changed: bool) -> None:
-    print(f"application '{name}' {'updated' if has_changed else 'unchanged'}")
+def has_flags(given: dict[str, Any]) -> bool:
+    """Whether anything was typed that changes an Application."""
+    return any(value not in (None, False, [], "") for flag, value in given.items() if flag not in NO_CHANGE)
+
+
+def _tell_change(chosen: argparse.Namespace, name: str, has_changed: bool) -> None:
+    """argo: it says nothing."""
+    say = talk if is_compat(chosen) else print
+    say(f"application '{name}' {'updated' if has_changed else 'unchanged'}")

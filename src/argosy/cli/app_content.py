@@ -225,7 +225,7 @@ def run_manifests(chosen: argparse.Namespace) -> int:
         async with open_reader(desk, local) as reader:
             found = await _manifests(reader, app, chosen)
             shown = [each for each in masked(found, reader.rules.compare.masked_annotations) if each is not None]
-        _print_manifests(shown, form(chosen, "yaml", "yaml"))
+        _print_manifests(shown, form(chosen, "yaml", "yaml"), "\n" if is_compat(chosen) else "")
         return 0
 
     return at_desk(chosen, work)
@@ -239,7 +239,8 @@ async def _manifests(reader: Reader, app: Application, chosen: argparse.Namespac
     return list((await reader.assemble(app, _refs(app, chosen))).desired)
 
 
-def _print_manifests(found: Sequence[Manifest], how: str) -> None:
+def _print_manifests(found: Sequence[Manifest], how: str, end: str) -> None:
+    """argo: an empty line ends each."""
     from argosy.model.manifest import dump, key_of
 
     if how == "json":
@@ -247,7 +248,7 @@ def _print_manifests(found: Sequence[Manifest], how: str) -> None:
     elif how == "name":
         print("".join(f"{str(key_of(each).group_kind).lower()}/{key_of(each).name}\n" for each in found), end="")
     else:
-        print("".join(f"---\n{dump(each)}" for each in found), end="")
+        print("".join(f"---\n{dump(each)}{end}" for each in found), end="")
 
 
 # -- actions -------------------------------------------------------------------------------------------------------
@@ -289,8 +290,9 @@ def run_action(chosen: argparse.Namespace) -> int:
         app = await desk.find(chosen.name)
         async with open_reader(desk) as reader:
             done = await act(reader, app, chosen.action, choice_of(chosen), on_all=chosen.all)
+        say = talk if is_compat(chosen) else print  # argo: it says nothing
         for key in done:
-            print(f"{key.kind}/{key.name}: {chosen.action} done")
+            say(f"{key.kind}/{key.name}: {chosen.action} done")
         return 0
 
     return at_desk(chosen, work, writes=True)

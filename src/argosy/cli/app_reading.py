@@ -43,7 +43,7 @@ def add_reading(parts: Commands[argparse.ArgumentParser]) -> None:
     _add_watch(parser)
     parser = verb(
         parts, "resources", "list what an Application manages", run_resources,
-        forms=("table", "wide", "tree", "name", "json", "yaml"),
+        forms=("table", "wide", "tree", "tree=detailed", "name", "json", "yaml"),
         examples=("resources models", "resources models -o wide", "resources models --orphaned"),
     )  # fmt: skip
     about = "what is in its namespace and belongs to no Application, instead"
@@ -216,7 +216,12 @@ def run_resources(chosen: argparse.Namespace) -> int:
         if chosen.project and chosen.project != app.project:
             raise PolicyError(f"{app.name} is in project {app.project!r}, not {chosen.project!r}; leave --project out")
         how = form(chosen)
-        if how == "tree" and not chosen.orphaned:
+        if is_compat(chosen):
+            from argosy.cli.argocd_printing import print_resources
+
+            await print_resources(desk, app, how, only_orphans=chosen.orphaned)
+            return 0
+        if how.startswith("tree") and not chosen.orphaned:
             await print_tree(desk, app)
             return 0
         async with open_reader(desk) as reader:

@@ -20,6 +20,7 @@ from argosy.report.wire import mapping, mappings
 
 WIDTH: Final = 20
 LONGEST_VALUE: Final = 80
+RESOURCES: Final = ("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED")
 TREE: Final = ("KIND/NAME", "STATUS", "HEALTH", "MESSAGE")
 TREE_DETAILED: Final = ("KIND/NAME", "STATUS", "HEALTH", "AGE", "MESSAGE", "REASON")
 HEX: Final = frozenset("0123456789abcdef")
@@ -115,6 +116,18 @@ def tree(app: Application, nodes: Sequence[Node], *, is_detailed: bool) -> list[
         rows.append(cells)
     head = TREE_DETAILED if is_detailed else TREE
     return aligned([head, *rows])
+
+
+def resource_tree(nodes: Sequence[Node], orphans: Sequence[ResourceKey], *, is_detailed: bool) -> list[str]:
+    """argo: the branches are drawn before the group."""
+    rows: list[tuple[str, ...]] = []
+    for branch in branches(nodes):
+        node, key = branch.node, branch.node.key
+        health = node.health.health.value if node.health and node.health.health else ""
+        more = (facts.age(node.created, clock()) or "<unknown>", health, node.health.message if node.health else "")
+        rows.append((f"{lead(branch)}{key.group}", key.kind, key.namespace, key.name, "No", *(more[: 3 * is_detailed])))
+    rows += [(*key, "Yes", *(("<unknown>", "", "")[: 3 * is_detailed])) for key in orphans]
+    return aligned([RESOURCES + (("AGE", "HEALTH", "REASON") if is_detailed else ()), *rows])
 
 
 def lead(branch: Branch) -> str:

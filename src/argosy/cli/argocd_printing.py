@@ -49,6 +49,20 @@ async def print_ending(desk: Desk, app: Application, how: str, *, shows_operatio
     _print(lines)
 
 
+async def print_resources(desk: Desk, app: Application, how: str, *, only_orphans: bool) -> None:
+    """argo: what it manages, then what nobody does where its project looks for that."""
+    async with open_reader(desk) as reader:
+        looks = reader.project(app).orphans is not None
+        orphans = await reader.orphans(app) if looks else []
+        if how.startswith("tree"):
+            nodes = [] if only_orphans else await reader.tree(app)
+            _print(argocd_block.resource_tree(nodes, orphans, is_detailed=how != "tree"))
+            return
+    managed = [] if only_orphans else [row.key for row in facts.rows(app) if not row.hook]
+    rows = [(*key, "No") for key in managed] + [(*key, "Yes") for key in orphans]
+    _print(app_screen.aligned([argocd_block.RESOURCES, *rows]))
+
+
 async def _objects(reader: Reader, app: Application, how: str) -> list[str]:
     if how in ("tree", "tree=detailed"):
         found = argocd_block.tree(app, await reader.tree(app), is_detailed=how != "tree")

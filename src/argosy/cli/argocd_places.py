@@ -1,0 +1,180 @@
+"""`argocd cluster|repo list|get`, `account`, `context` and `login`: what is left of them without a server."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli.app_flags import at_desk, print_data, talk
+from argosy.cli.target_flags import add_target_flags, target_options
+
+if TYPE_CHECKING:
+    from argosy.app.applications.desk import Desk
+    from argosy.app.applications.places import Cluster, Repository
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+CLUSTERS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT")
+REPOSITORIES = ("TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT")
+NO_SERVER = "no login is needed: commands go to the cluster of the kubeconfig, as the user who is logged in there"
+UNKNOWN = "Unknown"
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    for group, run_list, run_get, shown, forms in (
+        ("cluster", run_clusters, run_cluster, "SERVER", ("wide", "json", "yaml", "server")),
+        ("repo", run_repositories, run_repository, "REPO", ("wide", "json", "yaml", "url")),
+    ):
+        parts = _group(commands, group)
+        parser = _verb(parts, "list", run_list, forms)
+        if group == "repo":
+            parser.add_argument("--refresh", default="", metavar="HOW")
+        parser = _verb(parts, "get", run_get, forms)
+        parser.add_argument("asked", metavar=shown)
+        if group == "repo":
+            parser.add_argument("--project", default="", metavar="NAME")
+            parser.add_argument("--refresh", default="", metavar="HOW")
+    parts = _group(commands, "account")
+    _verb(parts, "get-user-info", run_user, ("", "json", "yaml"))
+    parser = _verb(commands, "context", run_context, ())
+    parser.add_argument("asked", nargs="?", default="", metavar="CONTEXT")
+    for name in ("login", "logout", "relogin"):
+        parser = _verb(commands, name, run_login, ())
+        parser.add_argument("asked", nargs="*", metavar="SERVER")
+        for flag in ("--username", "--password", "--name", "--sso-port"):
+            parser.add_argument(flag, metavar="TEXT")
+        for flag in ("--sso", "--skip-test-tls", "--sso-launch-browser"):
+            parser.add_argument(flag, action="store_true")
+
+
+def _group(commands: Commands[argparse.ArgumentParser], name: str) -> Commands[argparse.ArgumentParser]:
+    parser = commands.add_parser(name)
+    return parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
+
+
+def _verb(
+    parts: Commands[argparse.ArgumentParser], name: str, run: Callable[[argparse.Namespace], int], forms: Any
+) -> argparse.ArgumentParser:
+    parser = parts.add_parser(name)
+    if forms:
+        parser.add_argument("-o", "--output", choices=forms, default=forms[0])
+    add_target_flags(parser)
+    parser.set_defaults(run=run, app_namespace="")
+    return parser
+
+
+def run_clusters(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.places import clusters_of
+
+        _print_clusters(chosen.output, await clusters_of(desk), is_list=True)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def run_cluster(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.places import cluster_named
+
+        _print_clusters(chosen.output, [await cluster_named(desk, chosen.asked)], is_list=False)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def _print_clusters(how: str, found: list[Cluster], *, is_list: bool) -> None:
+    """argo: the state of the connection is that of the last time; here it is known of the one that was asked."""
+    rows: list[tuple[str, ...]] = []
+    for each in found:
+        server = f"{each.server} ({len(each.namespaces)} namespaces)" if each.namespaces else each.server
+        rows.append((server, each.name, "", "Successful" if each.is_here else UNKNOWN, "", each.project))
+    data = [
+        {"server": each.server, "name": each.name, "namespaces": list(each.namespaces), "project": each.project}
+        for each in found
+    ]
+    _print(how, CLUSTERS, rows, data, [each.server for each in found], is_list=is_list)
+
+
+def run_repositories(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.places import repositories_of
+
+        _print_repositories(chosen.output, await repositories_of(desk), is_list=True)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def run_repository(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.app.applications.places import repository_at
+
+        _print_repositories(chosen.output, [await repository_at(desk, chosen.asked)], is_list=False)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def _print_repositories(how: str, found: list[Repository], *, is_list: bool) -> None:
+    rows: list[tuple[str, ...]] = []
+    data = []
+    for each in found:
+        switches = [str(value).lower() for value in (each.insecure, each.oci, each.lfs, each.has_credentials)]
+        rows.append((each.type, each.name, each.url, *switches, UNKNOWN, "", each.project))
+        wire = {"repo": each.url, "type": each.type, "name": each.name, "project": each.project}
+        switched = {"insecure": each.insecure, "enableOCI": each.oci, "enableLfs": each.lfs}
+        data.append({name: value for name, value in {**wire, **switched}.items() if value})
+    _print(how, REPOSITORIES, rows, data, [each.url for each in found], is_list=is_list)
+
+
+def _print(
+    how: str,
+    head: tuple[str, ...],
+    rows: list[tuple[str, ...]],
+    data: list[dict[str, Any]],
+    names: list[str],
+    *,
+    is_list: bool,
+) -> None:
+    from argosy.cli.app_screen import aligned
+
+    if how in ("json", "yaml"):
+        print_data(data if is_list else data[0], how)
+    elif how in ("server", "url"):
+        print("".join(f"{each}\n" for each in names), end="")
+    else:
+        print("\n".join(aligned([head, *rows])))
+
+
+def run_user(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        name = await desk.who()
+        if chosen.output:
+            print_data({"loggedIn": True, "username": name}, chosen.output)
+        else:
+            print(f"Logged In: true\nUsername: {name}\nIssuer: kubernetes\nGroups: ")
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def run_context(chosen: argparse.Namespace) -> int:
+    """argo: contexts of its own file; here there is the one that commands go to."""
+    from argosy.app.target import find_target
+    from argosy.cli.app_screen import aligned
+    from argosy.model.errors import UserError
+
+    found = find_target(target_options(chosen)).connection
+    if chosen.asked and chosen.asked != found.name:
+        raise UserError("contexts are those of the kubeconfig; choose one with --kube-context, or kubectl config")
+    if chosen.asked:
+        print(f"Already at context '{found.name}'")
+        return 0
+    print("\n".join(aligned([("CURRENT", "NAME", "SERVER"), ("*", found.name, found.server)])))
+    return 0
+
+
+def run_login(chosen: argparse.Namespace) -> int:
+    talk(f"argosy: {NO_SERVER}")
+    return 0
