@@ -47,8 +47,9 @@ class Lines:
             )
 
     def _print(self, cells: Sequence[str]) -> None:
-        padded = [plain(cell).rjust(width) for cell, width in zip(cells, WIDTHS)]
-        print("  ".join([*padded, plain(cells[-1])]).rstrip(), file=self._stream, flush=True)
+        first, *padded = [plain(cell).rjust(width) for cell, width in zip(cells, WIDTHS)]
+        line = "  ".join([first.strip().ljust(WIDTHS[0]), *padded, plain(cells[-1])])
+        print(line.rstrip(), file=self._stream, flush=True)
 
     def close(self) -> None:
         """Nothing is left open."""

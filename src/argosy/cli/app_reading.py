@@ -143,7 +143,7 @@ def _print_list(
         return
     else:
         lines = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace, fields)[chosen.no_headers :]
-    print("\n".join(lines))
+    print("".join(f"{line}\n" for line in lines), end="")
     if how == "table" and sys.stdout.isatty():
         talk(app_screen.summary_line(apps))
 

@@ -203,29 +203,48 @@ def _ignore(app: Application) -> None:
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
     from argosy.app.applications.following import Ending
-    from argosy.cli.app_reading import print_app, print_tree
 
     app = ended.app
     if app is None:
         raise UserError(f"{what}: the Application is gone; somebody deleted it")
-    how = form(chosen)
-    if how in ("json", "yaml"):
-        print_data(dict(app.wire), how)
-    elif is_compat(chosen):
-        from argosy.cli.argocd_printing import print_ending
-
-        await print_ending(desk, app, how, shows_operation=True)
-    elif how.startswith("tree"):
-        await print_tree(desk, app)
-    elif how == "wide":
-        print()
-        await print_app(desk, app, shows_operation=True)
+    await print_end(desk, await _looked_at(desk, app) if is_compat(chosen) else app, chosen)
     if ended.ending is Ending.TOO_LATE:
         blocker = app.state.message if app.state else "nobody has begun it; does a controller run?"
         advice = f"it goes on; argosy app wait {app.name} --operation, or: argosy app terminate-op {app.name}"
         say(f"{app.name}: {what} is not over after {chosen.timeout:g} s", blocker, advice)
         return TIMED_OUT
     return verdict(app, what)
+
+
+async def _looked_at(desk: Desk, app: Application) -> Application:
+    """argo: what an operation did is looked at before it is told, except after a dry run."""
+    from argosy.app.applications.changing import refresh
+    from argosy.setup.waiting import TooLate
+
+    if app.state is None or app.state.request.sync.dry_run:
+        return app
+    try:
+        return await refresh(desk, app, is_hard=False, seconds=60.0)
+    except TooLate:
+        return app
+
+
+async def print_end(desk: Desk, app: Application, chosen: argparse.Namespace, *, shows_operation: bool = True) -> None:
+    """How it is in the end, in the form that was asked for; a table has been told on the way."""
+    from argosy.cli.app_reading import print_app, print_tree
+
+    how = form(chosen)
+    if how in ("json", "yaml"):
+        print_data(dict(app.wire), how)
+    elif is_compat(chosen):
+        from argosy.cli.argocd_printing import print_ending
+
+        await print_ending(desk, app, how, shows_operation=shows_operation)
+    elif how.startswith("tree"):
+        await print_tree(desk, app)
+    elif how == "wide":
+        print()
+        await print_app(desk, app, shows_operation=True)
 
 
 def verdict(app: Application, what: str) -> int:

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from argosy.cli import NO, TIMED_OUT, say
-from argosy.cli.app_flags import Commands, at_desk, form, is_compat, print_data, talk, verb
-from argosy.cli.app_syncing import FORMS, add_timeout, verdict
+from argosy.cli.app_flags import Commands, at_desk, form, is_compat, talk, verb
+from argosy.cli.app_syncing import FORMS, add_timeout, print_end, verdict
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
@@ -82,23 +82,13 @@ def _gives_up(chosen: argparse.Namespace) -> bool:
 async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
     from argosy.app.applications.following import Ending, follow
     from argosy.cli.app_progress import Lines, Sentences
-    from argosy.cli.app_reading import print_app, print_tree
 
     waited, how = _waited(chosen), form(chosen)
     shown = Lines(sys.stdout) if how == "wide" else Sentences(waited, talk)
     ended = await follow(desk, app, waited, chosen.timeout, shown.see, talk)
+    if ended.app is not None and (ended.ending is Ending.REACHED or is_compat(chosen)):
+        await print_end(desk, ended.app, chosen, shows_operation=waited.operation)
     if ended.ending is Ending.REACHED:
-        if ended.app is not None and how in ("json", "yaml"):
-            print_data(dict(ended.app.wire), how)
-        elif ended.app is not None and is_compat(chosen):
-            from argosy.cli.argocd_printing import print_ending
-
-            await print_ending(desk, ended.app, how, shows_operation=waited.operation)
-        elif ended.app is not None and how.startswith("tree"):
-            await print_tree(desk, ended.app)
-        elif ended.app is not None and how == "wide":
-            print()
-            await print_app(desk, ended.app, shows_operation=True)
         if code := _asked_for(ended, waited):
             return code
         if how == "table":
