@@ -58,7 +58,7 @@ async def test_a_list_is_narrowed_by_labels_project_and_repository(desk: Scene) 
     await desk.deliver(metadata={"labels": {"env": "dev"}})
     await desk.deliver("other", metadata={"labels": {"env": "prod"}})
     assert (await desk.argosy("app", "list", "-l", "env=dev", "-o", "name")).out == "argocd/models\n"
-    assert (await desk.argosy("app", "list", "-p", "nobody", "-o", "name")).out == "\n"
+    assert (await desk.argosy("app", "list", "-p", "nobody", "-o", "name")).out == ""
     both = await desk.argosy("app", "list", "--repo", desk.repository.url, "-o", "json")
     assert [each["metadata"]["name"] for each in json.loads(both.out)["items"]] == ["models", "other"]
 
