@@ -186,6 +186,16 @@ async def test_hooks_run_before_and_after_and_are_cleaned_up_by_policy(cluster: 
     assert not left["metadata"].get("finalizers")
 
 
+async def test_hooks_of_deletion_run_together_wave_by_wave(cluster: Cluster) -> None:
+    hooks = [job("one", hook="PreDelete"), job("two", hook="PreDelete"), job("late", hook="PreDelete", wave=1)]
+    deletion = Deletion(cluster, hooks, finalizers=ALL[:2])
+    assert (await deletion.step()).message == "waiting for completion of hook batch/Job/one and 1 more hooks"
+    assert await standing(cluster, JOBS) == ["one", "two"]
+    await finish_jobs(cluster)
+    assert (await deletion.step()).message == "waiting for completion of hook batch/Job/late"
+    await deletion.finish()
+
+
 async def test_a_hook_that_fails_is_tried_again_and_told(cluster: Cluster) -> None:
     await Stage(cluster, [config("a")]).finish()
     deletion = Deletion(cluster, [job("before", hook="PreDelete")], well=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from argosy.cluster import Cluster, Propagation
@@ -24,7 +25,7 @@ from argosy.sync.options import CONFIRM, SyncOptions
 from argosy.sync.plan import Occasion, prepared
 from argosy.sync.prune import MayDelete
 from argosy.sync.refresh import AssessAll
-from argosy.sync.states import Turn, shown, verdict
+from argosy.sync.states import Turn, shown, verdict, waiting_text
 from argosy.sync.steps import DELETING
 from argosy.sync.terms import DEFINITION, How, is_approved
 
@@ -103,16 +104,18 @@ class _Deletion:
         return sorted(found, key=lambda turn: (turn.task.wave, turn.key))
 
     async def run_hooks(self, phase: Phase) -> Deleted:
-        for turn in self._turns(phase):
-            progress, message = await self._run(turn)
-            if progress is Progress.RUNNING:
-                said = f"waiting for completion of hook {shown(turn.key)}"
-                return Deleted(self.app.finalizers, said, None)
-            if progress is not Progress.SUCCEEDED:
-                # argo: it is made anew until it succeeds
-                await self._remove(turn)
-                error = f"{phase} hook {shown(turn.key)} failed: {message}"
+        """argo: all at once; here a later wave waits for the ones before, as in a sync."""
+        for _, group in groupby(self._turns(phase), key=lambda turn: turn.task.wave):
+            ends = [(turn, *await self._run(turn)) for turn in group]
+            said = []
+            for turn, progress, message in ends:
+                if progress not in (Progress.RUNNING, Progress.SUCCEEDED):
+                    await self._remove(turn)  # argo: it is made anew until it succeeds
+                    said.append(f"{phase} hook {shown(turn.key)} failed: {message}")
+            if error := "; ".join(said):
                 return Deleted(self.app.finalizers, error, DELETING, error)
+            if running := [turn for turn, progress, _ in ends if progress is Progress.RUNNING]:
+                return Deleted(self.app.finalizers, waiting_text(running), None)
         return self._without(_FINALIZERS[phase])
 
     async def _run(self, turn: Turn) -> tuple[Progress, str]:
