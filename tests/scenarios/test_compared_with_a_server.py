@@ -94,6 +94,9 @@ async def test_what_was_applied_from_the_clients_side_is_no_drift(cluster: Embed
     assert drift(compare(desired, live, CompareRules())) == {}
     bare = {key: _without_last_applied(each) for key, each in live.items()}
     assert drift(compare(desired, bare, CompareRules())) == {}
+    touch = {"metadata": {"annotations": {"touched": "by hand"}, "labels": {"touched": "by-hand"}}}
+    touched = {key: await cluster.patch(key, touch) for key in live}
+    assert drift(compare(desired, touched, CompareRules())) == {}
 
 
 @pytest.mark.anyio

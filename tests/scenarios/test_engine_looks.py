@@ -218,28 +218,48 @@ async def test_a_cluster_by_the_name_that_a_secret_gives_it_is_delivered_to_unle
     assert "argocd.argoproj.io/refresh" in (await room.app())["metadata"]["annotations"]
 
 
-GITHUB = {
-    "ref": "refs/heads/main",
-    "repository": {"clone_url": "https://git.example.com/team/app.git", "default_branch": "main"},
+URL = "https://git.example.com/team/app"
+KEY = "open sesame"
+MOVED = {"ref": "refs/heads/main"}
+BRANCH = {"type": "branch", "name": "main", "target": {"hash": "1" * 40}}
+PAYLOADS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "x-github-event": (
+        {"x-github-event": "push", "x-hub-signature-256": "sha256=SIGNED"},
+        {**MOVED, "repository": {"clone_url": f"{URL}.git", "default_branch": "main"}},
+    ),
+    "x-gitea-event": (
+        {"x-gitea-event": "push", "x-gitea-signature": "SIGNED"},
+        {**MOVED, "repository": {"clone_url": f"{URL}.git", "default_branch": "main"}},
+    ),
+    "x-gitlab-event": (
+        {"x-gitlab-event": "Push Hook", "x-gitlab-token": KEY},
+        {**MOVED, "object_kind": "push", "project": {"git_http_url": f"{URL}.git", "default_branch": "main"}},
+    ),
+    "x-event-key": (
+        {"x-event-key": "repo:push", "x-hook-uuid": KEY},
+        {"repository": {"links": {"html": {"href": URL}}}, "push": {"changes": [{"new": BRANCH, "old": BRANCH}]}},
+    ),
 }
 
 
-async def test_a_webhook_is_heard_where_its_sender_knows_the_secret(room: Room) -> None:
-    source = {"repoURL": "https://git.example.com/team/app.git", "path": "app", "targetRevision": "main"}
-    await room.deliver(source=source)
-    await room.cluster.create(secret("argocd-secret", {}, webhook_github_secret="open sesame"))
+async def test_webhooks_are_heard_where_their_senders_know_the_secret(room: Room) -> None:
+    await room.deliver(source={"repoURL": f"{URL}.git", "path": "app", "targetRevision": "main"})
+    names = ("github_secret", "gitlab_secret", "gogs_secret", "bitbucket_uuid")
+    secrets = {f"webhook_{name}": KEY for name in names}
+    await room.cluster.create(secret("argocd-secret", {}, **secrets))
     await room.until_condition("ComparisonError")
-    body = json.dumps(GITHUB).encode()
-    mark = hmac.new(b"open sesame", body, "sha256").hexdigest()
-    head = {"X-GitHub-Event": "push"}
     async with asyncio.timeout(20):
-        while not room.engine.settings.webhook_secrets().values:
+        while len(room.engine.settings.webhook_secrets().values) < len(secrets):
             await asyncio.sleep(0.02)
-    found = await room.engine.told({**head, "X-Hub-Signature-256": f"sha256={mark}"}, body)
-    assert [key.name for key in found] == ["models"]
-    for bad in ({}, {"X-Hub-Signature-256": f"sha256={mark[::-1]}"}):
-        with pytest.raises(SourceRefused):
-            await room.engine.told({**head, **bad}, body)
+    for event, (headers, payload) in PAYLOADS.items():
+        body = json.dumps(payload).encode()
+        mark = hmac.new(KEY.encode(), body, "sha256").hexdigest()
+        signed = {name: text.replace("SIGNED", mark) for name, text in headers.items()}
+        assert [key.name for key in await room.engine.told(signed, body)] == ["models"], event
+        unsigned, forged = {event: signed[event]}, dict.fromkeys(signed, "wrong") | {event: signed[event]}
+        for bad in (unsigned, forged):
+            with pytest.raises(SourceRefused):
+                await room.engine.told(bad, body)
 
 
 class Discreet:
