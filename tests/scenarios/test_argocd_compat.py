@@ -77,6 +77,28 @@ async def test_a_sync_that_fails_exits_20(desk: Scene) -> None:
     assert (await desk.argosy("--argocd-compat", "app", "get", "nothing")).code == 20
 
 
+@pytest.mark.anyio
+async def test_specs_are_edited_and_what_is_refused_is_kept(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="one")})
+    await desk.deliver()
+    monkeypatch.setenv("KUBE_EDITOR", "sed -i s/main/HEAD/")
+    said = await desk.argosy("app", "edit", "models")
+    assert said.code == 0 and "updated" in said.err, said.err
+    assert (await desk.app())["spec"]["source"]["targetRevision"] == "HEAD"
+    assert "unchanged" in (await desk.argosy("app", "edit", "models")).err
+    monkeypatch.setenv("KUBE_EDITOR", "sed -i s/repoURL/repo/")
+    said = await desk.argosy("app", "edit", "models")
+    kept = Path(said.err.partition("is kept in ")[2].split()[0])
+    assert said.code == 2 and "repo:" in kept.read_text()
+    kept.unlink()
+    monkeypatch.setenv("KUBE_EDITOR", "no-such-editor")
+    assert (await desk.argosy("proj", "edit", "default")).code == 2
+    monkeypatch.setenv("KUBE_EDITOR", "sed -i 1idescription:\\ all")
+    said = await desk.argosy("proj", "edit", "default")
+    assert said.code == 0, said.err
+    assert "Description:                 all" in (await desk.argosy("proj", "get", "default")).out
+
+
 def said_as_argocd(capsys: pytest.CaptureFixture[str], line: str) -> Said:
     code = cli.main(line.split(), program="argocd")
     return Said(code, *capsys.readouterr())

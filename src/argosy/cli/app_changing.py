@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.app.rendering.options import FLAGS
@@ -93,6 +94,8 @@ def add_spec(parser: argparse.ArgumentParser) -> None:
             add(each.name, action="store_true", help=each.about)
         else:
             add(each.name, action="append" if each.is_repeated else "store", metavar=each.shown, help=each.about)
+    about = "Helm: values that are to stand in the Application, from a file here"
+    add("--values-literal-file", metavar="FILE", help=about)
     about = "the same as --helm-set; repeatable"
     add("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help=about)
 
@@ -127,6 +130,8 @@ def given_flags(chosen: argparse.Namespace) -> dict[str, Any]:
     extra = given.pop("--parameter", None) or []
     if extra:
         given["--helm-set"] = [*(given.get("--helm-set") or []), *extra]
+    if given.get("--values-literal-file"):
+        given["--values-literal-file"] = Path(given["--values-literal-file"]).read_text()
     return given
 
 

@@ -15,6 +15,7 @@ from argosy.model.errors import UserError
 
 HERE: Final = "https://kubernetes.default.svc"
 AUTOMATED: Final = ("automated", "auto", "automatic")
+LITERAL: Final = "--values-literal-file"  # what is in it
 MANUAL: Final = ("none", "manual")
 
 Given = Mapping[str, Any]  # what was typed, by flag; None where it was not
@@ -110,6 +111,8 @@ def new_source(given: Given) -> dict[str, Any]:
 def _with_options(source: Mapping[str, Any], given: Given) -> dict[str, Any]:
     """argo: a list that is typed takes the place of the old one; of images, only of those of the same name."""
     made: dict[str, Any] = copy.deepcopy(dict(source))
+    if given.get(LITERAL):
+        made["helm"] = {**(made.get("helm") or {}), "values": given[LITERAL]}
     for flag in FLAGS:
         typed = given.get(flag.name)
         if flag.form == "texts" and typed:
@@ -125,7 +128,7 @@ def _with_options(source: Mapping[str, Any], given: Given) -> dict[str, Any]:
 
 
 def _has_options(given: Given) -> bool:
-    return any(given.get(flag.name) not in (None, False, []) for flag in FLAGS)
+    return bool(given.get(LITERAL)) or any(given.get(flag.name) not in (None, False, []) for flag in FLAGS)
 
 
 def _place(many: Sequence[Mapping[str, Any]], given: Given, position: int | None, is_needed: bool) -> int | None:

@@ -1,0 +1,62 @@
+"""Every flag of `argocd app` is understood under that name, but for those that are known to be refused."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from argosy import cli
+from argosy.cli.compat import RENAMED, SWITCHES, WITH_VALUE
+
+LIST = Path(__file__).parents[3] / "shared" / "spec" / "argocd.md"
+ROW = re.compile(r"^- `argocd app ([a-z -]+)`: (.*)$", re.MULTILINE)
+HYDRATOR = {
+    "--dry-source-path", "--dry-source-repo", "--dry-source-revision", "--hydrate-to-branch", "--sync-source-branch",
+    "--sync-source-path",
+}  # fmt: skip
+REFUSED = {*HYDRATOR, "--env", "--until-time"}
+CUT = {"--assume": "--assumeYes"}  # the list has it in small letters only
+
+pytestmark = pytest.mark.skipif(not LIST.is_file(), reason="../shared/spec/argocd.md is not here")
+
+
+def children(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+def verbs() -> dict[str, set[str]]:
+    found = ROW.findall(LIST.read_text().partition("# Appendix B")[2])
+    return {name: set(flags.split()) for name, flags in found}
+
+
+def understood(verb: str) -> set[str]:
+    parser = children(cli.command_line("app"))["app"]
+    for word in verb.split():
+        parser = children(parser)[word]
+    return {name for action in parser._actions for name in action.option_strings}
+
+
+def test_every_verb_is_there() -> None:
+    assert len(verbs()) >= 26
+    for verb in verbs():
+        assert understood(verb), verb
+
+
+def test_every_flag_is_understood_or_known_to_be_refused() -> None:
+    unknown = {}
+    for verb, flags in verbs().items():
+        ours = understood(verb) | WITH_VALUE | SWITCHES | RENAMED.keys()
+        wrong = {flag for flag in flags if CUT.get(flag, flag) not in ours} - REFUSED
+        if wrong:
+            unknown[verb] = wrong
+    assert unknown == {}
+
+
+def test_what_is_known_to_be_refused_is_refused() -> None:
+    assert not REFUSED & (understood("create") | understood("set") | understood("logs"))
