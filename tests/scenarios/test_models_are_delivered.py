@@ -1,0 +1,109 @@
+"""The folder llmops-via-argocd, from Git to models that are served, with KServe and OpenShift played."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import Room, engine_room, furnish
+
+from argosy.addons.simulators import make
+from argosy.app.addons import running
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
+OVERLAYS = "llmops-via-argocd/deploy_model/overlays"
+STAGING = f"{OVERLAYS}/staging/kustomization.yaml"
+AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
+BY_HAND: dict[str, Any] = {}
+KIND = "serving.kserve.io/InferenceService"
+
+
+def tree() -> dict[str, str]:
+    files = (each for each in sorted((FOLDER / "deploy_model").rglob("*.yaml")))
+    return {f"llmops-via-argocd/{each.relative_to(FOLDER)}": each.read_text() for each in files}
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        await furnish(found.cluster, "llmops-dev", "llmops-staging", "llmops-prod")
+        profile = {"health.profile.serving.kserve.io_InferenceService": "strict"}
+        await found.configure(profile, "argosy-cm")
+        async with running([make("")], found.cluster, on_failure=lambda: None):
+            found.repository.push(tree())
+            yield found
+
+
+async def deliver(room: Room, environment: str, namespace: str, policy: dict[str, Any]) -> None:
+    there = {"server": "https://kubernetes.default.svc", "namespace": namespace}
+    await room.deliver(environment, f"{OVERLAYS}/{environment}", destination=there, syncPolicy=policy)
+
+
+def shown(status: Manifest) -> tuple[str, str]:
+    return str(status["sync"]["status"]), str(status["health"]["status"])
+
+
+def rows(app: Manifest, word: str) -> list[str]:
+    return [each["kind"] for each in app["status"]["resources"] if each.get("status") == word]
+
+
+async def test_what_the_webhook_sets_is_no_drift_and_a_changed_field_is(room: Room) -> None:
+    await deliver(room, "staging", "llmops-staging", BY_HAND)
+    await room.until(lambda status: shown(status) == ("OutOfSync", "Missing"), "staging")
+    await room.sync("staging")
+    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "staging")
+    live = await room.get(KIND, "staging-qwen25-05b-instruct", "llmops-staging") or {}
+    assert live["spec"]["predictor"]["automountServiceAccountToken"] is False
+    assert live["spec"]["predictor"]["model"]["name"] == ""
+    assert live["status"]["url"] == "https://staging-qwen25-05b-instruct-llmops-staging.apps.argosy.invalid"
+    changed = tree()[STAGING].replace('limits/cpu\n        value: "3"', 'limits/cpu\n        value: "4"')
+    assert changed != tree()[STAGING]
+    room.repository.push({STAGING: changed})
+    app = await room.until(lambda status: shown(status) == ("OutOfSync", "Healthy"), "staging")
+    assert rows(app, "OutOfSync") == ["InferenceService"]
+    await room.sync("staging")
+    app = await room.until_synced(name="staging")
+    assert len(app["status"]["history"]) == 2
+    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "staging")
+
+
+async def test_a_drift_is_healed_and_the_webhook_keeps_its_fields(room: Room) -> None:
+    await deliver(room, "dev", "llmops-dev", AUTOMATED)
+    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
+    name = "dev-qwen25-05b-instruct"
+    limits = {"spec": {"predictor": {"model": {"resources": {"limits": {"cpu": "10"}}}}}}
+    await room.cluster.patch(ResourceKey(*KIND.split("/"), "llmops-dev", name), limits)
+    await room.until(lambda status: status["operationState"]["operation"]["sync"].get("autoHealAttemptsCount"), "dev")
+    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
+    live = await room.get(KIND, name, "llmops-dev") or {}
+    assert live["spec"]["predictor"]["model"]["resources"]["limits"]["cpu"] == "2"
+    assert live["spec"]["predictor"]["automountServiceAccountToken"] is False
+
+
+async def test_a_model_that_is_not_there_is_degraded_with_the_reason_and_the_old_one_serves(room: Room) -> None:
+    await deliver(room, "dev", "llmops-dev", AUTOMATED)
+    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
+    base = "llmops-via-argocd/deploy_model/base/inferenceservice.yaml"
+    broken = tree()[base].replace("oci://quay.io/redhat-ai-services/modelcar-catalog:", "s3://models/does-not-exist/")
+    room.repository.push({base: broken})
+    await room.until(lambda status: status["health"]["status"] == "Degraded", "dev")
+    live = await room.get(KIND, "dev-qwen25-05b-instruct", "llmops-dev") or {}
+    (ready,) = [each for each in live["status"]["conditions"] if each["type"] == "Ready"]
+    assert "No model found in s3://models/does-not-exist/qwen2.5-0.5b-instruct" in ready["message"]
+    assert live["status"]["modelStatus"]["states"]["activeModelState"] == "Loaded"
+    room.repository.push({base: tree()[base]})
+    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
+
+
+async def test_production_serves_as_many_copies_as_it_asks_for(room: Room) -> None:
+    await deliver(room, "production", "llmops-prod", BY_HAND)
+    await room.until(lambda status: shown(status) == ("OutOfSync", "Missing"), "production")
+    await room.sync("production")
+    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "production")
+    live = await room.get(KIND, "prod-qwen25-05b-instruct", "llmops-prod") or {}
+    assert live["status"]["modelStatus"]["copies"]["totalCopies"] == 2
