@@ -110,14 +110,16 @@ async def test_updates_that_settings_ignore_make_nobody_look_again(room: Room) -
 
 
 async def test_the_way_of_comparing_that_an_application_asks_for_holds_at_once(room: Room) -> None:
-    """By the server's own opinion, a field that the engine never owned and Git never had is nobody's drift."""
+    """The server is asked once for each version of an object, and again by whoever asks for a refresh."""
+    room.repository.push({"app/other.yaml": config_map("other")})
     app = await synced(room)
     key = ResourceKey("", "ConfigMap", "ml", "settings")
     asked: list[Any] = []
     apply = room.engine.cluster.apply
 
     async def listening(manifest: Manifest, **options: Any) -> Manifest:
-        asked.append(options.get("dry_run"))
+        asked.append(manifest["metadata"]["name"])
+        assert options.get("dry_run")
         return await apply(manifest, **options)
 
     room.engine.cluster.apply = listening  # type: ignore[method-assign]
@@ -125,13 +127,16 @@ async def test_the_way_of_comparing_that_an_application_asks_for_holds_at_once(r
     assert asked == []
     await room.annotate(compare_options="ServerSideDiff=true")
     async with asyncio.timeout(20):
-        while not asked:
+        while sorted(asked) != ["other", "settings"]:
             await asyncio.sleep(0.02)
-    before = len(asked)
-    await room.settled()  # argo: whoever asks for a refresh is not answered from memory
-    assert len(asked) > before and all(asked)
+    await room.change(b="more")
+    async with asyncio.timeout(20):
+        while sorted(asked) != ["other", "settings", "settings"]:
+            await asyncio.sleep(0.02)
+    await room.settled()
+    assert asked.count("other") == 2
     assert (await room.app())["status"]["sync"] == app["status"]["sync"]
-    assert (await room.cluster.get(key) or {})["data"] == {"a": "one"}
+    assert (await room.cluster.get(key) or {})["data"] == {"a": "one", "b": "more"}
 
 
 async def test_what_an_application_left_behind_is_an_orphan_when_the_application_is_gone(room: Room) -> None:

@@ -48,12 +48,12 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembled
 from argosy.pipeline.doorway import Doorway
+from argosy.pipeline.predictions import Predictions
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits
 from argosy.report.conditions import Condition, ConditionType
 from argosy.report.resources import Resource, resource_of
 
-MANAGER: Final = "argocd-controller"
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER: Final = "argosy-reader"
 _CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
@@ -112,9 +112,11 @@ class Looker:
         self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
         self._versions: dict[ResourceKey, tuple[object, Manifest]] = {}
         self._seen: dict[ResourceKey, _Seen] = {}
+        self.predictions = Predictions(cluster)
 
     def forget(self, app: ResourceKey) -> None:
         self._seen.pop(app, None)
+        self.predictions.forget(app)
 
     async def look(
         self,
@@ -135,6 +137,7 @@ class Looker:
         seen = self._seen.get(app.key)
         if afresh and rules_for(app, rules.compare).server_side:
             seen = None
+            self.predictions.forget(app.key)
         if seen is not None and seen.until > time.monotonic() and seen.holds(given, spec, live):
             known = seen.look.assembled
             if (known.revisions, known.sources) == (assembled.revisions, assembled.sources):
@@ -177,7 +180,7 @@ class Looker:
         live |= await self._in_their_versions(assembled.desired, live)
         compare_rules = rules_for(app, rules.compare, mark=repr(rules.tracking))
         settled = self._settled(assembled.desired, live, rules)
-        predicted = await self._predicted(assembled.desired, live, compare_rules)
+        predicted = await self.predictions.of(app.key, assembled.desired, live, compare_rules)
         asked = partial(questions, predicted=predicted, memory=self.memory, shape_of=self.shape_of)
         comparison = compare(
             assembled.desired,
@@ -261,21 +264,6 @@ class Looker:
         return {
             key: settle(by_key[key], found, rules.tracking) if key in by_key else found for key, found in live.items()
         }
-
-    async def _predicted(
-        self, desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest], rules: CompareRules
-    ) -> dict[ResourceKey, Manifest]:
-        """argo: what the server itself would make of it, where that is asked for; what is new needs no asking."""
-        if not rules.server_side:
-            return {}
-        found: dict[ResourceKey, Manifest] = {}
-        for manifest in desired:
-            if manifest["metadata"].get("name") and (key := key_of(manifest)) in live and not is_hook(manifest):
-                try:
-                    found[key] = await self.cluster.apply(manifest, manager=MANAGER, force=True, dry_run=True)
-                except ClusterError:
-                    continue  # what the server refuses is compared without it, and refused again when it is synced
-        return found
 
     async def _judged(
         self, comparison: Comparison, live: Mapping[ResourceKey, Manifest], rules: Rules
