@@ -65,8 +65,10 @@ def config(name: str, value: str = "1", **more: Any) -> Manifest:
 
 
 def job(name: str, **more: Any) -> Manifest:
+    """By a test's hands it ends. k8s: a controller leaves alone what is managed by others."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "job:1"}]}
-    return manifest("Job", name, api="batch/v1", spec={"template": {"spec": pod}}, **more)
+    spec = {"managedBy": "example.com/hands", "template": {"spec": pod}}
+    return manifest("Job", name, api="batch/v1", spec=spec, **more)
 
 
 def deployment(name: str, image: str = "web:1", label: str = "web", **more: Any) -> Manifest:
