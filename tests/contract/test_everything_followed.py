@@ -50,7 +50,7 @@ async def test_an_applications_manifests_are_in_view_with_those_of_kinds_that_co
         widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace}}
         key = key_of(await cluster.create(track(widget, app, TRACKING)))
         await eventually(lambda: len(cache.find(BY_OWNER, namespace)) == 2)
-        found = managed(cache, namespace, [], TRACKING, lambda key: True)
+        found = managed(cache, namespace, (), lambda key: True)
         assert {each.kind for each in found} == {"ConfigMap", "Widget"}
         await cluster.delete(key_of(made))
         await eventually(lambda: kind not in everything.kinds)

@@ -203,7 +203,7 @@ def pruned(found: World) -> set[ResourceKey]:
         cache.put(manifest)
     instance = instance_name(app, rules.tracking)
     allowed = permission(found.project, app.destination, KINDS)
-    live = managed(cache, instance, found.desired, rules.tracking, allowed)
+    live = managed(cache, instance, [key_of(each) for each in found.desired], allowed)
     is_its_own = partial(is_self_referenced, tracking=rules.tracking)
     comparison = compare(found.desired, live, rules_for(app, rules.compare), is_own=is_its_own)
     options = SyncOptions.of(app.policy.options, ())

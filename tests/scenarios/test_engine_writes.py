@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import pytest
 from engine_scenes import by_hand, drifts
@@ -11,7 +12,9 @@ from engine_theatre import APP, CONTROL, NAMESPACE, URL, Scene, Theatre, theatre
 from sync_stage import config
 
 from argosy.cluster import Cluster
+from argosy.model.application import Application
 from argosy.model.names import ResourceKey
+from argosy.pipeline import Passed, Pipeline
 
 pytestmark = pytest.mark.anyio
 MANY = 100
@@ -95,6 +98,60 @@ async def test_a_drift_makes_one_write_of_the_object() -> None:
         assert [call for call in running.cluster.writes if "ConfigMap" in call] == ["patch ConfigMap/a"]
         assert len([call for call in running.cluster.writes if "Application" in call]) <= 4
     assert found.deployments == 1  # a heal is no deployment
+
+
+async def test_what_an_engine_has_written_itself_is_no_reason_to_look_again() -> None:
+    async with theatre(Scene([config("a")], policy={}, act=by_hand)) as stage, stage.engine() as running:
+        await running.until(lambda outcome: (outcome.status, outcome.phase) == ("Synced", "Succeeded"))
+        await running.rest()
+        passes = _counted(running.engine.pipeline)
+        await stage.patch({"status": {"reconciledAt": "2026-01-01T00:00:00Z"}})
+        await running.rest()
+        assert len(passes) == 1  # which writes the time
+        await stage.patch({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}})
+        await running.rest()
+        assert len(passes) == 2  # which takes the annotation away
+        await stage.patch({"metadata": {"annotations": {"somebody": "else"}}})
+        await running.rest()
+        assert len(passes) == 3
+
+
+async def test_what_is_asked_while_an_engine_writes_is_not_lost() -> None:
+    async with theatre(Scene([config("a")], policy={}, act=by_hand)) as stage, stage.engine() as running:
+        await running.until(lambda outcome: (outcome.status, outcome.phase) == ("Synced", "Succeeded"))
+        await running.rest()
+        patch = running.engine.cluster.patch
+        asked = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}
+
+        async def interrupted(*given: Any, **more: Any) -> Any:
+            made = await patch(*given, **more)
+            running.engine.cluster.patch = patch  # type: ignore[method-assign]
+            await stage.patch(asked)
+            await asyncio.sleep(0.05)  # told before the write has returned
+            return made
+
+        running.engine.cluster.patch = interrupted  # type: ignore[method-assign]
+        await stage.patch({"status": {"reconciledAt": "2026-01-01T00:00:00Z"}})
+        async with asyncio.timeout(20):
+            while running.engine.cluster.patch is interrupted or await _is_asked_for(stage):
+                await asyncio.sleep(0.01)
+
+
+async def _is_asked_for(stage: Theatre) -> bool:
+    app = await stage.cluster.get(APP) or {}
+    return "argocd.argoproj.io/refresh" in (app["metadata"].get("annotations") or {})
+
+
+def _counted(pipeline: Pipeline) -> list[str]:
+    passes: list[str] = []
+    reconcile = pipeline.reconcile
+
+    async def counted(app: Application, *more: Any) -> Passed:
+        passes.append(app.name)
+        return await reconcile(app, *more)
+
+    pipeline.reconcile = counted  # type: ignore[method-assign]
+    return passes
 
 
 def _without_time(app: dict[str, object]) -> dict[str, object]:

@@ -38,9 +38,13 @@ from argosy.source.webhooks import concerns, read_pushes
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-MOMENT: Final = 0.25
+MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselves
+LOOKED_THROUGH: Final = 20  # applications, until others have their turn
+AT_ONCE: Final = 100  # applications that learn of a push that does not touch them; more of them, one after another
+AFTER_ANOTHER: Final = 0.02  # seconds: many pushes to a repository of many applications must not be all that is done
 LOCAL_SECONDS: Final = 5.0  # after which one that was not there may be
-LOCAL_LOOK: Final = 0.25  # seconds between looks at repositories on this machine
+LOCAL_LOOK: Final = 0.1  # seconds between looks at repositories on this machine
+LOOK_EACH: Final = 0.005  # seconds more for each of them: a hundred are looked at twice a second
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Engine:
         self.pipeline = Pipeline(self.cluster, self.cache, self.crew, now=clock.now, knows=self._knows)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache)
         self.updates = Updates(self.settings)
+        self.controller.wake = self.queue.add
         self._tracking = self.settings.rules().tracking
         for name, index in indexes(self._tracking).items():
             self.cache.index(name, index)
@@ -99,7 +104,7 @@ class Engine:
         kind = (after or before or {}).get("kind")
         if kind == APPLICATION.kind and (before or {}).get("spec") != (after or {}).get("spec"):
             self._local = None
-        keys = {key for each in (before, after) if each is not None for key in self.controller.woken_by(each)}
+        keys = self.controller.noticed(before, after)
         idle = self.controller.idle(keys, after)
         if idle and self.updates.holds_back(before, after, idle):
             keys -= idle
@@ -133,8 +138,9 @@ class Engine:
     async def _listen(self) -> None:
         """Repositories on this machine tell nobody of a push, but to ask them costs next to nothing."""
         while True:
-            await asyncio.sleep(LOCAL_LOOK)
-            for url, apps in self._local_sources().items():
+            sources = self._local_sources()
+            await asyncio.sleep(LOCAL_LOOK + LOOK_EACH * len(sources))
+            for url, apps in sources.items():
                 print_ = self.repositories.footprint(url)
                 if print_ is not None and print_ == self._prints.get(url):
                     continue
@@ -168,13 +174,15 @@ class Engine:
     async def _wake(self, apps: Sequence[ResourceKey]) -> None:
         """Those that a push touches go first, and have a moment for themselves: the others only learn its name."""
         touched = 0
-        for key in apps:
+        for place, key in enumerate(apps):
             if await self.controller.is_touched(key):
                 touched += 1
                 self.queue.add(key, is_urgent=True)
                 await asyncio.sleep(0)  # it begins while the rest is looked through
-        for key in apps:
-            self.queue.add_after(key, MOMENT if touched else 0.0)
+            elif place % LOOKED_THROUGH == 0:
+                await asyncio.sleep(0)  # and goes on
+        for place, key in enumerate(apps):
+            self.queue.add_after(key, (MOMENT if touched else 0.0) + max(0, place - AT_ONCE) * AFTER_ANOTHER)
 
     def _local_sources(self) -> dict[str, list[ResourceKey]]:
         if self._local is not None and self.clock.monotonic() < self._local_until:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from argosy.cluster import Cluster, PatchKind
@@ -40,17 +40,32 @@ class ApplicationController:
 
     def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache) -> None:
         self.pipeline, self.settings, self.cache = pipeline, settings, cache
-        self._asked: dict[ResourceKey, float] = {}  # when a refresh was
+        self.wake: Callable[[ResourceKey], None] = lambda key: None
+        self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was
         self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
         self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
+        self._busy: dict[ResourceKey, Manifest | None] = {}  # worked on, and what was told of it since it was read
 
-    def woken_by(self, manifest: Manifest) -> Iterable[ResourceKey]:
-        """Whom a change of this manifest concerns."""
-        key = key_of(manifest)
-        if key.group_kind == APPLICATION:
-            if names.REFRESH in (manifest["metadata"].get("annotations") or {}):
-                self._asked.setdefault(key, time.monotonic())
-            yield key
+    def noticed(self, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
+        """Whom a change concerns."""
+        woken = {key for each in (before, after) if each is not None for key in self._concerned(each)}
+        key = key_of(after or before or {})
+        if key.group_kind == APPLICATION and (after is None or not self._is_echo(key, after)):
+            woken.add(key)
+        return woken
+
+    def _is_echo(self, key: ResourceKey, manifest: Manifest) -> bool:
+        """Whether it only tells of what was written here, with which nothing is left to do."""
+        if self.pipeline.cluster.newest(key, manifest) is not manifest:
+            return True  # and written over since, by a pass that has read it
+        if "operation" in manifest or names.REFRESH in (manifest["metadata"].get("annotations") or {}):
+            self._asked.setdefault(key, time.monotonic())
+        if key in self._busy:
+            self._busy[key] = manifest  # it may come before the answer to the write: judged when that is there
+            return True
+        return self.pipeline.is_at_rest(manifest)
+
+    def _concerned(self, manifest: Manifest) -> Iterable[ResourceKey]:
         if self.settings.concerns(manifest):
             self.settings.outdate()
             yield from self.cache.keys(APPLICATION)
@@ -83,6 +98,15 @@ class ApplicationController:
 
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
         """What can go on at once does so, each step written before the next."""
+        self._busy[key] = None
+        try:
+            return await self._steps(key, context)
+        finally:
+            told = self._busy.pop(key)
+            if told is not None and not self.pipeline.is_at_rest(told):
+                self.wake(key)
+
+    async def _steps(self, key: ResourceKey, context: Context) -> Requeue | None:
         for _ in range(MOST_STEPS):
             passed = await self._step(key, context)
             if passed is None or passed.wait != 0.0:
@@ -98,6 +122,7 @@ class ApplicationController:
     async def _step(self, key: ResourceKey, context: Context) -> Passed | None:
         # What we wrote last may be newer than what the cache has heard of.
         manifest = self.pipeline.cluster.newest(key, self.cache.get(key))
+        self._busy[key] = None
         if manifest is None:
             self.pipeline.forget(key)
             self._read.pop(key, None)
@@ -114,7 +139,9 @@ class ApplicationController:
             return None
         asked = self._asked.pop(key, None)
         passed = await self.pipeline.reconcile(app, rules, asked, is_hard=self._is_hard(key, rules, context))
-        await self._write(app, passed, self.pipeline.cluster)
+        after = await self._written(app, passed, self.pipeline.cluster)
+        if after is not None and passed.rest is not None:
+            self.pipeline.settle(self.application(after), passed.rest)
         return passed
 
     def _is_hard(self, key: ResourceKey, rules: Rules, context: Context) -> bool:
@@ -146,25 +173,26 @@ class ApplicationController:
         known = self._read.get(key)
         if known is not None and _are_same(known[0], manifest):
             return known[1]
-        app = read_application(manifest, f"Application {key.namespace}/{key.name}")
+        app = read_application(manifest, f"Application {key.namespace}/{key.name}", known[1] if known else None)
         self._read[key] = manifest, app
         return app
 
-    async def _write(self, app: Application, passed: Passed, cluster: Cluster) -> None:
+    async def _written(self, app: Application, passed: Passed, cluster: Cluster) -> Manifest | None:
         """Events first: one that is told twice is the same Event, one that is lost is lost."""
         for event in passed.events:
             await _tell(event, cluster)
         if passed.patch is None:
-            return
+            return None
         patch: dict[str, Any] = dict(passed.patch)
         version = app.wire["metadata"].get("resourceVersion")
         # Only on what was read: whoever changed it meanwhile asked for something else.
         patch["metadata"] = {**patch.get("metadata", {}), "resourceVersion": version}
         try:
-            await cluster.patch(app.key, patch, kind_of_patch=PatchKind.MERGE)
+            return await cluster.patch(app.key, patch, kind_of_patch=PatchKind.MERGE)
         except ClusterError as error:
             if error.code != 404:  # it may have gone meanwhile
                 raise
+            return None
 
 
 async def _tell(event: Manifest, cluster: Cluster) -> None:

@@ -6,7 +6,7 @@ at more of the cache than belongs to the one who asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from argosy.live.reader import BY_OWNER, BY_PARENT, CacheReader
@@ -17,23 +17,15 @@ from argosy.model.names import ResourceKey
 
 
 def managed(
-    cache: CacheReader,
-    instance: str,
-    desired: Sequence[Manifest],
-    tracking: Tracking,
-    allowed: Callable[[ResourceKey], bool],
+    cache: CacheReader, instance: str, wanted: Collection[ResourceKey], allowed: Callable[[ResourceKey], bool]
 ) -> dict[ResourceKey, Manifest]:
-    """All that is tracked by the instance and nobody's child, and whatever lives under a desired key."""
-    wanted = {key_of(manifest) for manifest in desired if manifest["metadata"].get("name")}  # a hook may have none
-    found = {
-        key_of(live): live
-        for live in cache.find(BY_OWNER, instance)
-        if owner(live, tracking) == instance and next(living_parents(cache, live), None) is None
-    }
+    """All that is tracked by the instance and nobody's child, and whatever lives under a key that is wanted."""
+    # By the index, each is tracked by the instance, and nobody's child as far as it tells by itself.
+    found = {key_of(live): live for live in cache.find(BY_OWNER, instance) if not _is_claimed(cache, live)}
     for key in wanted:
         if (live := cache.get(key)) is not None:
             found[key] = live
-    return {key: live for key, live in _once(found, wanted).items() if allowed(key)}
+    return {key: live for key, live in _once(found, frozenset(wanted)).items() if allowed(key)}
 
 
 def in_other_versions(
@@ -72,6 +64,10 @@ def concerned(cache: CacheReader, manifest: Manifest, tracking: Tracking) -> set
 def living_parents(cache: CacheReader, manifest: Manifest) -> Iterator[Parent]:
     """All parents that a manifest names, and a StatefulSet that only its claims' names tell of."""
     yield from parents(manifest)
+    yield from _claimants(cache, manifest)
+
+
+def _claimants(cache: CacheReader, manifest: Manifest) -> Iterator[Parent]:
     metadata = manifest["metadata"]
     namespace = metadata.get("namespace")
     if namespace and manifest["kind"] == CLAIM.kind and key_of(manifest).group_kind == CLAIM:
@@ -79,6 +75,10 @@ def living_parents(cache: CacheReader, manifest: Manifest) -> Iterator[Parent]:
             if metadata["name"].startswith(claims(stateful_set)):
                 of = stateful_set["metadata"]
                 yield parent_of(STATEFUL_SET, of["name"], manifest, uid=of.get("uid") or "")
+
+
+def _is_claimed(cache: CacheReader, manifest: Manifest) -> bool:
+    return manifest["kind"] == CLAIM.kind and next(_claimants(cache, manifest), None) is not None
 
 
 def living(cache: CacheReader, parent: Parent) -> Manifest | None:
@@ -109,10 +109,13 @@ def _names(child: Manifest, uid: str, key: ResourceKey | None = None) -> bool:
     return any(parent.uid == uid or (parent.key == key and not parent.uid) for parent in parents(child))
 
 
-def _once(found: dict[ResourceKey, Manifest], wanted: set[ResourceKey]) -> dict[ResourceKey, Manifest]:
+def _once(found: dict[ResourceKey, Manifest], wanted: frozenset[ResourceKey]) -> dict[ResourceKey, Manifest]:
     """argo: one object that is served under two groups counts once, under the key that is desired if one is."""
+    uids = {live["metadata"].get("uid") for live in found.values()}
+    if len(uids) == len(found):
+        return found
     chosen: dict[str, ResourceKey] = {}
     for key in sorted(found, key=lambda key: (key not in wanted, key)):
         chosen.setdefault(found[key]["metadata"].get("uid") or str(key), key)
-    kept = set(chosen.values()) | wanted
+    kept = wanted.union(chosen.values())
     return {key: live for key, live in found.items() if key in kept}

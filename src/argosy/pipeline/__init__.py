@@ -7,7 +7,7 @@ its work; writes the Application itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -18,7 +18,7 @@ from argosy.model import annotations as names
 from argosy.model.application import IN_CLUSTER, Application, OperationRequest, OperationState, Progress
 from argosy.model.errors import SourceError, Unreachable, UserError
 from argosy.model.flow import SyncStatus
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembler, Wanted
@@ -53,6 +53,7 @@ class Passed:
     patch: dict[str, Any] | None = None
     events: Sequence[Manifest] = ()
     wait: float | None = None
+    rest: Rest | None = None  # where nothing is left to do once the patch is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +68,21 @@ class _Operation:
     conditions: tuple[Condition, ...] = field(default_factory=tuple)
     is_decided: bool = True  # whether it was found out if a sync begins by itself
 
+    def changes_nothing(self, app: Application) -> bool:
+        """Whether it is as it was read, and waits for nothing: the same look would find it the same again."""
+        return self.state is app.state and not self.is_over and (self.wait, self.asked, self.events) == (None, None, ())
+
 
 @dataclass(frozen=True, slots=True)
-class _Quiet:
-    """Of which nothing came. As long as these three are the same, nothing will."""
+class Rest:
+    """Of which nothing comes. As long as these three are the same, nothing will."""
 
     app: Application
     look: Look
     rules: Rules
 
     def is_of(self, app: Application, look: Look, rules: Rules) -> bool:
-        return self.app is app and self.look is look and self.rules is rules
+        return self.app.wire is app.wire and self.look is look and self.rules is rules
 
 
 class Pipeline:
@@ -96,17 +101,32 @@ class Pipeline:
         self.assembler = Assembler(Renders(crew))
         self.looker = Looker(cluster, cache, Memory(), knows)
         self.operator = Operator(cluster, self.assembler, self.looker, now)
-        self._quiet: dict[ResourceKey, _Quiet] = {}
+        self._rests: dict[ResourceKey, Rest] = {}
+        self._settling: dict[ResourceKey, Rest] = {}  # not written yet
+        self._summaries: dict[ResourceKey, tuple[Any, Mapping[str, str], dict[str, Any]]] = {}
         self._away: dict[ResourceKey, datetime] = {}  # since when hosts of its sources give no answer
 
     def stir(self, app: ResourceKey) -> None:
         """Something below what it manages has changed: what it is made of may be told otherwise."""
-        self._quiet.pop(app, None)
+        self._rests.pop(app, None)
+        self._settling.pop(app, None)
+        self._summaries.pop(app, None)
+
+    def settle(self, app: Application, rest: Rest) -> None:
+        """What a pass found is written: this is the Application with it. Unless it was stirred meanwhile."""
+        if self._settling.pop(app.key, None) is rest:
+            self._rests[app.key] = replace(rest, app=app)
+
+    def is_at_rest(self, app: Manifest) -> bool:
+        """Whether this version of an Application was settled; then it alone is no reason to look again."""
+        rest = self._rests.get(key_of(app))
+        version = app["metadata"].get("resourceVersion")
+        return rest is not None and bool(version) and rest.app.wire["metadata"].get("resourceVersion") == version
 
     def forget(self, app: ResourceKey) -> None:
         self.assembler.forget(app)
         self.looker.forget(app)
-        self._quiet.pop(app, None)
+        self.stir(app)
         self._away.pop(app, None)
 
     async def reconcile(
@@ -114,9 +134,10 @@ class Pipeline:
     ) -> Passed:
         """One pass, safe to repeat: everything is read anew, and each step leads nearer to Synced.
 
-        `asked` is the moment, by the monotonic clock, since which somebody has waited for a refresh: many that were
-        asked for at once share a host's answer.
+        `asked` is the moment, by the monotonic clock, since which somebody has waited for a refresh or an operation:
+        many that were asked for at once share a host's answer.
         """
+        waited = 0.0 if asked is None else max(0.0, time.monotonic() - asked)
         project = rules.projects.get(app.project)
         broken = invalid(app, project, rules)
         app = rules.clusters.placed(app)
@@ -128,24 +149,25 @@ class Pipeline:
                 app, rules, unknown(app, broken, is_invalid=True), self._refused(app, broken), refresh
             )
         try:
-            look = await self._look(app, project, rules, HARD if is_hard else refresh, asked)
+            look = await self._look(app, project, rules, HARD if is_hard else refresh, waited)
         except Unreachable:
             return Passed(wait=AWAY)
-        quiet = self._quiet.get(app.key)
-        if quiet is not None and quiet.is_of(app, look, rules):
-            if is_fresh(app.status.get(RECONCILED), written(self.now())):
-                return Passed()
-            del self._quiet[app.key]
-        operation = await self._operate(app, project, rules, look)
+        rest = self._rests.get(app.key)
+        is_told = is_fresh(app.status.get(RECONCILED), written(self.now()))
+        if is_told and rest is not None and rest.is_of(app, look, rules):
+            return Passed()
+        self._rests.pop(app.key, None)
+        operation = await self._operate(app, project, rules, look, waited)
         passed = self._reported(app, rules, look, operation, refresh)
-        if passed == Passed():
-            self._quiet[app.key] = _Quiet(app, look, rules)
+        if operation.changes_nothing(app) and "finalizers" not in (passed.patch or {}).get("metadata", {}):
+            found = Rest(app, look, rules)
+            (self._rests if passed.patch is None else self._settling)[app.key] = found
+            return replace(passed, rest=found)
         return passed
 
     async def _look(
-        self, app: Application, project: Project, rules: Rules, refresh: str | None, asked: float | None = None
+        self, app: Application, project: Project, rules: Rules, refresh: str | None, waited: float = 0.0
     ) -> Look:
-        waited = 0.0 if asked is None else max(0.0, time.monotonic() - asked)
         max_age = waited if refresh is not None else rules.reconciliation
         wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD)
         kinds = await self.cluster.kinds()
@@ -205,10 +227,12 @@ class Pipeline:
 
     # -- operations ------------------------------------------------------------------------------------------------
 
-    async def _operate(self, app: Application, project: Project, rules: Rules, look: Look) -> _Operation:
+    async def _operate(
+        self, app: Application, project: Project, rules: Rules, look: Look, waited: float
+    ) -> _Operation:
         state = app.state
         if app.operation is not None and (state is None or state.progress.is_over):
-            return await self._begin(app, app.operation, project, rules)
+            return await self._begin(app, app.operation, project, rules, waited)
         if app.operation is not None and state is not None:
             step = await self.operator.step(app, state, project, rules, await self.cluster.kinds())
             over = step.state.progress.is_over
@@ -227,9 +251,9 @@ class Pipeline:
         return _Operation(state, is_over=True, events=(events.completed(app, state),))
 
     async def _begin(
-        self, app: Application, request: OperationRequest, project: Project, rules: Rules
+        self, app: Application, request: OperationRequest, project: Project, rules: Rules, waited: float = 0.0
     ) -> _Operation:
-        step = await self.operator.begin(app, request, project, rules, await self.cluster.kinds())
+        step = await self.operator.begin(app, request, project, rules, await self.cluster.kinds(), waited)
         return _Operation(step.state, step.wait, events=(events.started(app, step.state),))
 
     async def _automatic(self, app: Application, project: Project, rules: Rules, look: Look) -> _Operation:
@@ -279,7 +303,7 @@ class Pipeline:
             # argo: taken away only if nobody has asked again meanwhile; here the version of what was read tells that
             answered = [each for each in (names.REFRESH, names.REFRESH_TIMESTAMP) if each in app.annotations]
             patch["metadata"] = {"annotations": dict.fromkeys(answered)}
-        if look.is_whole and (kept := finalizers_for(app, look.assembled.desired)) != app.finalizers:
+        if look.is_whole and (kept := finalizers_for(app, look.comparison.hooks)) != app.finalizers:
             patch.setdefault("metadata", {})["finalizers"] = list(kept)
         return Passed(patch or None, operation.events, operation.wait)
 
@@ -304,6 +328,15 @@ class Pipeline:
             is_compared=not look.is_invalid,
             is_lost=look.resources is None and not look.is_invalid,
             history=history,
-            summary=None if look.resources is None else summary(self.looker.whole(look), app.annotations),
+            summary=None if look.resources is None else self._summary(app, look),
             controller_namespace=rules.control_namespace,
         )
+
+    def _summary(self, app: Application, look: Look) -> dict[str, Any]:
+        """Of the same things it is the same; whoever changes something below them stirs it."""
+        known = self._summaries.get(app.key)
+        if known is not None and known[0] is look.live and known[1] == app.annotations:
+            return known[2]
+        found = summary(self.looker.whole(look), app.annotations)
+        self._summaries[app.key] = look.live, app.annotations, found
+        return found

@@ -158,10 +158,11 @@ class Looker:
     ) -> dict[ResourceKey, Manifest]:
         """The cache, and what was written since. What is deleted counts until an operation has seen it go."""
         instance = instance_name(app, rules.tracking)
-        live = managed(self.cache, instance, assembled.desired, rules.tracking, allowed)
+        live = managed(self.cache, instance, assembled.keys, allowed)
         for key in assembled.keys:
-            found = self.cluster.newest(key, live.get(key))
-            if found is not None and allowed(key):
+            cached = live.get(key)
+            found = self.cluster.newest(key, cached)
+            if found is not None and found is not cached and allowed(key):
                 live[key] = found
         if app.operation is None:
             return {key: found for key, found in live.items() if not self.cluster.is_deleted(key, found)}
@@ -231,7 +232,7 @@ class Looker:
 
     def tracked(self, app: Application, rules: Rules) -> dict[ResourceKey, Manifest]:
         """What is marked as the application's, where nobody knows what it desires."""
-        return managed(self.cache, instance_name(app, rules.tracking), [], rules.tracking, lambda key: True)
+        return managed(self.cache, instance_name(app, rules.tracking), (), lambda key: True)
 
     async def _in_their_versions(
         self, desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest]
@@ -304,11 +305,11 @@ async def removed_by(rules: Rules, compare_rules: CompareRules, asked: Iterable[
 
 def permission(project: Project, destination: Destination, kinds: Catalog) -> Allowed:
     """Asked of many keys, most of which differ in their names alone."""
-    known: dict[tuple[GroupKind, str], bool] = {}
+    known: dict[tuple[str, ...], bool] = {}
     named = any(each.name for each in (*project.cluster_allowed, *project.cluster_denied))
 
     def allowed(key: ResourceKey) -> bool:
-        place = (key.group_kind, key.namespace)
+        place = key[:3]
         if (found := known.get(place)) is not None:
             return found
         info = kinds.get(key.group_kind)

@@ -62,12 +62,18 @@ class Operator:
         self.cluster, self.assembler, self.looker, self.now = cluster, assembler, looker, now
 
     async def begin(
-        self, app: Application, request: OperationRequest, project: Project, rules: Rules, kinds: Catalog
+        self,
+        app: Application,
+        request: OperationRequest,
+        project: Project,
+        rules: Rules,
+        kinds: Catalog,
+        waited: float = 0.0,
     ) -> Step:
-        """The state of an operation that was asked for just now, with the revision that it is for."""
+        """The state of an operation that was asked for so many seconds ago, with the revision that it is for."""
         state = begun(request, self.now(), app.state)
         try:
-            assembled = await self.assembler.assemble(app, project, self._wanted(app, state), rules, kinds)
+            assembled = await self.assembler.assemble(app, project, self._wanted(app, state, waited), rules, kinds)
         except UserError:
             return Step(state, 0.0)  # what is wrong is the matter of its first step
         return Step(self._for_revision(app, state, assembled), 0.0)
@@ -125,7 +131,7 @@ class Operator:
             ),
         )
 
-    def _wanted(self, app: Application, state: OperationState) -> Wanted:
+    def _wanted(self, app: Application, state: OperationState, waited: float = 0.0) -> Wanted:
         asked = state.request.sync
         if asked.manifests:  # argo: takes them; here nothing is delivered that nobody can look up
             raise UserError("operation.sync.manifests: what is delivered must be in Git; push it, then sync it")
@@ -135,7 +141,7 @@ class Operator:
         refs = tuple(
             (fixed[place] if place < len(fixed) else "") or source.ref for place, source in enumerate(sources)
         )
-        return Wanted(sources, refs)
+        return Wanted(sources, refs, waited)
 
     async def _synced(
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog, look: Look

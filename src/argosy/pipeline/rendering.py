@@ -70,12 +70,15 @@ class Asked:
     def revisions(self) -> tuple[str, ...]:
         return (self.checkout.revision, *(each.revision for each in self.refs.values()))
 
+    @property
+    def about(self) -> tuple[Any, ...]:
+        app = self.app
+        return (app.name, app.project, tuple(app.destination), app.annotations.get(MANIFEST_GENERATE_PATHS, ""))
+
     def digest(self) -> str:
         """Of all that decides besides files: equal digests and equal files give equal manifests."""
-        app = self.app
-        paths = app.annotations.get(MANIFEST_GENERATE_PATHS, "")
-        about = (app.name, app.project, tuple(app.destination), paths, dict(self.source.wire))
-        words = orjson.dumps(about, option=orjson.OPT_SORT_KEYS) + repr(self.settings).encode()
+        words = orjson.dumps((*self.about, dict(self.source.wire)), option=orjson.OPT_SORT_KEYS)
+        words += repr(self.settings).encode()
         return hashlib.sha256(words).hexdigest()
 
 
@@ -92,12 +95,13 @@ class Renders:
     def __init__(self, crew: Crew) -> None:
         self._crew = crew
         self._known: OrderedDict[tuple[ResourceKey, int], _Known] = OrderedDict()
+        self._digests: dict[tuple[ResourceKey, int], tuple[Source, BuildSettings, tuple[Any, ...], str]] = {}
         self.count = 0  # of renders that were really done
 
     async def render(self, asked: Asked, number: int, fetch: FetchRemote, *, afresh: bool = False) -> Rendered:
         """`number` tells the sources of an application apart; `afresh` trusts nothing that is remembered."""
         place = (asked.app.key, number)
-        digest = asked.digest()
+        digest = self._digest(asked, place)
         known = None if afresh else self._known.get(place)
         if known is not None and known.digest == digest:
             is_same = known.revisions == asked.revisions
@@ -118,6 +122,15 @@ class Renders:
         self._remember(place, _Known(digest, asked.revisions, rendered))
         return rendered
 
+    def _digest(self, asked: Asked, place: tuple[ResourceKey, int]) -> str:
+        """The last one, where it is of the very same values."""
+        known = self._digests.get(place)
+        if known is not None and known[0] is asked.source and known[1] is asked.settings and known[2] == asked.about:
+            return known[3]
+        digest = asked.digest()
+        self._digests[place] = asked.source, asked.settings, asked.about, digest
+        return digest
+
     def is_touched(self, asked: Asked, number: int) -> bool:
         """Whether it must be rendered anew, as far as that can be told without asking anybody."""
         known = self._known.get((asked.app.key, number))
@@ -136,6 +149,8 @@ class Renders:
     def forget(self, app: ResourceKey) -> None:
         for place in [place for place in self._known if place[0] == app]:
             del self._known[place]
+        for place in [place for place in self._digests if place[0] == app]:
+            del self._digests[place]
 
     def _remember(self, place: tuple[ResourceKey, int], known: _Known) -> None:
         self._known[place] = known

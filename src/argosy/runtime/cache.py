@@ -16,7 +16,7 @@ Entries = dict[Hashable, dict[ResourceKey, None]]  # a dict keeps the order of a
 
 class Cache:
     def __init__(self) -> None:
-        self._kinds: dict[GroupKind, dict[ResourceKey, Manifest]] = {}
+        self._kinds: dict[tuple[str, str], dict[ResourceKey, Manifest]] = {}  # by group and kind
         self._indexes: dict[str, tuple[Index, Entries]] = {}
         self.index("namespace", _namespaces)
         self.index("owner", _owners)
@@ -29,7 +29,8 @@ class Cache:
                 self._enter(self._indexes[name], key, manifest)
 
     def get(self, key: ResourceKey) -> Manifest | None:
-        return self._kinds.get(key.group_kind, {}).get(key)
+        known = self._kinds.get(key[:2])
+        return None if known is None else known.get(key)
 
     def list(self, kind: GroupKind, *, namespace: str = "", labels: Mapping[str, str] | None = None) -> Manifests:
         """All of a kind; with `namespace` and `labels`, those that are in the one and carry all of the other."""
@@ -50,7 +51,7 @@ class Cache:
 
     def find(self, index: str, value: Hashable) -> Manifests:
         keys = self._indexes[index][1].get(value, ())
-        return [self._kinds[key.group_kind][key] for key in keys]
+        return [self._kinds[key[:2]][key] for key in keys]
 
     # -- for informers
 

@@ -92,7 +92,7 @@ def test_what_is_managed_is_tracked_by_the_application_and_nobodys_child_or_desi
             and not (is_claim_of_a_set(each, world) and each["metadata"].get("namespace"))
         )
     }
-    found = managed(cache_of(world, tracking), "shop", desired, tracking, everything)
+    found = managed(cache_of(world, tracking), "shop", [*map(key_of, desired)], everything)
     assert found.keys() == expected
     assert all(found[key_of(each)] is each for each in world if key_of(each) in found)
 
@@ -117,7 +117,7 @@ def test_what_is_managed_concerns_its_application_and_no_orphan_concerns_any(
     world: list[Manifest], tracking: Tracking
 ) -> None:
     cache = cache_of(world, tracking)
-    for live in managed(cache, "shop", (), tracking, everything).values():
+    for live in managed(cache, "shop", (), everything).values():
         assert Concern("shop", True) in concerned(cache, live, tracking)
     for node in orphans(cache, OrphanRule(), "prod", (), tracking):
         live_orphan = cache.get(node.key)

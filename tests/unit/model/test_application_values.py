@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -29,6 +30,28 @@ def test_an_application_has_its_source_destination_and_project() -> None:
         "https://git.example/x", "o/prod", "v1", "values",
     )  # fmt: skip
     assert source.helm is source.kustomize is source.directory is source.plugin is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"spec": {"project": "other"}},
+        {"status": {"operationState": {"phase": "Failed"}}},
+        {"status": {}},
+        {"operation": {"sync": {"prune": True}}},
+        {"metadata": {"name": "models", "annotations": {"a": "b"}}},
+    ],
+)
+def test_what_is_read_again_is_the_same_as_what_is_read_for_the_first_time(change: dict[str, Any]) -> None:
+    state = {"phase": "Succeeded", "syncResult": {"resources": [{"kind": "ConfigMap", "name": "a"}]}}
+    manifest = {**application(source={"path": "a"}), "status": {"operationState": state}}
+    first = read_application(manifest)
+    after = copy.deepcopy({**manifest, **change})
+    again = read_application(after, "", first)
+    assert again == read_application(after)
+    assert (again.sources is first.sources) == ("spec" not in change)
+    assert (again.state is first.state) == ("status" not in change)
 
 
 def test_several_sources_win_over_one() -> None:

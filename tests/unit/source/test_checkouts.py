@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from argosy.model.errors import CorruptSource, SourceError, SourceRefused, Sourc
 from argosy.source.git.locks import locked
 from argosy.source.git.mirror import Mirror
 from argosy.source.git.objects import SUSPECT
+from argosy.source.git.refs import Refs
+from argosy.source.git.remote import Remote
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceLimits
 
@@ -376,3 +379,26 @@ async def test_a_git_that_would_ignore_our_settings_is_refused(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(SourceError, match=r"git is too old here.*2\.31"):
         await opened().checkout(str(repository.path), "main")
+
+
+async def test_many_who_ask_one_after_another_share_what_the_host_says(repository, opened: Opened) -> None:
+    revision = repository.commit({"model.yaml": "a: 1"})
+    mirror = opened().mirror(str(repository.path))
+    counting = CountingRemote(*(getattr(mirror.remote, each.name) for each in fields(Remote)))
+    mirror.remote = counting
+
+    async def ask_later(number: int) -> Refs:
+        await asyncio.sleep(number * 0.02)
+        return await mirror.refs()
+
+    found = await asyncio.gather(*map(ask_later, range(40)))
+    assert {refs.commits["refs/heads/main"] for refs in found} == {revision}
+    assert len(counting.asked) < 20  # and not 40
+
+
+class CountingRemote(Remote):
+    asked: list[str] = []  # noqa: RUF012 - of this test alone
+
+    async def refs(self, scratch: Path) -> Refs:
+        self.asked.append("refs")
+        return await super().refs(scratch)

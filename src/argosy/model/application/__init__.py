@@ -137,34 +137,53 @@ class Application:
         return ResourceKey(*APPLICATION, self.namespace, self.name)
 
 
-def read_application(manifest: Mapping[str, Any], where: str = "") -> Application:
+def read_application(
+    manifest: Mapping[str, Any], where: str = "", last: Application | None = None
+) -> Application:
+    """What is written as it was in the `last` version is not read again, and is the very same value."""
     from argosy.model.application.operations import request_of, state_of
-    from argosy.model.application.policies import ignore_difference_of, policy_of
 
     fields = Fields(manifest, where)
     metadata, spec, status = fields.fields("metadata"), fields.fields("spec"), fields.fields("status")
-    destination = spec.fields("destination")
-    single, many = spec.optional("source"), spec.all_fields("sources")
     operation, state = fields.optional("operation"), status.optional("operationState")
-    limit = spec.values.get("revisionHistoryLimit")
+    asked = last if last is not None and last.wire.get("spec") == spec.values else _asked_for(spec)
+    known = last.state if last is not None and state and last.status.get("operationState") == state.values else None
     return Application(
         name=metadata.text("name"),
         namespace=metadata.text("namespace"),
         uid=metadata.text("uid"),
-        project=spec.text("project") or "default",
-        destination=Destination(*(destination.text(each) for each in Destination._fields)),
-        sources=tuple(map(source_of, many or ([single] if single else []))),  # argo: sources win
-        has_many_sources=bool(many),
+        project=asked.project,
+        destination=asked.destination,
+        sources=asked.sources,
+        has_many_sources=asked.has_many_sources,
         annotations=metadata.texts("annotations"),
-        policy=policy_of(spec.fields("syncPolicy")),
-        ignored=tuple(map(ignore_difference_of, spec.all_fields("ignoreDifferences"))),
-        history_limit=HISTORY_LIMIT if limit is None else spec.count("revisionHistoryLimit"),
+        policy=asked.policy,
+        ignored=asked.ignored,
+        history_limit=asked.history_limit,
         operation=request_of(operation) if operation else None,
-        state=state_of(state) if state else None,
+        state=known or (state_of(state) if state else None),
         status=status.values,
         finalizers=metadata.all_texts("finalizers"),
         deleted=metadata.text("deletionTimestamp"),
         wire=manifest,
+    )
+
+
+def _asked_for(spec: Fields) -> Application:
+    """Of which only what a spec says is known."""
+    from argosy.model.application.policies import ignore_difference_of, policy_of
+
+    destination = spec.fields("destination")
+    single, many = spec.optional("source"), spec.all_fields("sources")
+    limit = spec.values.get("revisionHistoryLimit")
+    return Application(
+        project=spec.text("project") or "default",
+        destination=Destination(*(destination.text(each) for each in Destination._fields)),
+        sources=tuple(map(source_of, many or ([single] if single else []))),  # argo: sources win
+        has_many_sources=bool(many),
+        policy=policy_of(spec.fields("syncPolicy")),
+        ignored=tuple(map(ignore_difference_of, spec.all_fields("ignoreDifferences"))),
+        history_limit=HISTORY_LIMIT if limit is None else spec.count("revisionHistoryLimit"),
     )
 
 

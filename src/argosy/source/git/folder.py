@@ -15,7 +15,33 @@ SKELETON = ("HEAD", "config", "objects", "refs")
 
 
 def is_there(folder: Path) -> bool:
-    return all((folder / name).exists() for name in SKELETON)
+    place = os.fspath(folder)  # asked so often that making paths would take longer than the answers
+    return all(os.path.exists(f"{place}/{name}") for name in SKELETON)
+
+
+def has_plain_refs(folder: Path) -> bool:
+    """Whether refs are files; a git of another mind keeps them in tables."""
+    return not (folder / "reftable").exists()
+
+
+def read_ref(folder: Path, name: str) -> str:
+    """What a ref of ours holds; empty where there is none, or where it is packed."""
+    try:
+        return (folder / name).read_text("ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def write_ref(folder: Path, name: str, id: str) -> None:
+    """As git does it, which would take a process: to be called with the mirror's lock."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.lock")
+    with beside.open("w", encoding="ascii") as file:
+        file.write(f"{id}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)
 
 
 def sweep(folder: Path) -> None:

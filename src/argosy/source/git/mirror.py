@@ -10,14 +10,16 @@ import asyncio
 import contextlib
 import copy
 import hashlib
+import os
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from argosy.model.errors import BadSignature, CorruptSource, SourceError, SourceTimeout, UnknownRef
 from argosy.model.flow import Checkout
 from argosy.source.git.command import GitFailed, environment, run_git
-from argosy.source.git.folder import count_packs, is_there, replacing, sweep
+from argosy.source.git.folder import count_packs, has_plain_refs, is_there, read_ref, replacing, sweep, write_ref
 from argosy.source.git.locks import locked
 from argosy.source.git.objects import SUSPECT, ObjectReader
 from argosy.source.git.refs import COMMIT, SHORT_COMMIT, Refs
@@ -33,6 +35,7 @@ MOST_PACKS = 50
 VERIFIED_SECONDS = 600.0  # after which a signature is looked at again: keys expire
 MOST_VERIFIED = 10_000
 MOST_FOUND = 1_000
+ASKS, ASKS_SECONDS = 8, 1.0  # so many questions to a host in so many seconds are not held up
 
 
 class Mirror:
@@ -45,6 +48,7 @@ class Mirror:
         self._asking = asyncio.Lock()
         self._told: tuple[float, Refs] | None = None  # when the host was asked last, and what it said
         self._failed: tuple[float, SourceError] | None = None
+        self._asks: deque[float] = deque(maxlen=ASKS)  # when the host was asked
         self.objects = ObjectReader(folder, remote.limits, remote.shown)
         self._last: dict[str, str] = {}
         self._found: dict[tuple[str, str], tuple[Refs | None, Checkout]] = {}
@@ -90,6 +94,7 @@ class Mirror:
                 return self._told[1]
             if self._failed and self._failed[0] >= arrived:
                 raise copy.copy(self._failed[1])  # each gets its own, to note a last good revision on
+            await self._pause()
             asked = self._clock()
             try:
                 refs = await self.remote.refs(self._scratch())
@@ -100,6 +105,12 @@ class Mirror:
                 refs = self._told[1]
             self._told = (asked, refs)
             return refs
+
+    async def _pause(self) -> None:
+        """Where many ask one after another, whoever asks meanwhile shares the next answer."""
+        if len(self._asks) == ASKS:
+            await asyncio.sleep(max(0.0, self._asks[0] + ASKS_SECONDS - self._clock()))
+        self._asks.append(self._clock())
 
     async def last_good(self, ref: str, *, tag_prefix: str = "", signatures: SignatureRule | None = None) -> str:
         """The revision of the last checkout of this ref; empty where there was none, or where it is damaged."""
@@ -180,7 +191,7 @@ class Mirror:
         return found is not None and found.kind == "commit"
 
     def _is_sound(self) -> bool:
-        return is_there(self.folder) and not (self.folder / SUSPECT).exists()
+        return is_there(self.folder) and not os.path.exists(f"{self.folder}/{SUSPECT}")
 
     # -- signatures ------------------------------------------------------------------------------------------------
 
@@ -259,9 +270,12 @@ class Mirror:
     async def _remember(self, pin: str, revision: str) -> None:
         if self._last.get(pin) == revision:
             return
-        if await self._id_of(pin, "object") != revision:
+        if read_ref(self.folder, pin) != revision:
             async with self._lock() as held:
-                await self._local("update-ref", pin, revision, held=held)
+                if has_plain_refs(self.folder):
+                    await asyncio.to_thread(write_ref, self.folder, pin, revision)
+                else:
+                    await self._local("update-ref", pin, revision, held=held)
         self._last[pin] = revision
 
     # -- on this machine -------------------------------------------------------------------------------------------
