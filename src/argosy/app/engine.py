@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from argosy.source.webhooks import concerns, read_pushes
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+COLLECTED: Final = (10_000, 20, 20)  # manifests are no cycles: to look for some so often as usual finds nothing
 MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselves
 LOOKED_THROUGH: Final = 20  # applications, until others have their turn
 AT_ONCE: Final = 100  # applications that learn of a push that does not touch them; more of them, one after another
@@ -122,6 +124,7 @@ class Engine:
 
     async def run(self) -> None:
         """Until cancelled."""
+        gc.set_threshold(*COLLECTED)
         context = Context(self.cluster, self.cache, self.clock)
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -60,7 +60,8 @@ def is_hook(manifest: Manifest) -> bool:
 
 def is_skipped(manifest: Manifest) -> bool:
     """Whether Skip is the only hook type that it names. Such a manifest is never applied."""
-    return set(words(manifest, names.HOOK)) & _KNOWN == {_SKIP}
+    found = words(manifest, names.HOOK)
+    return bool(found) and set(found) & _KNOWN == {_SKIP}
 
 
 def phases(manifest: Manifest) -> tuple[Phase, ...]:
@@ -103,5 +104,7 @@ def compare_options(manifest: Manifest) -> tuple[str, ...]:
 
 def words(manifest: Manifest, name: str) -> tuple[str, ...]:
     """The words of an annotation that lists them with commas, each once."""
-    text = annotation_text(manifest, name) or ""
+    text = annotation_text(manifest, name)
+    if not text:
+        return ()
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
