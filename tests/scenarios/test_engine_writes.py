@@ -146,9 +146,9 @@ def _counted(pipeline: Pipeline) -> list[str]:
     passes: list[str] = []
     reconcile = pipeline.reconcile
 
-    async def counted(app: Application, *more: Any) -> Passed:
+    async def counted(app: Application, *given: Any, **more: Any) -> Passed:
         passes.append(app.name)
-        return await reconcile(app, *more)
+        return await reconcile(app, *given, **more)
 
     pipeline.reconcile = counted  # type: ignore[method-assign]
     return passes
