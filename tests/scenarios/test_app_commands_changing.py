@@ -46,6 +46,7 @@ async def test_an_application_is_created_from_flags_and_again_is_unchanged(desk:
     manifest = await desk.app()
     assert manifest["spec"]["syncPolicy"] == {"automated": {"selfHeal": True}, "syncOptions": ["CreateNamespace=true"]}
     assert (await desk.argosy(*words)).out == "application 'models' unchanged\n"
+    await desk.project("other")
     refused = await desk.argosy(*words, "--project", "other")
     assert refused.code == 2 and "--upsert" in refused.err
     assert (await desk.argosy(*words, "--project", "other", "--upsert")).out == "application 'models' updated\n"
@@ -213,3 +214,24 @@ async def test_a_dry_run_changes_nothing_and_says_so(desk: Scene) -> None:
     said = await desk.argosy("app", "sync", "models", "--dry-run", "--timeout", "20")
     assert said.code == 0 and "nothing was changed" in said.err, said
     assert await desk.get("ConfigMap", "settings") is None
+
+
+async def test_an_application_that_its_project_does_not_permit_is_not_written(desk: Scene) -> None:
+    await desk.project("team", sourceRepos=["https://git.example/*"])
+    words = ("app", "create", "models", "--repo", desk.repository.url, "--path", "app", "--dest-namespace", "ml")
+    missing = await desk.argosy(*words, "--project", "nobody")
+    assert missing.code == 2 and "why: application references project nobody which does not exist" in missing.err
+    refused = await desk.argosy(*words, "--project", "team")
+    assert refused.code == 5 and "is not permitted in project 'team': " in refused.err, refused
+    assert (await desk.argosy("app", "list", "-o", "name")).out.strip() == ""
+    assert (await desk.argosy(*words, "--project", "team", "--validate=false")).code == 0
+    changed = await desk.argosy("app", "set", "models", "--revision", "v2")
+    assert changed.code == 5, changed
+
+
+async def test_a_switch_of_a_source_is_switched_off_again(desk: Scene) -> None:
+    await desk.deliver()
+    for word, expected in (("--helm-skip-crds", {"skipCrds": True}), ("--helm-skip-crds=false", None)):
+        said = await desk.argosy("app", "set", "models", word)
+        assert (said.code, said.out) == (0, "application 'models' updated\n"), said
+        assert (await desk.app())["spec"]["source"].get("helm") == expected

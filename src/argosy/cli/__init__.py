@@ -109,8 +109,8 @@ class Parser(argparse.ArgumentParser):
             names = [name.strip(" ')") for name in known.split(",")]
             near = difflib.get_close_matches(wrong.strip("'\""), names, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-        print(f"argosy: {message}{hint}", file=sys.stderr)
-        print(f"next: {_command(self.prog)} --help", file=sys.stderr)
+        command = _command(self.prog)
+        say(f"{command.removeprefix('argosy ')} was not understood", f"{message}{hint}", f"{command} --help")
         raise Mistyped(message)
 
 

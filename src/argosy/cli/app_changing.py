@@ -35,7 +35,7 @@ def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
     add("--annotations", action="append", default=[], metavar="NAME=VALUE", help="an annotation; repeatable")
     add("--upsert", action="store_true", help="overwrite the one that is there")
     add("--set-finalizer", action="store_true", help="delete what it manages when it is deleted")
-    add_truth(parser, "--validate", "refuse what cannot be delivered (default: true)", usual=True)
+    add_truth(parser, "--validate", "refuse what its project does not permit (default: true)", usual=True)
     add_spec(parser)
     parser = verb(
         parts, "set", "change an Application", run_set,
@@ -43,7 +43,7 @@ def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
                   "set models --kustomize-image predictor=registry.example/predictor:2"),
     )  # fmt: skip
     _add_position(parser)
-    add_truth(parser, "--validate", "refuse what cannot be delivered (default: true)", usual=True)
+    add_truth(parser, "--validate", "refuse what its project does not permit (default: true)", usual=True)
     add_spec(parser)
     parser = verb(
         parts, "unset", "take options of an Application's source away", run_unset,
@@ -91,7 +91,7 @@ def add_spec(parser: argparse.ArgumentParser) -> None:
     add("--revision-history-limit", type=int, metavar="N", help="how many deployments are remembered")
     for each in FLAGS:
         if not each.shown:
-            add(each.name, action="store_true", help=each.about)
+            add_truth(parser, each.name, each.about)
         else:
             add(each.name, action="append" if each.is_repeated else "store", metavar=each.shown, help=each.about)
     about = "Helm: values that are to stand in the Application, from a file here"
@@ -137,6 +137,7 @@ def given_flags(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def run_create(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
+        from argosy.app.applications.checking import check_project
         from argosy.app.applications.writing import create
         from argosy.model.errors import UserError
 
@@ -144,6 +145,8 @@ def run_create(chosen: argparse.Namespace) -> int:
         name = manifest["metadata"].get("name")
         if not name:
             raise UserError("it has no name; write it after create")
+        if chosen.validate:
+            await check_project(desk, manifest)
         word = await create(desk, manifest, replaces=chosen.upsert)
         print(f"application '{name}' {word}")
         if word == "created":
@@ -171,6 +174,7 @@ def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
 
 def run_set(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
+        from argosy.app.applications.checking import check_project
         from argosy.app.applications.specs import changed
         from argosy.app.applications.writing import change
 
@@ -178,6 +182,8 @@ def run_set(chosen: argparse.Namespace) -> int:
         if is_compat(chosen) and not has_flags(given):
             talk("argosy: please set at least one option to update\nnext: argosy app set --help")
             raise Mistyped("no option")  # argo: a mistake of whoever typed it
+        if chosen.validate:
+            await check_project(desk, changed(app.wire, given, chosen.source_position))
         has_changed = await change(desk, app, lambda wire: changed(wire, given, chosen.source_position))
         _tell_change(chosen, app.name, has_changed)
         return 0

@@ -133,7 +133,7 @@ def run_confirm(chosen: argparse.Namespace) -> int:
 
 def run_delete(chosen: argparse.Namespace) -> int:
     if not chosen.names and not chosen.selector:
-        raise UserError("which Application? name it, or choose several with -l")
+        raise UserError("no Application is named; argosy app delete NAME, or choose several with -l LABELS")
 
     async def work(desk: Desk) -> int:
         apps = await desk.chosen(chosen.names, chosen.selector)

@@ -40,7 +40,7 @@ def add_patching(parts: Commands[argparse.ArgumentParser]) -> None:
         examples=("add-source models --repo https://git.example/values --ref values", "add-source models --repo "
                   "https://git.example/ml --path overlays/dev --source-name dev"),
     )  # fmt: skip
-    add_truth(parser, "--validate", "refuse what cannot be delivered (default: true)", usual=True)
+    add_truth(parser, "--validate", "refuse what its project does not permit (default: true)", usual=True)
     add_spec(parser)
     parser = verb(
         parts, "remove-source", "take a source away from an Application that has several", run_remove_source,

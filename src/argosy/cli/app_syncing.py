@@ -99,7 +99,8 @@ def run_sync(chosen: argparse.Namespace) -> int:
         told = "see what would change with: argosy app diff --local, then commit and push it"
         raise UserError(f"a folder cannot be synced, only what is in Git; {told}", where="--local")
     if not chosen.names and not chosen.selector and not chosen.project:
-        raise UserError("which Application? name it, or choose several with -l or --project")
+        told = "argosy app sync NAME, or choose several with -l LABELS or --project NAME"
+        raise UserError(f"no Application is named; {told}")
 
     async def work(desk: Desk) -> int:
         apps = await desk.chosen(chosen.names, chosen.selector, chosen.project)

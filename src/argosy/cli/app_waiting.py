@@ -44,7 +44,7 @@ def _add_wait_flags(parser: argparse.ArgumentParser) -> None:
 
 def run_wait(chosen: argparse.Namespace) -> int:
     if not chosen.names and not chosen.selector:
-        raise UserError("which Application? name it, or choose several with -l")
+        raise UserError("no Application is named; argosy app wait NAME, or choose several with -l LABELS")
 
     async def work(desk: Desk) -> int:
         import asyncio

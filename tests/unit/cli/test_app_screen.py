@@ -134,3 +134,17 @@ def test_switches_can_be_spelled_as_go_spells_them() -> None:
 def test_flags_that_name_a_server_are_left_out() -> None:
     words = ["--server", "x:443", "app", "--grpc-web", "list", "--auth-token=t", "-o", "name", "--kube-context", "c"]
     assert without_server(words) == ["app", "list", "-o", "name", "--context", "c"]
+
+
+def test_a_thousand_applications_with_long_names_keep_their_columns() -> None:
+    wire = {**application().wire}  # type: ignore[attr-defined]
+    names = ["a" * 200, *(f"app-{number:03}" for number in range(999))]
+    apps = [read_application({**wire, "metadata": {**wire["metadata"], "name": name}}) for name in names]
+    lines = app_screen.list_lines(apps, Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC), "argocd")
+    assert len(lines) == 1001
+    assert {line.index("OutOfSync") - lines[0].index("STATUS") for line in lines[1:]} == {3}
+
+
+def test_the_summary_names_what_needs_somebody() -> None:
+    line = app_screen.summary_line([application()])  # type: ignore[list-item]
+    assert line == "1 app · 0 Synced · 1 not          next: argosy app get models"

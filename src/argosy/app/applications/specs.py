@@ -115,6 +115,8 @@ def _with_options(source: Mapping[str, Any], given: Given) -> dict[str, Any]:
         made["helm"] = {**(made.get("helm") or {}), "values": given[LITERAL]}
     for flag in FLAGS:
         typed = given.get(flag.name)
+        if flag.form == "switch" and typed is False:
+            _remove(made, flag.field.split("."), "", typed)
         if flag.form == "texts" and typed:
             *above, name = flag.field.split(".")
             holder: Any = made
@@ -128,7 +130,7 @@ def _with_options(source: Mapping[str, Any], given: Given) -> dict[str, Any]:
 
 
 def _has_options(given: Given) -> bool:
-    return bool(given.get(LITERAL)) or any(given.get(flag.name) not in (None, False, []) for flag in FLAGS)
+    return bool(given.get(LITERAL)) or any(given.get(flag.name) not in (None, []) for flag in FLAGS)
 
 
 def _place(many: Sequence[Mapping[str, Any]], given: Given, position: int | None, is_needed: bool) -> int | None:
