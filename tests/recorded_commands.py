@@ -125,6 +125,14 @@ async def _push(desk: Scene, folder: Path) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="two")})
 
 
+async def _second(desk: Scene, folder: Path) -> None:
+    desk.repository.push({"app/zsecond.yaml": config_map("second", a="one")})
+
+
+async def _second_gone(desk: Scene, folder: Path) -> None:
+    desk.repository.push({"app/zsecond.yaml": None})
+
+
 async def _file(desk: Scene, folder: Path) -> None:
     source = {"repoURL": desk.repository.url, "targetRevision": "main"}
     spec = {
@@ -146,6 +154,8 @@ EVENTS: Mapping[str, Callable[[Scene, Path], Awaitable[None]]] = {
     "it is synced": _synced,
     "somebody changes the object": _drift,
     "somebody pushes": _push,
+    "a second object is pushed": _second,
+    "the second object is taken away": _second_gone,
     "a file with sources is written": _file,
     "auto-sync has ended": _manual,
 }

@@ -208,13 +208,28 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
     app = ended.app
     if app is None:
         raise UserError(f"{what}: the Application is gone; somebody deleted it")
-    await print_end(desk, await _looked_at(desk, app) if is_compat(chosen) else app, chosen)
+    if is_compat(chosen):
+        app = await _looked_at(desk, app)
+    await print_end(desk, app, chosen)
     if ended.ending is Ending.TOO_LATE:
         blocker = app.state.message if app.state else "nobody has begun it; does a controller run?"
         advice = f"it goes on; argosy app wait {app.name} --operation, or: argosy app terminate-op {app.name}"
         say(f"{app.name}: {what} is not over after {chosen.timeout:g} s", blocker, advice)
         return TIMED_OUT
+    if is_compat(chosen) and what == "sync" and not (chosen.resource or chosen.label) and (left := _to_prune(app)):
+        say(f"{app.name}: {left} resources require pruning", "", f"argocd app sync {app.name} --prune")
+        return NO
     return verdict(app, what)
+
+
+def _to_prune(app: Application) -> int:
+    """argo: what a sync of all left to be pruned makes it fail."""
+    from argosy.app.applications.facts import sync_word
+
+    state = app.state
+    if state is None or state.request.sync.dry_run or state.progress != "Succeeded" or sync_word(app) == "Synced":
+        return 0
+    return sum(result.outcome == "PruneSkipped" for result in state.results)
 
 
 async def _looked_at(desk: Desk, app: Application) -> Application:
