@@ -219,7 +219,9 @@ class Pipeline:
             patch["metadata"] = {"finalizers": list(found.finalizers)}
         error = [Condition(ConditionType.DELETION_ERROR, found.error)] if found.error else []
         before = app.status.get("conditions") or []
-        after = conditions_wire(before, error, {ConditionType.DELETION_ERROR}, written(self.now()))
+        is_tried_again = not found.error and found.finalizers == app.finalizers  # what went wrong is still the news
+        settled = set() if is_tried_again else {ConditionType.DELETION_ERROR}
+        after = conditions_wire(before, error, settled, written(self.now()))
         if after != before:
             patch["status"] = {"conditions": after}
         is_done = any(map(is_ours, app.finalizers)) and not any(map(is_ours, found.finalizers))
