@@ -90,7 +90,7 @@ async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, ta
         mirrors=options.mirrors or state_home() / "mirrors",
         control_namespace=namespace,
         # An embedded cluster has nothing that a pause could wait for.
-        wave_delay=0.0 if target.where.startswith("the sandbox") else 2.0,
+        wave_delay=0.0 if target.is_embedded else 2.0,
         workers=options.workers,
         renderers=options.renderers,
     )

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import gc
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -211,10 +211,13 @@ def _sources(app: Manifest) -> list[dict[str, Any]]:
 
 
 @contextlib.asynccontextmanager
-async def running_engine(cluster: Cluster, options: EngineOptions) -> AsyncIterator[Engine]:
+async def running_engine(
+    cluster: Cluster, options: EngineOptions, on_failure: Callable[[], None] = lambda: None
+) -> AsyncIterator[Engine]:
     """Runs beside what is done in the block."""
     engine = Engine(cluster, options, options.control_namespace or await control_namespace(cluster))
     work = asyncio.create_task(engine.run(), name="engine")
+    work.add_done_callback(lambda _: on_failure())  # it never ends by itself
     try:
         yield engine
     finally:

@@ -23,7 +23,7 @@ from argosy.model.errors import TransientError, UserError
 DEFAULT_NAME = "sandbox"
 STOP_SECONDS = 10.0
 # All that a sandbox ever makes in its folder. The lock is kept: whoever holds it may be removing the rest.
-OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "repositories", "mirrors", "volumes", "runs", "logs"])
+OWN = frozenset("run.json kubeconfig tls secret.key repositories mirrors volumes runs logs bin".split())
 OWN_DATABASE = "argosy.db"
 
 
@@ -33,7 +33,7 @@ def state_home() -> Path:
 
 @dataclass(frozen=True)
 class Run:
-    """A running sandbox, as its folder tells of it."""
+    """What runs in a folder, as the folder tells of it."""
 
     pid: int
     api: str
@@ -42,6 +42,8 @@ class Run:
     ephemeral: bool = False
     rbac: bool = False
     context: str = ""  # where the kubeconfig has others too
+    name: str = DEFAULT_NAME  # what runs: a sandbox, or a demo in one
+    repository: str = ""  # where users push to, where there is one
 
 
 class DataFolder:
@@ -180,7 +182,7 @@ class DataFolder:
             "url": None,
             "api": run.api if run else None,
             "kubeconfig": run.kubeconfig if run else None,
-            "repository": None,
+            "repository": (run.repository or None) if run else None,
             "dataDir": str(self.root),
             "rbac": run.rbac if run else None,
         }

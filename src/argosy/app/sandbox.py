@@ -1,15 +1,20 @@
-"""The sandbox: a whole small Kubernetes in this process, until it is told to stop."""
+"""The sandbox: a whole small Kubernetes in this process, until it is told to stop.
+
+In: options, and what else is to run inside. Out: a cluster that others reach. Never: ready before what is inside is.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
 import resource
 import secrets
 import signal
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +22,13 @@ from typing import Any
 from argosy.app import kubeconfig
 from argosy.app.addons import load_addons, running
 from argosy.app.folder import DataFolder, Run, write_text
+from argosy.cluster import Cluster
 from argosy.model.manifest import dump
 
 Ready = Callable[[Run], None]
+# What runs in it besides: begins before it is ready, ends before it does, and completes what is told of the run.
+Completed = Callable[[Run], Run]
+Inside = Callable[[Cluster, DataFolder, asyncio.Event], AbstractAsyncContextManager[Completed]]
 MOST_FILES = 65536
 
 
@@ -33,19 +42,24 @@ class SandboxOptions:
     addons: str = ""  # names, with a variant after "="; separated by commas
 
 
+@contextlib.asynccontextmanager
+async def nothing_else(cluster: Cluster, folder: DataFolder, stop: asyncio.Event) -> AsyncIterator[Completed]:
+    yield lambda run: run
+
+
 def run(options: SandboxOptions, ready: Ready) -> None:
     """In the foreground: returns after SIGTERM or SIGINT, when everything is safely stored."""
     if options.ephemeral and options.data_dir is None:
         with tempfile.TemporaryDirectory(prefix="argosy-") as place:
-            _run_in(DataFolder(Path(place)), options, ready)
+            run_in(DataFolder(Path(place)), options, ready)
     else:
-        _run_in(DataFolder(options.data_dir), options, ready)
+        run_in(DataFolder(options.data_dir), options, ready)
 
 
-def _run_in(folder: DataFolder, options: SandboxOptions, ready: Ready) -> None:
+def run_in(folder: DataFolder, options: SandboxOptions, ready: Ready, inside: Inside = nothing_else) -> None:
     _allow_many_connections()
     with folder.owned():
-        _run_on_fast_loop(_serve(folder, options, ready))
+        _run_on_fast_loop(_serve(folder, options, ready, inside))
 
 
 def _allow_many_connections() -> None:
@@ -67,7 +81,7 @@ def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
             runner.run(main)
 
 
-async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> None:
+async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, inside: Inside) -> None:
     from argosy.apiserver.call import ADMIN
     from argosy.apiserver.embedded import EmbeddedCluster
     from argosy.apiserver.plane import Folder, Plane
@@ -87,6 +101,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> N
         Plane.open(place, rbac=rbac, admin_token=token, in_memory=options.ephemeral) as plane,
         serve(plane, found, port=port, any_port=options.port is None) as api,
         running(addons, EmbeddedCluster(plane), on_failure=stop.set),
+        inside(EmbeddedCluster(plane), folder, stop) as completed,
     ):
         plane.actions.pod_logs = next((each.pod_logs for each in addons if each.pod_logs), None)
         document = kubeconfig.document(
@@ -98,11 +113,13 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready) -> N
         file = options.kubeconfig or folder.kubeconfig
         context = kubeconfig.context_of(folder) if options.kubeconfig else ""
         current = Run(os.getpid(), api, str(file.absolute()), str(folder.root), options.ephemeral, rbac, context)
-        folder.write_run(current)
         gc.collect()
         gc.freeze()  # what start-up made stays; later collections need not look at it
-        ready(current)
-        await stop.wait()
+        if not stop.is_set():
+            current = completed(current)
+            folder.write_run(current)
+            ready(current)
+            await stop.wait()
         if options.kubeconfig and options.ephemeral:
             kubeconfig.remove_from(options.kubeconfig, document)
 

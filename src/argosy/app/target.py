@@ -32,6 +32,7 @@ class TargetOptions:
 class Target:
     connection: Connection
     where: str  # for people: "the sandbox (https://127.0.0.1:40123)"
+    is_embedded: bool = False
 
 
 def find_target(options: TargetOptions) -> Target:
@@ -48,7 +49,7 @@ def find_target(options: TargetOptions) -> Target:
 
 
 def _sandbox(folder: DataFolder, run: Run) -> Target:
-    return Target(administrator(folder, run), f"the sandbox ({run.api})")
+    return Target(administrator(folder, run), f"the {run.name} ({run.api})", is_embedded=True)
 
 
 @asynccontextmanager

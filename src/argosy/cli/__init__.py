@@ -43,7 +43,7 @@ AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) l
 AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
-GROUPS = ("app", "controller", "generate", "health", "init", "proj", "render", "sandbox", "setup", "version")
+GROUPS = ("app", "controller", "demo", "generate", "health", "init", "proj", "render", "sandbox", "setup", "version")
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
@@ -57,6 +57,7 @@ Try it:
 Commands:
   app        list, sync, compare and change Applications
   controller deliver the Applications of a cluster
+  demo       a whole delivery on this machine: Git, cluster, engine, a model
   generate   print manifests that hold up a sync until an image or a notebook is there
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks

@@ -57,3 +57,4 @@ READY_AFTER: Final = "sandbox.argosy.dev/ready-after"
 RUN_FOR: Final = "sandbox.argosy.dev/run-for"
 STOP_AFTER: Final = "sandbox.argosy.dev/stop-after"
 START_BUILD: Final = "sandbox.argosy.dev/start-build"  # on a BuildConfig: any text; it is gone when the Build is there
+BEFORE_BREAK: Final = "sandbox.argosy.dev/before-break"  # what `argosy demo break` found there, for `argosy demo fix`

@@ -67,6 +67,12 @@ class NewRepository:
         return text.replace("__NAME__", self.name).replace("__REPO_URL__", self.url)
 
 
+def delivery_files() -> list[File]:
+    """llmops-via-argocd/ as it is, in its folder."""
+    shared = files("argosy.setup.repository") / "templates" / "shared"
+    return [File(path, text.encode()) for path, text in sorted(_read(shared, _FOLDER))]
+
+
 def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:
     for each in folder.iterdir():
         name = re.sub(r"^dot-", ".", each.name).removesuffix(".template")

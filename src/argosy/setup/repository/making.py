@@ -26,7 +26,7 @@ OF_ANOTHER: Final = frozenset(
 
 def make_repository(folder: Path, content: Sequence[File], *, message: str, remote: str, is_committed: bool) -> str:
     """The commit; empty if none was asked for."""
-    git = _git()
+    git = find_git()
     _check(folder)
     with _built_beside(folder) as workshop:
         for file in content:
@@ -36,7 +36,7 @@ def make_repository(folder: Path, content: Sequence[File], *, message: str, remo
     return commit
 
 
-def _git() -> str:
+def find_git() -> str:
     if not (found := shutil.which("git")):
         raise TransientError("git was not found; install it (dnf install git, apt install git, brew install git)")
     return found

@@ -1,0 +1,99 @@
+"""`argosy demo`: the whole delivery in one process: cluster, operator, simulators, engine, and a repository to push to.
+
+In: options. Out: three environments of a model, until it is told to stop. Never: leaves anything behind, unless a
+folder was named to keep it in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.app.control import control_namespace
+from argosy.app.demo.arranging import Arranger, Tell
+from argosy.app.demo.content import REPOSITORY, make_repository
+from argosy.app.demo.tools import put_tools
+from argosy.app.engine import EngineOptions, running_engine
+from argosy.app.folder import DataFolder, state_home
+from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
+from argosy.cluster import Cluster
+
+NAME: Final = "demo"
+ADDONS: Final = "argocd_operator{variant},simulators"
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    data_dir: Path | None = None
+    api_port: int | None = None
+    kubeconfig: Path | None = None
+    argocd: str = ""  # "plain": an Argo CD that no operator watches
+    has_engine: bool = True
+
+
+def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
+    """In the foreground, until SIGTERM or SIGINT."""
+    folder = DataFolder(options.data_dir or state_home() / NAME)
+    is_kept = options.data_dir is not None
+    if not is_kept:
+        _sweep(folder)  # of a demo that was killed
+    variant = f"={options.argocd}" if options.argocd else ""
+    sandbox = SandboxOptions(
+        data_dir=folder.root,
+        port=options.api_port,
+        kubeconfig=options.kubeconfig,
+        ephemeral=not is_kept,
+        addons=ADDONS.format(variant=variant),
+    )
+    tell("starting a cluster, with OpenShift GitOps and KServe as simulators")
+    try:
+        run_in(folder, sandbox, ready, _inside(options, tell))
+    finally:
+        if not is_kept:
+            _sweep(folder)
+
+
+def _sweep(folder: DataFolder) -> None:
+    """What a demo made. Where another one runs, that one is refused or stopped by its own door."""
+    if folder.root.is_dir() and not folder.is_owned():
+        with folder.owned():
+            folder.clear()
+
+
+def _inside(options: DemoOptions, tell: Tell) -> Inside:
+    @contextlib.asynccontextmanager
+    async def delivering(
+        cluster: Cluster, folder: DataFolder, stop: asyncio.Event
+    ) -> AsyncIterator[Completed]:
+        repository = make_repository(folder.root / "repositories" / REPOSITORY)
+        put_tools(folder.root / "bin")
+        arranger = Arranger(cluster, repository, await control_namespace(cluster), tell)
+        is_new = await arranger.prepare()
+        async with contextlib.AsyncExitStack() as stack:
+            if options.has_engine:
+                tell("starting the engine")
+                engine = EngineOptions(mirrors=folder.root / "mirrors", wave_delay=0.0)
+                await stack.enter_async_context(running_engine(cluster, engine, on_failure=stop.set))
+                if is_new:
+                    await _unless(stop, arranger.deliver())
+            yield lambda run: replace(run, name=NAME, repository=str(repository.folder))
+
+    return delivering
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Whoever presses Ctrl-C early need not wait for the end of it."""
+    doing = asyncio.create_task(work)
+    ending = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({doing, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            doing.result()
+    finally:
+        ending.cancel()
+        doing.cancel()
+        await asyncio.gather(doing, ending, return_exceptions=True)

@@ -1,0 +1,98 @@
+"""Until the demo is as it is told: dev delivered by itself, staging one commit behind, production not yet there.
+
+In: a cluster with an engine, a repository. Out: the state that users meet first. Never: touches what a user changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from argosy.app.demo.content import DEV, PRODUCTION, STAGING, applications, settings
+from argosy.cluster import Cluster
+from argosy.model.errors import ClusterError, TransientError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.setup.repository.bare import BareRepository
+
+MANAGER: Final = "argosy-demo"
+PATIENCE: Final = 60.0
+Tell = Callable[[str], None]
+Status = dict[str, Any]
+
+
+class Arranger:
+    def __init__(self, cluster: Cluster, repository: BareRepository, namespace: str, tell: Tell) -> None:
+        self.cluster, self.repository, self.namespace, self.tell = cluster, repository, namespace, tell
+
+    async def prepare(self) -> bool:
+        """Settings and Applications. False where they were there already: what is kept is gone on with."""
+        await self.cluster.apply(settings(self.namespace, self.repository.folder), manager=MANAGER, force=True)
+        wanted = applications(self.repository, self.namespace)
+        made = [await self._make(each) for each in wanted]
+        return any(made)
+
+    async def _make(self, manifest: Manifest) -> bool:
+        if await self.cluster.get(key_of(manifest)) is not None:
+            return False
+        await self.cluster.create(manifest)
+        return True
+
+    async def deliver(self) -> None:
+        """Staging twice, as two commits were; dev does it by itself meanwhile."""
+        first, second, _ = self.repository.commits()[:3]
+        self.tell("delivering dev by itself, and staging as somebody did: twice")
+        await self._sync(STAGING, first)
+        await self._sync(STAGING, second)
+        self.tell("waiting until all is as it should be: models load, health is judged")
+        await self._until(STAGING, lambda status: _words(status) == ("OutOfSync", "Healthy"))
+        await self._until(DEV, lambda status: _words(status) == ("Synced", "Healthy"))
+        await self._until(PRODUCTION, lambda status: _words(status) == ("OutOfSync", "Missing"))
+
+    async def _sync(self, name: str, revision: str) -> None:
+        options = (await self._app(name))["spec"]["syncPolicy"].get("syncOptions") or []
+        request = {"sync": {"revision": revision, "syncOptions": options}, "initiatedBy": {"username": "ann"}}
+        await self.cluster.patch(self._key(name), {"operation": request})
+        app = await self._until(name, lambda status: _is_over(status, revision))
+        state = app["status"]["operationState"]
+        if state["phase"] != "Succeeded":
+            raise TransientError(f"the demo's own sync of {name} ended as {state['phase']}: {state.get('message')}")
+
+    async def _until(self, name: str, holds: Callable[[Status], bool]) -> Manifest:
+        app: Manifest = {}
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    app = await self._app(name)
+                    if holds(app.get("status") or {}):
+                        return app
+                    await asyncio.sleep(0.03)
+        except TimeoutError:
+            sync, health = _words(app.get("status") or {})
+            message = f"{name} is {sync} and {health} after {PATIENCE:.0f} s; {_conditions(app)}"
+            raise TransientError(f"{message}; start the demo again, or look with: argosy app get {name}") from None
+
+    async def _app(self, name: str) -> Manifest:
+        found = await self.cluster.get(self._key(name))
+        if found is None:
+            raise ClusterError(f"{name} was removed while the demo began", code=404)
+        return found
+
+    def _key(self, name: str) -> ResourceKey:
+        return ResourceKey("argoproj.io", "Application", self.namespace, name)
+
+
+def _words(status: Status) -> tuple[str, str]:
+    return (status.get("sync") or {}).get("status", "Unknown"), (status.get("health") or {}).get("status", "Unknown")
+
+
+def _is_over(status: Status, revision: str) -> bool:
+    state = status.get("operationState") or {}
+    is_this = (state.get("operation") or {}).get("sync", {}).get("revision") == revision
+    return is_this and state.get("phase") in ("Succeeded", "Failed", "Error")
+
+
+def _conditions(app: Manifest) -> str:
+    found: Sequence[Status] = (app.get("status") or {}).get("conditions") or ()
+    return ", ".join(f"{each['type']}: {each['message']}" for each in found) or "it tells no reason"

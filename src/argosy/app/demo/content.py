@@ -1,0 +1,85 @@
+"""What the demo is made of: its repository, its settings, its Applications.
+
+In: files that ship with argosy. Out: commits and manifests. Never: differs from llmops-via-argocd/ at its last commit.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Final
+
+from argosy.model.manifest import Manifest, read_manifests
+from argosy.setup.repository.bare import Author, BareRepository, Change
+from argosy.setup.repository.files import REPO_URL, File, delivery_files
+
+REPOSITORY: Final = "llmops-demo.git"
+DEV, STAGING, PRODUCTION = "llmops-dev", "llmops-staging", "llmops-production"
+FOLDER: Final = "llmops-via-argocd"
+OVERLAYS: Final = f"{FOLDER}/deploy_model/overlays"
+STAGING_OVERLAY: Final = f"{OVERLAYS}/staging/kustomization.yaml"
+APPLICATIONS: Final = tuple(
+    f"{FOLDER}/argocd-apps/{name}-application.yaml" for name in ("dev", "staging", "production")
+)
+ANN: Final = Author("Ann Engineer", "ann@example.com")
+BEN: Final = Author("Ben Scientist", "ben@example.com")
+HOUR: Final = 3600
+
+# Staging as it was: each commit brings it one step nearer to what ships. Old text, new text.
+FIRST_SIZE: Final = ("requests/memory\n        value: 6Gi", "requests/memory\n        value: 4Gi")
+SECOND_SIZE: Final = ('limits/cpu\n        value: "3"', 'limits/cpu\n        value: "2"')
+
+
+def make_repository(folder: Path) -> BareRepository:
+    """Three commits: staging is delivered twice and has a third one to come."""
+    repository = BareRepository(folder)
+    if repository.is_there:
+        return repository
+    repository.create()
+    now = int(time.time())
+    last = {file.path: file for file in delivery_files()}
+    staging = last[STAGING_OVERLAY]
+    second = _with(staging, SECOND_SIZE)
+    first = _with(second, FIRST_SIZE)
+    repository.commit(
+        [
+            Change(
+                [*(each for each in last.values() if each != staging), first],
+                "Begin: a model in three environments",
+                ANN,
+                now - 50 * HOUR,
+            ),
+            Change(
+                [second],
+                "staging: ask for 6Gi, 4Gi were not enough\n\nLoading the weights took the Pod over its request.",
+                BEN,
+                now - 26 * HOUR,
+            ),
+            Change(
+                [staging], "staging: allow three CPUs\n\nThe first token took too long under load.", ANN, now - 2 * HOUR
+            ),
+        ]
+    )
+    return repository
+
+
+def _with(file: File, words: tuple[str, str]) -> File:
+    text = file.content.decode()
+    if text.count(words[0]) != 1:
+        raise AssertionError(f"{file.path} does not hold {words[0]!r} once")
+    return File(file.path, text.replace(*words).encode())
+
+
+def settings(namespace: str, repository: Path) -> Manifest:
+    """The address in the files is nobody's; whoever asks for it gets the demo's own repository."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "argosy-cm", "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "argocd"}},
+        "data": {"source.mirrors": f"{REPO_URL} file://{repository}\n"},
+    }
+
+
+def applications(repository: BareRepository, namespace: str) -> list[Manifest]:
+    found = [each for path in APPLICATIONS for each in read_manifests(repository.read(path), where=path)]
+    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in found]

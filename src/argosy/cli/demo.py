@@ -1,0 +1,164 @@
+"""`argosy demo …`: three environments of a model, delivered from Git on this machine, and ways to break them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+
+from argosy.app.folder import DataFolder, Run, chosen_folder, state_home
+from argosy.model.errors import UserError
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+EXAMPLES = """\
+Examples:
+  argosy demo
+  argosy demo --data-dir ./demo --api-port 0
+  argosy demo break model
+  argosy demo fix
+
+See also: argosy app list, docs/guides/demo.md
+"""
+STORIES = ("model", "image", "drift", "branch", "lua")
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "demo",
+        help="a whole delivery on this machine: Git, cluster, engine, a model",
+        description="Three environments of a model, delivered from a Git repository of its own. Ctrl-C ends it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_start_flags(parser)
+    parser.set_defaults(run=start)
+    parts = parser.add_subparsers(dest="part", metavar="status|break|fix|stop")
+    shown = _add_part(parts, "status", "is it running, and where", status, ["argosy demo status -o json"])
+    shown.add_argument("-o", "--output", choices=["text", "json"], default="text", help="text or json")
+    breaking = _add_part(parts, "break", "stage an accident", break_something, ["argosy demo break drift"])
+    breaking.add_argument("story", choices=STORIES, help="what goes wrong")
+    _add_part(parts, "fix", "undo every accident that was staged", fix, ["argosy demo fix"])
+    _add_part(parts, "stop", "end the running demo", stop, ["argosy demo stop"])
+
+
+def _add_start_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="keep everything in this folder, and go on there")
+    about = "port of the web page (0: any free one)"
+    parser.add_argument("--port", type=int, metavar="N", help=about)
+    about = "port of the Kubernetes API (0: any free one; default: the last one)"
+    parser.add_argument("--api-port", type=int, metavar="N", help=about)
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write or add the kubeconfig")
+    about = "openshift: with the operator; plain: an Argo CD without one (default: openshift)"
+    parser.add_argument("--argocd", choices=["openshift", "plain"], default="openshift", help=about)
+    about = "without argosy's engine, as beside an Argo CD: Applications get no status"
+    parser.add_argument("--no-engine", action="store_true", help=about)
+    parser.add_argument("--no-browser", action="store_true", help="do not open the web page")
+
+
+def _add_part(
+    parts: Commands[argparse.ArgumentParser], name: str, about: str, run: object, shown: list[str]
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = parts.add_parser(
+        name,
+        help=about,
+        description=about.capitalize() + ".",
+        epilog="Examples:\n" + "".join(f"  {line}\n" for line in shown),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the demo's folder, where one was named")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def start(chosen: argparse.Namespace) -> int:
+    from argosy.app.demo import DemoOptions, run
+
+    if chosen.api_port is not None and not 0 <= chosen.api_port <= 65535:
+        raise UserError(f"--api-port {chosen.api_port} is no port; choose 1 to 65535, or 0 for any free one")
+    options = DemoOptions(
+        data_dir=chosen.data_dir,
+        api_port=chosen.api_port,
+        kubeconfig=chosen.kubeconfig,
+        argocd="plain" if chosen.argocd == "plain" else "",
+        has_engine=not chosen.no_engine,
+    )
+    began = time.monotonic()
+    run(options, lambda found: _announce(found, time.monotonic() - began, not chosen.no_engine), _tell)
+    kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "nothing is left behind"
+    print(f"demo stopped; {kept}", file=sys.stderr)
+    return 0
+
+
+def _tell(stage: str) -> None:
+    print(f"… {stage}", file=sys.stderr, flush=True)
+
+
+def _announce(run: Run, seconds: float, has_engine: bool) -> None:
+    bin_folder = Path(run.data_dir) / "bin"
+    delivery = "3 applications, 1 model in 2 environments" if has_engine else "3 applications, and no engine"
+    lines = [
+        f"demo ready in {seconds:.1f} s: {delivery}; OpenShift GitOps, KServe and Pods are simulated",
+        f"  API         {run.api}",
+        f"  repository  {run.repository}   (clone it, push to it)",
+        "",
+        "In a second shell:",
+        f'  export KUBECONFIG={shlex.quote(run.kubeconfig)} PATH="$PATH":{shlex.quote(str(bin_folder))}',
+        "next:",
+        "  argosy app list",
+        "  argosy app diff llmops-staging",
+        "  argosy app sync llmops-staging",
+        "Ctrl-C stops it.",
+    ]
+    print("\n".join(lines), flush=True)
+
+
+def _folder(chosen: argparse.Namespace) -> DataFolder:
+    usual = DataFolder(state_home() / "demo")
+    return DataFolder(chosen.data_dir) if chosen.data_dir else usual if usual.running() else chosen_folder(None)
+
+
+def _running(chosen: argparse.Namespace) -> Run:
+    folder = _folder(chosen)
+    run = folder.running()
+    if run is None or run.name != "demo":
+        raise UserError("no demo is running; start one with: argosy demo", where=str(folder.root))
+    return run
+
+
+def status(chosen: argparse.Namespace) -> int:
+    """Exit code 1 when none runs: the answer is no."""
+    found = _folder(chosen).status()
+    if chosen.output == "json":
+        print(json.dumps(found, indent=2))
+    elif found["ready"]:
+        print(f"running  pid {found['pid']}  {found['api']}")
+        print(f"repository {found['repository']}\nkubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
+    else:
+        print("not running\nstart it with: argosy demo")
+    return 0 if found["ready"] else 1
+
+
+def break_something(chosen: argparse.Namespace) -> int:
+    from argosy.app.demo.stories import break_story
+
+    for line in break_story(_running(chosen), chosen.story):
+        print(line, flush=True)
+    return 0
+
+
+def fix(chosen: argparse.Namespace) -> int:
+    from argosy.app.demo.stories import fix_all
+
+    for line in fix_all(_running(chosen)):
+        print(line, flush=True)
+    return 0
+
+
+def stop(chosen: argparse.Namespace) -> int:
+    folder = _folder(chosen)
+    print("demo stopped" if folder.stop() else "no demo runs", file=sys.stderr)
+    return 0
