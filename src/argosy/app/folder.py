@@ -23,7 +23,8 @@ from argosy.model.errors import TransientError, UserError
 DEFAULT_NAME = "sandbox"
 STOP_SECONDS = 10.0
 # All that a sandbox ever makes in its folder. The lock is kept: whoever holds it may be removing the rest.
-OWN = frozenset("run.json kubeconfig tls secret.key repositories mirrors volumes runs logs bin".split())
+OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "logs", "bin"])
+OWN |= {"repositories", "mirrors", "volumes", "runs"}
 OWN_DATABASE = "argosy.db"
 
 
