@@ -39,14 +39,8 @@ $(STAMP): pyproject.toml tools/unpack_kubectl.py
 	@$(BIN)/python -m compileall -q src  # an editable install leaves that to the first start of each command
 	@touch $(STAMP)
 
-demo: install  ## start the sandbox, and say what to type
-	@echo "When the sandbox is ready, type in a second terminal:"
-	@echo "  export KUBECONFIG=$${XDG_STATE_HOME:-$$HOME/.local/state}/argosy/sandbox/kubeconfig"
-	@echo "  kubectl create deployment web --image=nginx --replicas=2"
-	@echo "  kubectl get deployments,namespaces"
-	@echo "No kubectl? This one works: $(CURDIR)/$(BIN)/kubectl"
-	@echo "Ctrl-C ends it; what you made is there again next time."
-	@$(BIN)/argosy sandbox start
+demo: install  ## a whole delivery on this machine: Git, cluster, engine, a model
+	@$(BIN)/argosy demo $(ARGS)
 
 test: install  ## run all tests, proofs in short
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)

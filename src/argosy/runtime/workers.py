@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from argosy.cluster import Cluster
-from argosy.model.errors import ArgosyError, UserError
+from argosy.model.errors import ArgosyError, Conflict, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.cache import Cache
@@ -130,6 +130,8 @@ async def _reconcile(controller: Controller, key: ResourceKey, queue: WorkQueue,
     except UserError as error:
         log.warning("%s %s: %s", controller.name, key, error)
         queue.succeeded(key)
+    except Conflict as error:  # ordinary where several write: what is newer is read, and it is done again
+        log.info("%s %s: %s; again in %.1f s", controller.name, key, error, queue.failed(key))
     except ArgosyError as error:
         log.warning("%s %s: %s; again in %.1f s", controller.name, key, error, queue.failed(key))
     except Exception:  # whatever a controller raises, the others must go on
