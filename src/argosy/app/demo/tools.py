@@ -1,6 +1,6 @@
-"""A folder for PATH: the names that the guides type, whatever this machine has of them.
+"""A folder for PATH: the names that the guides type, where this machine has none of them.
 
-In: a folder. Out: `oc`, `argocd`, and `kubectl` where there is none. Never: hides a program that is installed.
+In: a folder. Out: `argocd`, which is argosy, and `oc`, which is kubectl. Never: hides a program that is installed.
 """
 
 from __future__ import annotations
@@ -13,29 +13,28 @@ from typing import Final
 
 from argosy.app.folder import write_text
 
-NAMES: Final = ("oc", "argocd", "kubectl")
+NAMES: Final = ("argocd", "oc")
 
 
 def put_tools(folder: Path) -> Path:
-    """Real ones come first: what is here only fills gaps."""
+    """The folder comes last in PATH: what is here only fills gaps."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in NAMES:
         place = folder / name
         place.unlink(missing_ok=True)
-        if _installed(name, folder):
-            continue
-        write_text(place, _script(name))
-        place.chmod(0o700)
+        if script := "" if shutil.which(name) else _script(name):
+            write_text(place, script)
+            place.chmod(0o700)
     return folder
 
 
-def _installed(name: str, folder: Path) -> bool:
-    found = shutil.which(name)
-    return found is not None and Path(found).parent.resolve() != folder.resolve()
-
-
 def _script(name: str) -> str:
-    python = shlex.quote(sys.executable)
     if name == "argocd":
-        return f'#!/bin/sh\nexec {python} -m argosy --argocd-compat "$@"\n'
-    return f'#!/bin/sh\nexec {python} -m argosy {name} "$@"\n'
+        return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m argosy --argocd-compat "$@"\n'
+    kubectl = _kubectl()
+    return f'#!/bin/sh\nexec {shlex.quote(kubectl)} "$@"\n' if kubectl else ""
+
+
+def _kubectl() -> str:
+    """On PATH, or beside the Python that runs this: a virtual environment need not be active."""
+    return shutil.which("kubectl") or shutil.which("kubectl", path=str(Path(sys.executable).parent)) or ""

@@ -1,0 +1,115 @@
+"""Starts the real `argosy demo` for tests, and types commands at it.
+
+In: a home and flags. Out: a Demo. Never: leaves a process behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from serving import KUBECTL, environment
+
+PATIENCE = 90.0
+
+
+class Demo:
+    def __init__(self, process: subprocess.Popen[str], printed: str, home: Path, log: Path) -> None:
+        self.process, self.printed, self.home, self.log = process, printed, home, log
+        self.where: dict[str, Any] = json.loads(self.argosy("demo", "status", "-o", "json"))
+
+    def argosy(self, *words: str, code: int = 0) -> str:
+        """What it printed. A person's second shell: nothing but the home is shared."""
+        done = self._run([sys.executable, "-m", "argosy", *words])
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def kubectl(self, *words: str) -> str:
+        done = self._run([str(KUBECTL), "--kubeconfig", self.where["kubeconfig"], *words])
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def git(self, *words: str) -> str:
+        who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+        done = self._run(["git", *who, *words])
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, capture_output=True, text=True, env=own(self.home), timeout=PATIENCE, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def apps(self) -> dict[str, dict[str, Any]]:
+        found = json.loads(self.kubectl("get", "applications", "-A", "-o", "json"))["items"]
+        return {each["metadata"]["name"]: each for each in found}
+
+    def words(self, name: str) -> tuple[str, str]:
+        """Sync and health."""
+        status = self.apps()[name].get("status") or {}
+        return status.get("sync", {}).get("status", ""), status.get("health", {}).get("status", "")
+
+    def until(self, holds: Callable[[], Any]) -> Any:
+        ends = time.monotonic() + PATIENCE
+        while time.monotonic() < ends:
+            with contextlib.suppress(LookupError):
+                if found := holds():
+                    return found
+            time.sleep(0.1)
+        raise AssertionError(f"it never came true; {json.dumps(self.apps(), indent=1)[-6000:]}")
+
+    def end(self, number: int = signal.SIGINT) -> None:
+        self.process.send_signal(number)
+        self.process.wait(PATIENCE)
+
+
+def own(home: Path) -> dict[str, str]:
+    """With the code that is tested, where it is not the installed one."""
+    path = os.environ.get("PYTHONPATH")
+    return {**environment(home), **({"PYTHONPATH": path} if path else {})}
+
+
+@contextlib.contextmanager
+def demo(home: Path, *flags: str) -> Iterator[Demo]:
+    """Ready, and surely ended afterwards."""
+    home.mkdir(exist_ok=True)
+    log = home / "demo.log"
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "argosy", "demo", *flags],
+            stdout=subprocess.PIPE, stderr=errors, text=True, env=own(home), stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    try:
+        yield Demo(process, _printed(process, log), home, log)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _printed(process: subprocess.Popen[str], log: Path) -> str:
+    """All until it says how to end it."""
+    assert process.stdout is not None
+    found = ""
+    watchdog = threading.Timer(PATIENCE, process.kill)
+    watchdog.start()
+    try:
+        while "Ctrl-C" not in found:
+            line = process.stdout.readline()
+            assert line, f"the demo did not become ready: {log.read_text()[-3000:]}"
+            found += line
+    finally:
+        watchdog.cancel()
+    return found

@@ -1,0 +1,138 @@
+"""`argosy demo`, as somebody types it: what they meet, what they change, what they break."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from demo_theatre import Demo, demo
+from serving import KUBECTL
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+OVERLAYS = "llmops-via-argocd/deploy_model/overlays"
+DEV_MODEL = ("inferenceservice/dev-qwen25-05b-instruct", "-n", "llmops-dev")
+STAGING_MODEL = ("inferenceservice/staging-qwen25-05b-instruct", "-n", "llmops-staging")
+CPU = "{.spec.predictor.model.resources.limits.cpu}"
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo(tmp_path_factory.mktemp("demo"), "--api-port", "0") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def work(shown: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone of its repository, to push from."""
+    folder = tmp_path_factory.mktemp("work") / "llmops-demo"
+    shown.git("clone", "-q", shown.where["repository"], str(folder))
+    return folder
+
+
+def push(shown: Demo, work: Path, file: str, old: str, new: str) -> None:
+    path = work / file
+    shown.git("-C", str(work), "pull", "-q", "--rebase")
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    shown.git("-C", str(work), "commit", "-qam", f"{file}: {new}")
+    shown.git("-C", str(work), "push", "-q")
+
+
+def test_at_first_dev_is_there_staging_is_one_field_behind_and_production_waits(shown: Demo) -> None:
+    assert {name: shown.words(name) for name in shown.apps()} == {
+        "llmops-dev": ("Synced", "Healthy"),
+        "llmops-staging": ("OutOfSync", "Healthy"),
+        "llmops-production": ("OutOfSync", "Missing"),
+    }
+    assert len(shown.apps()["llmops-staging"]["status"]["history"]) == 2
+    told = shown.argosy("app", "diff", "llmops-staging", code=1)
+    assert 'spec.predictor.model.resources.limits.cpu  "2" → "3"' in told
+    assert told.count("→") == 1
+
+
+def test_it_says_what_to_type_and_where_things_are(shown: Demo) -> None:
+    assert shown.where["ready"] and shown.where["repository"] in shown.printed and shown.where["api"] in shown.printed
+    assert f"export KUBECONFIG={shown.where['kubeconfig']} PATH=" in shown.printed
+    for line in ("argosy app list", "argosy app diff llmops-staging", "argosy app sync llmops-staging"):
+        assert f"  {line}\n" in shown.printed
+    assert "simulated" in shown.printed
+
+
+def test_a_push_for_dev_reaches_dev_and_leaves_the_others_as_they_are(shown: Demo, work: Path) -> None:
+    before = {name: shown.words(name) for name in ("llmops-staging", "llmops-production")}
+    push(shown, work, f"{OVERLAYS}/dev/kustomization.yaml", 'value: "500m"', 'value: "600m"')
+    asked = "{.spec.predictor.model.resources.requests.cpu}"
+    shown.until(lambda: shown.kubectl("get", *DEV_MODEL, "-o", f"jsonpath={asked}") == "600m")
+    shown.until(lambda: shown.words("llmops-dev") == ("Synced", "Healthy"))
+    assert {name: shown.words(name) for name in before} == before
+
+
+def test_a_live_edit_is_undone_in_dev(shown: Demo) -> None:
+    wanted = shown.kubectl("get", *DEV_MODEL, "-o", f"jsonpath={CPU}")
+    patch = '{"spec":{"predictor":{"model":{"resources":{"limits":{"cpu":"10"}}}}}}'
+    shown.kubectl("patch", *DEV_MODEL, "--type", "merge", "-p", patch)
+    shown.until(lambda: shown.kubectl("get", *DEV_MODEL, "-o", f"jsonpath={CPU}") == wanted)
+
+
+def test_after_a_sync_of_staging_the_table_is_that_of_the_guide(shown: Demo) -> None:
+    shown.argosy("app", "sync", "llmops-staging")
+    shown.until(lambda: shown.words("llmops-staging") == ("Synced", "Healthy"))
+    table = shown.kubectl("get", "applications", "-n", "openshift-gitops")
+    assert [line.split()[:4] for line in table.splitlines()] == [
+        ["NAME", "SYNC", "STATUS", "HEALTH"],
+        ["llmops-dev", "Synced", "Healthy"],
+        ["llmops-production", "OutOfSync", "Missing"],
+        ["llmops-staging", "Synced", "Healthy"],
+    ]
+
+
+SIGNS = {
+    "model": ("llmops-staging", "Synced", "Degraded"),
+    "image": ("llmops-dev", "Synced", "Progressing"),
+    "drift": ("llmops-staging", "OutOfSync", "Healthy"),
+    "branch": ("llmops-dev", "Unknown", "Healthy"),
+    "lua": ("llmops-dev", "Synced", "Unknown"),
+}
+
+
+@pytest.mark.parametrize("story", SIGNS)
+def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
+    app, sync, health = SIGNS[story]
+    shown.until(lambda: shown.words(app) == ("Synced", "Healthy"))
+    assert "argosy demo fix" in shown.argosy("demo", "break", story)
+    shown.until(lambda: shown.words(app) == (sync, health))
+    shown.argosy("demo", "break", story, code=2)
+    assert shown.argosy("demo", "fix") != "nothing is broken\n"
+    shown.until(lambda: shown.words(app) == ("Synced", "Healthy"))
+    assert shown.argosy("demo", "fix") == "nothing is broken\n"
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    with demo(tmp_path / "home", "--api-port", "0", "--no-engine") as running:
+        folder = Path(running.where["dataDir"])
+        assert {name: (app.get("status") or {}) for name, app in running.apps().items()} == {
+            "llmops-dev": {}, "llmops-staging": {}, "llmops-production": {},
+        }  # fmt: skip
+        running.end(signal.SIGINT)
+        assert running.process.returncode == 0
+        assert [file.name for file in folder.iterdir()] == ["lock"]
+        assert "not running" in running.argosy("demo", "status", code=1)
+
+
+def test_what_is_kept_goes_on_after_a_kill(tmp_path: Path) -> None:
+    place = ("--data-dir", str(tmp_path / "kept"), "--api-port", "0", "--argocd", "plain")
+    with demo(tmp_path / "home", *place) as running:
+        assert running.words("llmops-dev") == ("Synced", "Healthy")
+        before = running.kubectl("get", *STAGING_MODEL, "-o", "jsonpath={.metadata.uid}")
+        running.argosy("app", "sync", "llmops-production", "--async")
+        running.process.kill()
+        running.process.wait()
+    with demo(tmp_path / "home", *place) as running:
+        running.until(lambda: running.words("llmops-production") == ("Synced", "Healthy"))
+        assert running.kubectl("get", *STAGING_MODEL, "-o", "jsonpath={.metadata.uid}") == before
+        histories = {name: len(app["status"]["history"]) for name, app in running.apps().items()}
+        assert histories == {"llmops-dev": 1, "llmops-staging": 2, "llmops-production": 1}
+        assert {app["metadata"]["namespace"] for app in running.apps().values()} == {"argocd"}
