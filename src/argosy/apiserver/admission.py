@@ -12,6 +12,7 @@ import orjson
 from argosy.apiserver import metadata as meta
 from argosy.apiserver import refusals
 from argosy.apiserver.catalog import Catalog
+from argosy.apiserver.quotas import Quotas
 from argosy.apiserver.served import Served
 from argosy.apiserver.services import Services
 from argosy.apiserver.store import Store
@@ -30,6 +31,7 @@ class Admission:
         self._store = store
         self._catalog = catalog
         self._services = Services(store)
+        self._quotas = Quotas(store)
         self.admitters: Sequence[Admitter] = ()
 
     def check_namespace(self, served: Served, namespace: str, name: str) -> None:
@@ -91,6 +93,11 @@ class Admission:
         """To be told of every write as soon as it cannot fail any more."""
         if served.bucket == "services":
             self._services.stored(manifest, gone=gone)
+        self._quotas.stored(served, manifest, gone=gone)
+
+    def check_quotas(self, served: Served, manifest: Manifest) -> None:
+        """k8s: the last question before something is made."""
+        self._quotas.check(served, manifest)
 
     def _with_account(self, served: Served, pod: Manifest) -> Manifest:
         """k8s: the ServiceAccount admission step; both spellings of the field are kept.

@@ -101,6 +101,7 @@ class Registry:
                 return await self._create(served, namespace, manifest, call, warnings, applied=applied)
             dying = bool(served.read(found)["metadata"].get("deletionTimestamp"))
             raise refusals.already_exists(resource, name, dying=dying)
+        self.admission.check_quotas(served, new)
         if call.dry_run:
             return Written(served, self.unstored(served, namespace, new), created=True, warnings=warnings)
         commit = self.store.put(served.bucket, namespace, name, encoder(served.store(new)))

@@ -54,6 +54,7 @@ SIMULATED: Final = "sandbox.argosy.dev/simulated"  # who made or plays this; onl
 FAIL: Final = "sandbox.argosy.dev/fail"
 FAIL_TIMES: Final = "sandbox.argosy.dev/fail-times"
 READY_AFTER: Final = "sandbox.argosy.dev/ready-after"
+METRICS: Final = "sandbox.argosy.dev/metrics"  # what an autoscaler measures: cpu=90,memory=1Gi
 RUN_FOR: Final = "sandbox.argosy.dev/run-for"
 STOP_AFTER: Final = "sandbox.argosy.dev/stop-after"
 START_BUILD: Final = "sandbox.argosy.dev/start-build"  # on a BuildConfig: any text; it is gone when the Build is there

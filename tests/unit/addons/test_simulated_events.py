@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import DEPLOYMENT, POD, condition, deployment, fail, health, leaping, pod, simulated
+from simulated_world import CLAIM, DEPLOYMENT, POD, condition, deployment, fail, health, leaping, made, pod, simulated
 
 from argosy.addons.simulators import images
 from argosy.apiserver.embedded import EmbeddedCluster
@@ -155,3 +155,48 @@ async def test_what_goes_well_is_told_only_so_often_and_faults_always(cluster: E
         await world.told("FailedScheduling")
         kubelet = [each for each in await world.all_events() if each["source"]["component"] == "kubelet"]
     assert len(kubelet) < 60 * 4
+
+
+async def test_a_rollout_is_told_by_the_deployment_and_its_replica_set(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(deployment(2))
+        await world.told("ScalingReplicaSet: Scaled up replica set web-", " from 0 to 2", "Created pod: web-")
+        await world.patch(DEPLOYMENT, {"spec": {"replicas": 1}})
+        await world.told("Scaled down replica set web-", " from 2 to 1", "SuccessfulDelete: Deleted pod: web-")
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "said"),
+    [
+        ({}, fail("Storage"), 'ProvisioningFailed: failed to provision volume with StorageClass "standard": '),
+        ({"storageClassName": "standard-wait"}, {}, "WaitForFirstConsumer: waiting for first consumer to be created"),
+        ({"storageClassName": "none"}, {}, 'ProvisioningFailed: storageclass.storage.k8s.io "none" not found'),
+        ({"storageClassName": ""}, {}, "FailedBinding: no persistent volumes available for this claim"),
+        ({}, {}, "ProvisioningSucceeded: Successfully provisioned volume pvc-"),
+    ],
+)
+async def test_a_claim_tells_why_it_is_pending_or_that_it_was_provisioned(
+    cluster: EmbeddedCluster, spec: dict[str, str], annotations: dict[str, str], said: str
+) -> None:
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = made("v1", "PersistentVolumeClaim", {**wanted, **spec})
+    claim["metadata"]["annotations"] = annotations
+    async with simulated(cluster) as world:
+        await cluster.create(claim)
+        await world.told(said)
+        if annotations:
+            assert health(await world.get(CLAIM))[0] == "Progressing"
+            await world.patch(CLAIM, {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}})
+            await world.becomes(CLAIM, lambda it: health(it)[0] == "Healthy")
+
+
+async def test_a_slow_claim_is_bound_later(cluster: EmbeddedCluster) -> None:
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = made("v1", "PersistentVolumeClaim", wanted)
+    claim["metadata"]["annotations"] = fail("Slow")
+    async with leaping(cluster) as (world, clock):
+        await cluster.create(claim)
+        await world.settled()
+        assert (await world.get(CLAIM))["status"]["phase"] == "Pending"
+        clock.leap(31)
+        await world.becomes(CLAIM, lambda it: it["status"]["phase"] == "Bound")

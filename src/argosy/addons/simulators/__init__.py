@@ -12,15 +12,19 @@ from functools import partial
 from typing import Final
 
 from argosy.addons.simulators import names, nodes, openshift, serving
+from argosy.addons.simulators.autoscalers import Autoscalers
 from argosy.addons.simulators.claims import Claims
 from argosy.addons.simulators.cron_jobs import CronJobs
 from argosy.addons.simulators.daemon_sets import DaemonSets
 from argosy.addons.simulators.deployments import Deployments
 from argosy.addons.simulators.heartbeats import Heartbeats
+from argosy.addons.simulators.ingresses import Ingresses
 from argosy.addons.simulators.jobs import Jobs
 from argosy.addons.simulators.logs import SimulatedLogs
 from argosy.addons.simulators.pods import Pods
+from argosy.addons.simulators.quotas import Quotas
 from argosy.addons.simulators.replica_sets import ReplicaSets
+from argosy.addons.simulators.services import Services
 from argosy.addons.simulators.serving import InferenceServices, Probe
 from argosy.addons.simulators.stateful_sets import StatefulSets
 from argosy.model.errors import UserError
@@ -39,6 +43,10 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.DAEMON_SET: DaemonSets,
     names.JOB: Jobs,
     names.CRON_JOB: CronJobs,
+    names.SERVICE: Services,
+    names.INGRESS: Ingresses,
+    names.AUTOSCALER: Autoscalers,
+    names.QUOTA: Quotas,
     names.NODE: Heartbeats,
     **openshift.PLAYED,
     serving.INFERENCE_SERVICE: InferenceServices,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from argosy.addons.simulators.balancers import when_given
+from argosy.addons.simulators.events import Happening, Recorder
 from argosy.addons.simulators.names import (
     CLAIM,
     STORAGE_CLASS,
@@ -30,11 +32,12 @@ from argosy.addons.simulators.volumes import (
     volume_for,
 )
 from argosy.addons.simulators.writing import change, create_once, keep_status, patient, remove
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-from argosy.runtime import Context, Requeue, Watch
+from argosy.runtime import Cache, Context, Requeue, Watch
 from argosy.schema import quantity
 
+FULL = "code = ResourceExhausted desc = no space is left"
 ANSWERS = {BIND_COMPLETED: "yes", BOUND_BY_CONTROLLER: "yes"}
 
 
@@ -48,6 +51,8 @@ class Claims:
 
     def __init__(self) -> None:
         self._pending: set[ResourceKey] = set()
+        self._told: dict[ResourceKey, Happening] = {}
+        self._events = Recorder("persistentvolume-controller")
         self.watches = (
             Watch(CLAIM, unmarked),
             Watch(VOLUME, _claimed),
@@ -63,10 +68,15 @@ class Claims:
         self._pending.discard(key)
         claim = context.cache.get(key)
         if claim is None:
+            self._told.pop(key, None)
             await _release(key, context)
             return None
         if is_dying(claim) or is_played_by_others(claim):
             return None
+        if (claim.get("status") or {}).get("phase") != "Bound":
+            wait = await self._held(claim, context)
+            if wait is None or wait > 0:
+                return Requeue(wait) if wait else None
         volume = await self._volume(claim, context)
         if volume is not None:
             await _bind(claim, volume, context)
@@ -74,7 +84,23 @@ class Claims:
             await keep_status(claim, {"phase": "Lost"}, context.cluster)  # k8s: its volume was taken away
         else:
             self._pending.add(key)
+            await self._tell(claim, _pending(claim, context.cache), context)
         return None
+
+    async def _held(self, claim: Manifest, context: Context) -> float | None:
+        """In how many seconds it may be bound; None: a fault keeps it from that."""
+        wait = when_given(claim, context.clock.now())
+        if wait is None:
+            storage = claim["spec"].get("storageClassName") or ""
+            message = f'failed to provision volume with StorageClass "{storage}": rpc error: {FULL}'
+            await self._tell(claim, Happening("ProvisioningFailed", message, is_warning=True), context)
+        return wait
+
+    async def _tell(self, claim: Manifest, happening: Happening | None, context: Context) -> None:
+        """k8s: again and again; here once, until it changes."""
+        if happening is not None and happening != self._told.get(key_of(claim)):
+            self._told[key_of(claim)] = happening
+            await self._events.tell(claim, [happening], context)
 
     async def _volume(self, claim: Manifest, context: Context) -> Manifest | None:
         """The one that is its own; made where its class makes one now."""
@@ -92,8 +118,25 @@ class Claims:
         if found := fitting(claim, [each for each in cache.list(VOLUME) if not is_dying(each)]):
             return found
         if storage is not None and storage["provisioner"] != NO_PROVISIONER:
-            await create_once(volume_for(claim, storage), context.cluster)  # seeing it wakes us again
+            made = volume_for(claim, storage)
+            if await create_once(made, context.cluster):  # seeing it wakes us again
+                message = f"Successfully provisioned volume {made['metadata']['name']}"
+                await self._tell(claim, Happening("ProvisioningSucceeded", message), context)
         return None
+
+
+def _pending(claim: Manifest, cache: Cache) -> Happening | None:
+    """Why it is not bound, where that will not change by itself."""
+    name, storage = claim["spec"].get("storageClassName") or "", class_of(claim, cache)
+    if storage is not None and storage.get("volumeBindingMode") == "WaitForFirstConsumer":
+        return Happening("WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+    if name and storage is None:
+        message = f'storageclass.storage.k8s.io "{name}" not found'
+        return Happening("ProvisioningFailed", message, is_warning=True)
+    if storage is None or storage["provisioner"] == NO_PROVISIONER:
+        message = "no persistent volumes available for this claim and no storage class is set"
+        return Happening("FailedBinding", message)
+    return None
 
 
 async def _bind(claim: Manifest, volume: Manifest, context: Context) -> None:

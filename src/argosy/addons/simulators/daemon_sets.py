@@ -10,6 +10,7 @@ from typing import Any
 
 from argosy.addons.simulators.daemon_parts import Spread, bounds, is_of, is_well, pod_for, spread
 from argosy.addons.simulators.events import Happening, Recorder
+from argosy.addons.simulators.making import make_pods, remove_pods
 from argosy.addons.simulators.names import (
     CONTROLLER_REVISION,
     DAEMON_SET,
@@ -21,9 +22,8 @@ from argosy.addons.simulators.names import (
 )
 from argosy.addons.simulators.replicas import FINISHED, counted, phase_of, pods_of
 from argosy.addons.simulators.revisions import REVISION, forget, hash_of, newest_revision, owned_revisions
-from argosy.addons.simulators.writing import create_once, denied, keep_status, patient, remove
-from argosy.model.errors import ClusterError
-from argosy.model.manifest import Manifest, key_of
+from argosy.addons.simulators.writing import keep_status, patient
+from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context, Requeue, Watch, owner
 
@@ -67,14 +67,14 @@ class DaemonSets:
 
     async def _step(self, live: Manifest, found: Spread, mark: str, context: Context) -> str:
         """Why Pods cannot be made, if they cannot."""
-        await self._remove_all(live, found.stray, context)
+        await remove_pods(live, found.stray, self._events, context)
         for node in found.wanted:
             for pod in found.pods.get(node, ()):
                 if phase_of(pod) in FINISHED and not is_dying(pod):
                     which = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}"
                     message = f"Found failed daemon pod {which}, will try to kill it"
                     await self._events.tell(live, [Happening("FailedDaemonPod", message, is_warning=True)], context)
-                    await self._remove(live, pod, context)
+                    await remove_pods(live, [pod], self._events, context)
         missing = [node for node in found.wanted if not found.pods.get(node)]
         problem = await self._make(live, missing, found, mark, context)
         if (live["spec"].get("updateStrategy") or {}).get("type") != "OnDelete":
@@ -90,46 +90,23 @@ class DaemonSets:
             old = [each for each in here if not is_of(each, mark)]
             well = [each for each in here if is_well(each, live, now)]
             if any(is_of(each, mark) for each in well):
-                await self._remove_all(live, old, context)
+                await remove_pods(live, old, self._events, context)
             elif len(old) < len(here) or not here:  # the new one is on its way
                 surge, may_miss = surge - 1, may_miss - 1
             elif not well and not is_surging:
                 may_miss -= 1
-                await self._remove_all(live, old, context)  # k8s: what is no use may go at once
+                await remove_pods(live, old, self._events, context)  # k8s: what is no use may go at once
             else:
                 waiting.append((node, old))
         if is_surging:
             return await self._make(live, [node for node, _ in waiting[: max(surge, 0)]], found, mark, context)
         for _, old in waiting[: max(may_miss, 0)]:
-            await self._remove_all(live, old, context)
+            await remove_pods(live, old, self._events, context)
         return ""
-
-    async def _remove_all(self, live: Manifest, pods: Sequence[Manifest], context: Context) -> None:
-        for each in pods:
-            await self._remove(live, each, context)
 
     async def _make(self, live: Manifest, on: Sequence[str], found: Spread, mark: str, context: Context) -> str:
-        for node in on:
-            taken = [str(each["metadata"]["name"]) for each in found.pods.get(node, ())]
-            pod = pod_for(live, node, mark, taken)
-            try:
-                is_new = await create_once(pod, context.cluster)
-            except ClusterError as error:
-                if not denied(error):
-                    raise
-                message = f"Error creating: {error.message}"
-                await self._events.tell(live, [Happening("FailedCreate", message, is_warning=True)], context)
-                return error.message
-            if is_new:
-                happening = Happening("SuccessfulCreate", f"Created pod: {pod['metadata']['name']}")
-                await self._events.tell(live, [happening], context)
-        return ""
-
-    async def _remove(self, live: Manifest, pod: Manifest, context: Context) -> None:
-        if not is_dying(pod):
-            await remove(pod, context.cluster)
-            happening = Happening("SuccessfulDelete", f"Deleted pod: {key_of(pod).name}")
-            await self._events.tell(live, [happening], context)
+        taken = {node: [str(each["metadata"]["name"]) for each in found.pods.get(node, ())] for node in on}
+        return await make_pods(live, [pod_for(live, node, mark, taken[node]) for node in on], self._events, context)
 
 
 async def _report(live: Manifest, found: Spread, mark: str, context: Context) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from argosy.addons.simulators import rollout
 from argosy.addons.simulators.deployment_status import is_complete, status_of
+from argosy.addons.simulators.events import Happening, Recorder
 from argosy.addons.simulators.names import (
     DEPLOYMENT,
     REPLICA_SET,
@@ -41,6 +42,7 @@ class Deployments:
 
     def __init__(self) -> None:
         self._orphans = Orphans(REPLICA_SET)
+        self._events = Recorder("deployment-controller")
 
     @patient
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
@@ -55,10 +57,10 @@ class Deployments:
         old = [each for each in owned if each is not new]
         bounds = rollout.bounds_of(live)
         if not live["spec"].get("paused"):
-            if await _advance(live, new, old, bounds, context):
+            if await self._advance(live, new, old, bounds, context):
                 return None  # seeing that wakes us again
         elif len(active := [each for each in owned if replicas(each)] or owned[-1:]) == 1:
-            await _resize(live, active[0], bounds.wanted, bounds, context)  # k8s: one may be scaled while paused
+            await self._resize(live, active[0], bounds.wanted, bounds, context)  # k8s: one may be scaled while paused
         if new is not None and not old and not counted(new, "observedGeneration"):
             return None  # it has told nothing yet, and wakes us when it does
         status, wait = status_of(live, new, old, bounds, context.clock.now())
@@ -67,51 +69,64 @@ class Deployments:
         await keep_status(live, status, context.cluster)
         return Requeue(wait) if wait is not None else None
 
+    async def _advance(
+        self, live: Manifest, new: Manifest | None, old: Sequence[Manifest], bounds: Bounds, context: Context
+    ) -> bool:
+        """Whether the Deployment itself was written, and what was read of it is not true any more."""
+        is_recreated = (live["spec"].get("strategy") or {}).get("type") == "Recreate"
+        revision = max(map(revision_of, old), default=0) + 1
+        if new is None:
+            if is_recreated and any(replicas(each) or counted(each, "replicas") for each in old):
+                await self._empty(live, old, bounds, context)
+                return False
+            return await self._begin(live, old, bounds, revision, context)
+        if await _mark(live, new, max(revision_of(new), revision), bounds, context):
+            return True
+        if is_recreated:
+            await self._empty(live, old, bounds, context)
+            if not any(replicas(each) or counted(each, "replicas") for each in old):
+                await self._resize(live, new, bounds.wanted, bounds, context)
+            return False
+        await self._resize(live, new, rollout.next_size(bounds, new, old), bounds, context)
+        for each, size in rollout.shrunk(bounds, new, old):
+            await self._resize(live, each, size, bounds, context)
+        return False
+
+    async def _empty(self, live: Manifest, old: Sequence[Manifest], bounds: Bounds, context: Context) -> None:
+        for each in old:
+            await self._resize(live, each, 0, bounds, context)
+
+    async def _begin(
+        self, live: Manifest, old: Sequence[Manifest], bounds: Bounds, revision: int, context: Context
+    ) -> bool:
+        size = rollout.first_size(bounds, old)
+        made = new_replica_set(live, size=size, most=bounds.most, revision=revision)
+        if await create_once(made, context.cluster):
+            await self._tell(live, made, 0, size, context)
+        else:
+            await _settle_collision(live, made, context)
+        await _mark_deployment(live, revision, context)
+        return True
+
+    async def _resize(self, live: Manifest, which: Manifest, size: int, bounds: Bounds, context: Context) -> None:
+        if replicas(which) != size:
+            annotations = marks(bounds.wanted, bounds.most, revision_of(which))
+            patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
+            await change(which, patch, context.cluster)
+            await self._tell(live, which, replicas(which), size, context)
+
+    async def _tell(self, live: Manifest, which: Manifest, before: int, after: int, context: Context) -> None:
+        if before != after:
+            way = "up" if after > before else "down"
+            message = f"Scaled {way} replica set {which['metadata']['name']} from {before} to {after}"
+            await self._events.tell(live, [Happening("ScalingReplicaSet", message)], context)
+
+
 
 def _owned(live: Manifest, cache: Cache) -> list[Manifest]:
     uid = live["metadata"]["uid"]
     owned = (each for each in cache.owned(uid) if each["kind"] == "ReplicaSet")
     return [each for each in owned if (owner_of(each) or {}).get("uid") == uid and not is_dying(each)]
-
-
-async def _advance(
-    live: Manifest, new: Manifest | None, old: Sequence[Manifest], bounds: Bounds, context: Context
-) -> bool:
-    """Whether the Deployment itself was written, and what was read of it is not true any more."""
-    is_recreated = (live["spec"].get("strategy") or {}).get("type") == "Recreate"
-    revision = max(map(revision_of, old), default=0) + 1
-    if new is None:
-        if is_recreated and any(replicas(each) or counted(each, "replicas") for each in old):
-            await _empty(live, old, bounds, context)
-            return False
-        return await _begin(live, old, bounds, revision, context)
-    if await _mark(live, new, max(revision_of(new), revision), bounds, context):
-        return True
-    if is_recreated:
-        await _empty(live, old, bounds, context)
-        if not any(replicas(each) or counted(each, "replicas") for each in old):
-            await _resize(live, new, bounds.wanted, bounds, context)
-        return False
-    await _resize(live, new, rollout.next_size(bounds, new, old), bounds, context)
-    for each, size in rollout.shrunk(bounds, new, old):
-        await _resize(live, each, size, bounds, context)
-    return False
-
-
-async def _empty(live: Manifest, old: Sequence[Manifest], bounds: Bounds, context: Context) -> None:
-    for each in old:
-        await _resize(live, each, 0, bounds, context)
-
-
-async def _begin(
-    live: Manifest, old: Sequence[Manifest], bounds: Bounds, revision: int, context: Context
-) -> bool:
-    size = rollout.first_size(bounds, old)
-    made = new_replica_set(live, size=size, most=bounds.most, revision=revision)
-    if not await create_once(made, context.cluster):
-        await _settle_collision(live, made, context)
-    await _mark_deployment(live, revision, context)
-    return True
 
 
 async def _settle_collision(live: Manifest, made: Manifest, context: Context) -> None:
@@ -142,13 +157,6 @@ async def _mark_deployment(live: Manifest, revision: int, context: Context) -> b
     mark = {"uid": live["metadata"]["uid"], "annotations": {REVISION: str(revision)}}
     await context.cluster.patch(key_of(live), {"metadata": mark})
     return True
-
-
-async def _resize(live: Manifest, which: Manifest, size: int, bounds: Bounds, context: Context) -> None:
-    if replicas(which) != size:
-        annotations = marks(bounds.wanted, bounds.most, revision_of(which))
-        patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
-        await change(which, patch, context.cluster)
 
 
 async def _forget(live: Manifest, old: Sequence[Manifest], context: Context) -> None:

@@ -5,10 +5,11 @@ In: the key of a Job. Out: its Pods, its status, its end. Never: makes a Pod for
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
+from argosy.addons.simulators.events import Happening, Recorder
 from argosy.addons.simulators.job_status import (
     INDEX,
     Outlook,
@@ -20,7 +21,9 @@ from argosy.addons.simulators.job_status import (
     next_try,
     status_of,
 )
+from argosy.addons.simulators.making import make_pods, remove_pods
 from argosy.addons.simulators.names import (
+    BY,
     JOB,
     POD,
     is_dying,
@@ -31,18 +34,22 @@ from argosy.addons.simulators.names import (
 )
 from argosy.addons.simulators.replicas import pods_of
 from argosy.addons.simulators.times import left, moment_of
-from argosy.addons.simulators.writing import create_once, keep_status, patient, remove
+from argosy.addons.simulators.writing import keep_status, patient, remove
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context, Requeue, Watch, owner
 
 MOST_AT_ONCE: Final = 100
+REFUSED_SECONDS: Final = 1.0
 CONTROLLER: Final = "kubernetes.io/job-controller"
 
 
 class Jobs:
     name = "simulated-jobs"
     watches = (Watch(JOB, unmarked), Watch(POD, owner(JOB)))
+
+    def __init__(self) -> None:
+        self._events = Recorder("job-controller")
 
     @patient
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
@@ -55,16 +62,17 @@ class Jobs:
             return await _clean_up(job, context)
         now, pods = context.clock.now(), pods_of(job, context.cache)
         outlook = look(job, pods, now)
-        await keep_status(job, status_of(job, outlook, now), context.cluster)
+        wanted = status_of(job, outlook, now)
+        if await keep_status(job, wanted, context.cluster):
+            await self._events.tell(job, _news(job, wanted), context)
         if outlook.verdict or job["spec"].get("suspend"):
-            for pod in outlook.active:
-                await remove(pod, context.cluster)
+            await remove_pods(job, outlook.active, self._events, context)
             return None
         waits = [outlook.deadline]
         if (wait := next_try(job, outlook, pods, now)) > 0:
             waits.append(wait)
-        else:
-            await _fill(job, outlook, pods, context)
+        elif await _fill(job, outlook, pods, self._events, context):
+            waits.append(REFUSED_SECONDS)
         return Requeue(min(each for each in waits if each is not None)) if any(waits) else None
 
 
@@ -80,8 +88,25 @@ async def _clean_up(job: Manifest, context: Context) -> Requeue | None:
     return None
 
 
-async def _fill(job: Manifest, outlook: Outlook, pods: Sequence[Manifest], context: Context) -> None:
-    """As many Pods at a time as it asks for, and never more than are still needed."""
+def _news(job: Manifest, wanted: dict[str, Any]) -> Iterator[Happening]:
+    """The conditions that it did not have before."""
+    known = {(each["type"], each["status"]) for each in (job.get("status") or {}).get("conditions") or ()}
+    for each in wanted["conditions"] or ():
+        if (each["type"], each["status"]) in known:
+            continue
+        message = str(each["message"]).removesuffix(f" ({BY})")
+        if each["type"] == "Complete":
+            yield Happening("Completed", "Job completed")
+        elif each["type"] == "Failed":
+            yield Happening(each["reason"], message, is_warning=True)
+        elif each["type"] == "Suspended":
+            yield Happening("Suspended" if each["status"] == "True" else "Resumed", message)
+
+
+async def _fill(
+    job: Manifest, outlook: Outlook, pods: Sequence[Manifest], recorder: Recorder, context: Context
+) -> str:
+    """As many Pods at a time as it asks for, and never more than are still needed; why not, if that cannot be."""
     spec = job["spec"]
     completions = spec.get("completions")
     wanted = int(spec.get("parallelism", 1))
@@ -90,12 +115,12 @@ async def _fill(job: Manifest, outlook: Outlook, pods: Sequence[Manifest], conte
     elif outlook.succeeded:  # k8s: with no number, the first that succeeds says that the work is done
         wanted = min(wanted, len(outlook.active))
     surplus = len(outlook.active) - wanted
-    for pod in list(reversed(outlook.active))[: max(surplus, 0)]:
-        await remove(pod, context.cluster)
+    await remove_pods(job, list(reversed(outlook.active))[: max(surplus, 0)], recorder, context)
     missing = min(wanted - len(outlook.active) - len(outlook.dying), MOST_AT_ONCE)
-    if missing > 0:
-        made = (_indexed if is_indexed(job) else _plain)(job, outlook, pods)
-        await asyncio.gather(*(create_once(pod, context.cluster) for pod, _ in zip(made, range(missing))))
+    if missing <= 0:
+        return ""
+    made = (_indexed if is_indexed(job) else _plain)(job, outlook, pods)
+    return await make_pods(job, list(islice(made, missing)), recorder, context)
 
 
 def _plain(job: Manifest, outlook: Outlook, pods: Sequence[Manifest]) -> Iterator[Manifest]:

@@ -5,11 +5,12 @@ In: the key of a ReplicaSet. Out: as many Pods as it asks for, and its status. N
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from argosy.addons.simulators.events import Recorder
+from argosy.addons.simulators.making import make_pods, remove_pods
 from argosy.addons.simulators.names import (
     POD,
     REPLICA_SET,
@@ -24,8 +25,7 @@ from argosy.addons.simulators.names import (
 from argosy.addons.simulators.orphans import Orphans
 from argosy.addons.simulators.replicas import counted, first_to_go, is_active, is_fresh, phase_of, pods_of
 from argosy.addons.simulators.times import left, moment_of, stamp
-from argosy.addons.simulators.writing import adopt, create_once, denied, keep_status, patient, remove
-from argosy.model.errors import ClusterError
+from argosy.addons.simulators.writing import adopt, keep_status, patient
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context, Requeue, Watch, owner
@@ -41,6 +41,7 @@ class ReplicaSets:
 
     def __init__(self) -> None:
         self._orphans = Orphans(POD)
+        self._events = Recorder("replicaset-controller")
 
     @patient
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
@@ -54,11 +55,11 @@ class ReplicaSets:
         active = [each for each in pods if is_active(each)]
         problem = ""
         if missing := max(_wanted(live) - len(active), 0):
-            problem = await _create(live, pods, missing, context)
+            problem = await _create(live, pods, missing, self._events, context)
             if not problem and not (live.get("status") or {}).get("observedGeneration"):
                 return None  # seeing the Pods wakes us again, and then there is more to tell
         elif len(active) > _wanted(live):
-            await _shrink(live, context)
+            await _shrink(live, self._events, context)
         elif _is_early(live, active, context.clock.now()):
             return Requeue(EARLY_SECONDS)
         return await _report(live, active, problem, context)
@@ -76,7 +77,9 @@ def _wanted(live: Manifest) -> int:
     return int(live["spec"].get("replicas", 1))
 
 
-async def _create(live: Manifest, pods: Sequence[Manifest], missing: int, context: Context) -> str:
+async def _create(
+    live: Manifest, pods: Sequence[Manifest], missing: int, recorder: Recorder, context: Context
+) -> str:
     """Why Pods cannot be made, if they cannot. One that the cache does not show yet has the name that it gets again."""
     taken = {str(each["metadata"]["name"]) for each in pods}
     made = []
@@ -85,17 +88,7 @@ async def _create(live: Manifest, pods: Sequence[Manifest], missing: int, contex
             made.append(pod_from(live["spec"]["template"], live, name))
         if len(made) >= min(missing, MOST_AT_ONCE):
             break
-    outcomes = await asyncio.gather(*(create_once(pod, context.cluster) for pod in made), return_exceptions=True)
-    return _problem(outcomes)
-
-
-def _problem(outcomes: Sequence[bool | BaseException]) -> str:
-    for each in outcomes:
-        if isinstance(each, ClusterError) and denied(each):
-            return each.message
-        if isinstance(each, BaseException):
-            raise each
-    return ""
+    return await make_pods(live, made, recorder, context)
 
 
 def _names(live: Manifest) -> Iterator[str]:
@@ -106,15 +99,14 @@ def _names(live: Manifest) -> Iterator[str]:
         number += 1
 
 
-async def _shrink(live: Manifest, context: Context) -> None:
+async def _shrink(live: Manifest, recorder: Recorder, context: Context) -> None:
     """Not by what the cache shows: whoever was let go a moment ago must not be counted still."""
     uid = live["metadata"]["uid"]
     labels = str(selectors.from_label_selector(live["spec"].get("selector")))
     listing = await context.cluster.list(POD, namespace=live["metadata"]["namespace"], labels=labels)
     active = [each for each in listing.items if (owner_of(each) or {}).get("uid") == uid and is_active(each)]
     surplus = len(active) - _wanted(live)
-    for pod in first_to_go(active, max(surplus, 0)):
-        await remove(pod, context.cluster)
+    await remove_pods(live, first_to_go(active, max(surplus, 0)), recorder, context)
 
 
 async def _report(live: Manifest, active: Sequence[Manifest], problem: str, context: Context) -> Requeue | None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from argosy.addons.simulators.events import Happening, Recorder
 from argosy.addons.simulators.names import (
     CONTROLLER_REVISION,
     POD,
@@ -37,10 +38,13 @@ from argosy.addons.simulators.stateful_parts import (
     revision_of,
     shared_reference,
 )
-from argosy.addons.simulators.writing import adopt, change, create_once, keep_status, patient, remove
+from argosy.addons.simulators.writing import adopt, change, create_once, denied, keep_status, patient, remove
+from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context, Requeue, Watch, owner
+
+REFUSED_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class StatefulSets:
 
     def __init__(self) -> None:
         self._orphans = Orphans(POD)
+        self._events = Recorder("statefulset-controller")
 
     @patient
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
@@ -75,8 +80,17 @@ class StatefulSets:
         if revisions is None:
             return None
         pods = {ordinal_of(each, live): each for each in pods_of(live, context.cache)}
-        await _step(live, pods, revisions, context)
-        return await _report(live, list(pods.values()), revisions, context)
+        problem = ""
+        try:
+            await _step(live, pods, revisions, self._events, context)
+        except ClusterError as error:
+            if not denied(error):
+                raise
+            problem = error.message
+            happening = Happening("FailedCreate", f"create Pod in StatefulSet {key.name} failed error: {problem}", True)
+            await self._events.tell(live, [happening], context)
+        again = await _report(live, list(pods.values()), revisions, context)
+        return Requeue(REFUSED_SECONDS) if problem else again
 
 
 # -- revisions -----------------------------------------------------------------------------------------------------
@@ -98,22 +112,26 @@ async def _revisions(live: Manifest, context: Context) -> Revisions | None:
 # -- steps ---------------------------------------------------------------------------------------------------------
 
 
-async def _step(live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, context: Context) -> None:
+async def _step(
+    live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
+) -> None:
     """k8s: what is missing from below, then what is too much from above, then what is old from above."""
-    is_still = await _complete(live, pods, revisions, context)
-    if is_still and await _shrink(live, pods, context) and is_rolling(live):
-        await _update(live, pods, revisions, context)
+    is_still = await _complete(live, pods, revisions, recorder, context)
+    if is_still and await _shrink(live, pods, recorder, context) and is_rolling(live):
+        await _update(live, pods, revisions, recorder, context)
 
 
-async def _complete(live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, context: Context) -> bool:
+async def _complete(
+    live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
+) -> bool:
     """Whether all are there, and in an ordered set ready as well."""
     is_whole = True
     for ordinal in ordinals(live):
         pod = pods.get(ordinal)
         if pod is None:
-            await _make(live, ordinal, revisions, context)
+            await _make(live, ordinal, revisions, recorder, context)
         elif phase_of(pod) in FINISHED and not is_dying(pod):
-            await remove(pod, context.cluster)
+            await _remove(live, pod, recorder, context)
         elif not is_dying(pod) and (not is_ordered(live) or _is_well(pod, live, context)):
             continue
         is_whole = False
@@ -122,21 +140,35 @@ async def _complete(live: Manifest, pods: Mapping[int, Manifest], revisions: Rev
     return is_whole
 
 
-async def _make(live: Manifest, ordinal: int, revisions: Revisions, context: Context) -> None:
+async def _make(
+    live: Manifest, ordinal: int, revisions: Revisions, recorder: Recorder, context: Context
+) -> None:
     for claim in claims_for(live, ordinal):
         await create_once(claim, context.cluster)
     is_held = is_rolling(live) and ordinal < partition(live)
     revision = revisions.current if is_held else revisions.update
-    await create_once(pod_for(live, ordinal, revisions.templates[revision], revision), context.cluster)
+    pod = pod_for(live, ordinal, revisions.templates[revision], revision)
+    if await create_once(pod, context.cluster):
+        await recorder.tell(live, [_said(live, pod, "create")], context)
 
 
-async def _shrink(live: Manifest, pods: Mapping[int, Manifest], context: Context) -> bool:
+def _said(live: Manifest, pod: Manifest, verb: str) -> Happening:
+    message = f"{verb} Pod {pod['metadata']['name']} in StatefulSet {live['metadata']['name']} successful"
+    return Happening(f"Successful{verb.capitalize()}", message)
+
+
+async def _remove(live: Manifest, pod: Manifest, recorder: Recorder, context: Context) -> None:
+    await remove(pod, context.cluster)
+    await recorder.tell(live, [_said(live, pod, "delete")], context)
+
+
+async def _shrink(live: Manifest, pods: Mapping[int, Manifest], recorder: Recorder, context: Context) -> bool:
     """Whether no Pod is there that should not be."""
     condemned = sorted((each for each in pods if each >= 0 and each not in ordinals(live)), reverse=True)
     for ordinal in condemned:
         if not is_dying(pods[ordinal]):
             await _give_up_claims(live, ordinal, pods[ordinal], context)
-            await remove(pods[ordinal], context.cluster)
+            await _remove(live, pods[ordinal], recorder, context)
         if is_ordered(live):
             break
     return not condemned
@@ -152,13 +184,15 @@ async def _give_up_claims(live: Manifest, ordinal: int, pod: Manifest, context: 
             await change(found, {"metadata": {"ownerReferences": [shared_reference(pod)]}}, context.cluster)
 
 
-async def _update(live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, context: Context) -> None:
+async def _update(
+    live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
+) -> None:
     for ordinal in reversed(range(partition(live), ordinals(live).stop)):
         pod = pods[ordinal]
         if is_dying(pod):
             return
         if revision_of(pod) != revisions.update:
-            await remove(pod, context.cluster)
+            await _remove(live, pod, recorder, context)
             return
         if not _is_well(pod, live, context):
             return
