@@ -32,6 +32,18 @@ def load_addons(chosen: str) -> list[AddOn]:
     return [_made(known, name, variant) for name, _, variant in wanted]
 
 
+def described(chosen: str = "") -> dict[str, str]:
+    """What each of these plays, in a sentence; of all that are installed where none is chosen."""
+    wanted = chosen or ",".join(sorted({point.name for point in entry_points(group=GROUP)}))
+    found: dict[str, str] = {}
+    for each in filter(None, wanted.split(",")):
+        try:
+            found[each] = load_addons(each)[0].about
+        except UserError as error:
+            found[each] = error.message
+    return found
+
+
 def _made(known: dict[str, EntryPoint], name: str, variant: str) -> AddOn:
     point = known.get(name)
     if point is None:

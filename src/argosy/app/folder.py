@@ -45,6 +45,7 @@ class Run:
     context: str = ""  # where the kubeconfig has others too
     name: str = DEFAULT_NAME  # what runs: a sandbox, or a demo in one
     repository: str = ""  # where users push to, where there is one
+    addons: str = ""  # as they were asked for
 
 
 class DataFolder:

@@ -112,7 +112,8 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
             kubeconfig.add_to(options.kubeconfig, document)
         file = options.kubeconfig or folder.kubeconfig
         context = kubeconfig.context_of(folder) if options.kubeconfig else ""
-        current = Run(os.getpid(), api, str(file.absolute()), str(folder.root), options.ephemeral, rbac, context)
+        place_of_it = (str(file.absolute()), str(folder.root))
+        current = Run(os.getpid(), api, *place_of_it, options.ephemeral, rbac, context, addons=options.addons)
         gc.collect()
         gc.freeze()  # what start-up made stays; later collections need not look at it
         if not stop.is_set():

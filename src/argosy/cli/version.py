@@ -1,4 +1,4 @@
-"""`argosy version`: which version this is, and what in the sandbox is simulated."""
+"""`argosy version`: which version this is, what in the sandbox is simulated, and which simulators run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SANDBOX = {
     "logs, exec, port-forward": "refused with a sentence that says why",
     "Services": "get an address that leads nowhere",
     "admission webhooks, aggregated APIs": "stored, not called",
-    "add-on simulators": "plays scheduler, kubelet and the controllers of workloads and claims; no program runs",
+    "add-on simulators": "plays scheduler, kubelet and the controllers of workloads, claims, Services and autoscalers",
     "add-on argocd_operator": "plays the OpenShift GitOps operator: its settings are real, no Argo CD runs behind them",
 }
 
@@ -33,12 +33,26 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(chosen: argparse.Namespace) -> int:
+    from argosy.app.addons import described
+    from argosy.app.folder import chosen_folder
+
+    current = chosen_folder(None).running()
+    addons, running = described(), described(current.addons) if current and current.addons else {}
     if chosen.output == "json":
-        head = {"apiVersion": "cli.argosy.dev/v1", "kind": "Version"}
-        print(json.dumps({**head, "version": __version__, "kubernetes": "1.32", "sandbox": SANDBOX}, indent=2))
+        head = {"apiVersion": "cli.argosy.dev/v1", "kind": "Version", "version": __version__, "kubernetes": "1.32"}
+        now = {"api": current.api, "addons": running} if current else None
+        print(json.dumps({**head, "sandbox": SANDBOX, "addons": addons, "running": now}, indent=2))
         return 0
     print(f"argosy {__version__} (Kubernetes API 1.32)\n\nIn the sandbox:")
-    width = max(map(len, SANDBOX))
-    for name, text in SANDBOX.items():
-        print(f"  {name:<{width}}  {text}")
+    _print(SANDBOX)
+    print("\nAdd-ons:")
+    _print(addons)
+    if current:
+        print(f"\nRunning at {current.api}: {', '.join(running) or 'no add-on'}")
     return 0
+
+
+def _print(rows: dict[str, str]) -> None:
+    width = max(map(len, rows), default=0)
+    for name, text in rows.items():
+        print(f"  {name:<{width}}  {text}")
