@@ -17,7 +17,7 @@ from argosy.apiserver.conversions import Conversion, conversion_of
 from argosy.apiserver.store import Entry
 from argosy.model.manifest import Manifest
 from argosy.patch.shape import Shape
-from argosy.schema import columns, defaults, syntax, validation, wire
+from argosy.schema import columns, defaults, validation, wire
 from argosy.schema.custom import CustomKind
 from argosy.schema.fault import Fault
 from argosy.schema.kinds import Resource
@@ -221,7 +221,7 @@ class Custom:
     def faults_on_create(self, manifest: Manifest) -> Sequence[Fault]:
         namespaced = self.resource.namespaced
         faults = metadata_rules.on_create(
-            manifest["metadata"], namespaced=namespaced, grammar=syntax.dns_subdomain, custom=True
+            manifest["metadata"], namespaced=namespaced, grammar=self.kind.grammar, custom=True
         )
         return [*faults, *self.kind.validate(manifest, None)]
 

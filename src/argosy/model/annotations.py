@@ -57,5 +57,6 @@ READY_AFTER: Final = "sandbox.argosy.dev/ready-after"
 METRICS: Final = "sandbox.argosy.dev/metrics"  # what an autoscaler measures: cpu=90,memory=1Gi
 RUN_FOR: Final = "sandbox.argosy.dev/run-for"
 STOP_AFTER: Final = "sandbox.argosy.dev/stop-after"
+NAMES: Final = "sandbox.argosy.dev/names"  # on a definition, `segments`: its objects may be called `model:latest`
 START_BUILD: Final = "sandbox.argosy.dev/start-build"  # on a BuildConfig: any text; it is gone when the Build is there
 BEFORE_BREAK: Final = "sandbox.argosy.dev/before-break"  # what `argosy demo break` found there, for `argosy demo fix`

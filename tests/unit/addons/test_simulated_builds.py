@@ -29,7 +29,7 @@ async def test_a_build_config_builds_once_when_it_is_made_and_pushes_a_tag(clust
         await cluster.create(build_config())
         build = await world.becomes(BUILD, has_phase("Complete"), "web-1")
         live = await world.becomes(STREAM, lambda it: it["status"]["tags"][0]["items"], "model")
-        tag = await world.becomes(STREAM_TAG, lambda it: it["image"], "model.latest")
+        tag = await world.becomes(STREAM_TAG, lambda it: it["image"], "model:latest")
         before = await world.settled()
         assert await world.settled() == before
         assert len(await world.all(BUILD)) == 1

@@ -13,7 +13,9 @@ from typing import Any
 
 import orjson
 
+from argosy.model.annotations import NAMES
 from argosy.model.manifest import Manifest
+from argosy.schema import syntax
 from argosy.schema.custom import rules
 from argosy.schema.custom.decode import fill, prune
 from argosy.schema.custom.extras import embedded_faults, list_faults, scale_faults
@@ -52,12 +54,15 @@ class CustomKind:
     """One version of one CustomResourceDefinition."""
 
     __slots__ = (
-        "deprecation", "field_labels", "has_defaults", "has_rules", "resource", "scale_paths",
+        "deprecation", "field_labels", "grammar", "has_defaults", "has_rules", "resource", "scale_paths",
         "selectable_fields", "served", "shape", "storage", "table",
     )  # fmt: skip
 
     def __init__(self, definition: Manifest, version: Mapping[str, Any]) -> None:
         self.resource = _resource(definition["spec"], version)
+        annotations = (definition.get("metadata") or {}).get("annotations") or {}
+        # k8s: custom objects have no colon in their names; those of servers beside the first one may
+        self.grammar = syntax.path_segment if annotations.get(NAMES) == "segments" else syntax.dns_subdomain
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"x-kubernetes-preserve-unknown-fields": True}
         self.shape: Node = _shape_of(schema)
         self.has_defaults: bool = self.shape.has_defaults

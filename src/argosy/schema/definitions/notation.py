@@ -2,7 +2,8 @@
 
 In: a file's data. Out: a CustomResourceDefinition. Never: I/O, or a guess: what it cannot read is a ManifestError.
 
-    kind, versions (the stored one first), short, categories, cluster, subresource, deprecated, about, columns
+    kind, versions (the stored one first), short, categories, cluster, subresource, deprecated, about, columns, names
+    names:    `segments` where objects may be called `model:latest`, which only the embedded server allows
     columns:  "Prev (integer) = .status.prev", "Message (string, 1) = .status.message" (1 is the priority), "Age"
     fields:   below apiVersion, kind and metadata; a field whose name ends in `!` is required
     a field:  a word of WORDS | "$name", one of the shapes | "a | b", one of these words | [field], a list of them
@@ -17,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from argosy.model.annotations import NAMES
 from argosy.model.errors import ManifestError
 from argosy.model.manifest import Manifest
 
@@ -63,7 +65,7 @@ def expand(name: str, written: Mapping[str, Any], shared: Mapping[str, Any]) -> 
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": name},
+        "metadata": {"name": name, **({"annotations": {NAMES: written["names"]}} if "names" in written else {})},
         "spec": {"group": group, "names": names, "scope": scope, "versions": versions},
     }
 

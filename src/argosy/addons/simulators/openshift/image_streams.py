@@ -6,7 +6,6 @@ In: the key of an ImageStream. Out: its status, and its ImageStreamTags. Never: 
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Any, Final
 
 from argosy.addons.simulators.names import BY, is_dying, is_played_by_others, own_key, reference_to, told, unmarked
@@ -22,7 +21,6 @@ from argosy.model.names import ResourceKey
 from argosy.runtime import Context, Watch
 
 MOST_ITEMS: Final = 10
-NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 Tag = dict[str, Any]
 
 
@@ -131,8 +129,8 @@ def pushed(stream: Manifest, tag: str, digest: str, now: str) -> list[Tag]:
 
 async def _show(stream: Manifest, tag: Tag, cluster: Cluster) -> None:
     metadata = stream["metadata"]
-    name = f"{metadata['name']}.{tag['tag']}"
-    if not tag.get("items") or not NAME.fullmatch(name):
+    name = f"{metadata['name']}:{tag['tag']}"
+    if not tag.get("items"):
         return
     item = tag["items"][0]
     image = {

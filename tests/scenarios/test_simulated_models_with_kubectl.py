@@ -1,0 +1,78 @@
+"""Models, builds and the script that waits for an image, with the real kubectl, also under the name of oc."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import KUBECTL, Sandbox, kubectl, sandbox
+
+from argosy.model.manifest import dump
+from argosy.setup.generate.wait_for_image import ImageWait
+
+pytestmark = pytest.mark.usefixtures("needs_kubectl")
+FOLDER = Path(__file__).parents[2] / "llmops-via-argocd"
+ADDONS = "argocd_operator,simulators"
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    with sandbox(tmp_path_factory.mktemp("played") / "data", "--port", "0", "--addons", ADDONS) as started:
+        for namespace in ("llmops-dev", "ml"):
+            kubectl(started.kubeconfig, "create", "namespace", namespace)
+        yield started
+
+
+def run(played: Sandbox, *words: str, given: str | None = None) -> str:
+    done = kubectl(played.kubeconfig, *words, input=given, timeout=60)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_the_table_of_models_is_that_of_the_documents(played: Sandbox) -> None:
+    run(played, "apply", "-k", str(FOLDER / "deploy_model/overlays/dev"))
+    ready = "--for=condition=Ready"
+    run(played, "wait", ready, "inferenceservice/dev-qwen25-05b-instruct", "-n", "llmops-dev", "--timeout=30s")
+    shown = run(played, "get", "inferenceservice", "-n", "llmops-dev")
+    header, row = shown.splitlines()
+    assert header.split()[:3] == ["NAME", "URL", "READY"]
+    url = "https://dev-qwen25-05b-instruct-llmops-dev.apps.argosy.invalid"
+    assert row.split()[:3] == ["dev-qwen25-05b-instruct", url, "True"]
+    routes = run(played, "get", "route", "--all-namespaces")
+    assert any("llmops" in line and "dev-qwen25-05b-instruct" in line for line in routes.splitlines())
+
+
+def test_a_model_that_is_applied_again_is_unchanged_though_the_webhook_completed_it(played: Sandbox) -> None:
+    place = str(FOLDER / "deploy_model/overlays/dev")
+    run(played, "apply", "-k", place)
+    again = run(played, "apply", "-k", place).splitlines()
+    assert "inferenceservice.serving.kserve.io/dev-qwen25-05b-instruct unchanged" in again
+
+
+def test_the_script_that_waits_for_an_image_sees_the_one_that_was_built(played: Sandbox, tmp_path: Path) -> None:
+    stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream"}
+    config = {"apiVersion": "build.openshift.io/v1", "kind": "BuildConfig"}
+    about = {"metadata": {"name": "trainer", "namespace": "ml"}}
+    spec = {
+        "source": {"git": {"uri": "https://example.com/it.git"}},
+        "strategy": {"dockerStrategy": {}},
+        "output": {"to": {"kind": "ImageStreamTag", "name": "trainer:latest"}},
+        "triggers": [{"type": "ConfigChange"}],
+    }
+    for manifest in ({**stream, **about}, {**config, **about, "spec": spec}):
+        run(played, "apply", "-f", "-", given=dump(manifest))
+    (tmp_path / "oc").symlink_to(KUBECTL)
+    job = ImageWait(name="trainer", image_tag="trainer:latest", namespace="ml", interval=1)
+    container = job.manifests()[-1]["spec"]["template"]["spec"]["containers"][0]
+    env = {each["name"]: each["value"] for each in container["env"]}
+    env |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(played.kubeconfig), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        ["sh", "-c", *container["args"]], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "image stream tag trainer:latest is there" in done.stdout
+    shown = run(played, "get", "builds", "-n", "ml")
+    assert "trainer-1" in shown and "Complete" in shown
