@@ -52,11 +52,11 @@ bench: install  ## run the benchmarks; they print ratios side by side
 	@over=0; for script in bench/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || over=1; done; exit $$over
 
 prove: install  ## run the proofs in full; takes long
-	ARGOSY_PROOF_SCALE=1 ARGOSY_ENGINE_REAL=1 $(BIN)/python -m pytest -m prove $(ARGS)
+	ARGOSY_PROOF_SCALE=1 ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -m prove $(ARGS)
 
-real: realcluster  ## run the engine against a real API server: scenarios, and some kills
-	ARGOSY_ENGINE_REAL=1 $(BIN)/python -m pytest -k real tests/scenarios/engine $(wildcard tests/scenarios/test_engine_*.py) \
-	  tests/proofs/test_engine_crashes_elsewhere.py $(ARGS)
+real: realcluster  ## run what takes minutes against a real API server: engine, kubectl, Ansible
+	ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -k real tests/scenarios/engine $(wildcard tests/scenarios/test_engine_*.py) \
+	  tests/proofs/test_engine_crashes_elsewhere.py tests/kubectl/test_real.py tests/integrations/test_ansible_real_server.py $(ARGS)
 
 realcluster: install  ## build a real kube-apiserver and etcd into a cache; needs Go
 	sh tests/realcluster/build.sh

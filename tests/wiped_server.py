@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
@@ -22,8 +21,7 @@ from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 
-ASKED = "ARGOSY_ENGINE_REAL"
-REASON = f"the engine and a real server: set {ASKED}=1"
+REASON = f"the engine and a real server: set {realcluster.ASKED}=1"
 PATIENCE = 60.0
 LASTING = ("argocd", "ml")  # namespaces: a real server takes many seconds to delete one
 BY_CONTROLLERS = {GroupKind("", "ConfigMap"): "kube-root-ca.crt", GroupKind("", "ServiceAccount"): "default"}
@@ -32,7 +30,7 @@ FEW = ("garbage-collector-controller,namespace-controller,serviceaccount-control
        "root-ca-certificate-publisher-controller,clusterrole-aggregation-controller")  # fmt: skip
 
 
-IS_ASKED_FOR = bool(os.environ.get(ASKED))
+IS_ASKED_FOR = realcluster.IS_ASKED_FOR
 REAL = [pytest.param("real", marks=pytest.mark.prove)] if IS_ASKED_FOR else []  # a flavour for a fixture's params
 
 

@@ -1,11 +1,10 @@
 """kubectl 1.32 against a real server: the table is true. Takes minutes, so it runs only when asked for.
 
-Run: ARGOSY_KUBECTL_REAL=1 .venv/bin/python -m pytest tests/kubectl/test_real.py
+Run: ARGOSY_TEST_REAL=1 .venv/bin/python -m pytest tests/kubectl/test_real.py
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from record import control_plane
 from transcript import Outcome, Scenario, Shell, complaints, oracle_kubectl, play, scenarios
 
 pytestmark = pytest.mark.skipif(
-    not os.environ.get("ARGOSY_KUBECTL_REAL"), reason="kubectl and a real server: set ARGOSY_KUBECTL_REAL=1"
+    not cluster.IS_ASKED_FOR, reason=f"kubectl and a real server: set {cluster.ASKED}=1"
 )
 
 
