@@ -1,4 +1,4 @@
-"""The requests of the roles mean to a real kube-apiserver what they mean to the sandbox. Takes minutes, so when asked."""
+"""What the roles ask means to a real kube-apiserver what it means to the sandbox. Takes minutes: when asked for."""
 
 from __future__ import annotations
 
