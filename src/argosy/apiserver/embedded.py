@@ -40,8 +40,15 @@ class EmbeddedCluster:
     def acting_as(self, user: User) -> EmbeddedCluster:
         return EmbeddedCluster(self.plane, user)
 
-    def admit_with(self, admitters: Sequence[Admitter]) -> None:
-        self._registry.admission.admitters = tuple(admitters)
+    @contextlib.contextmanager
+    def admit_with(self, admitters: Sequence[Admitter]) -> Iterator[None]:
+        admission = self._registry.admission
+        admission.admitters = (*admission.admitters, *admitters)
+        try:
+            yield
+        finally:
+            gone = {id(each) for each in admitters}
+            admission.admitters = tuple(each for each in admission.admitters if id(each) not in gone)
 
     # -- reading -------------------------------------------------------------------------------------------------
 

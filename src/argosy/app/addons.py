@@ -66,10 +66,20 @@ async def running(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callabl
     if not addons:
         yield
         return
-    if isinstance(cluster, Admitting):
-        cluster.admit_with([each for addon in addons for each in addon.admitters])
-    for addon in addons:
-        await _prepare(addon, cluster)
+    with _admitting(addons, cluster):
+        for addon in addons:
+            await _prepare(addon, cluster)
+        async with _working(addons, cluster, on_failure):
+            yield
+
+
+def _admitting(addons: Sequence[AddOn], cluster: Cluster) -> contextlib.AbstractContextManager[None]:
+    admitters = [each for addon in addons for each in addon.admitters]
+    return cluster.admit_with(admitters) if isinstance(cluster, Admitting) else contextlib.nullcontext()
+
+
+@contextlib.asynccontextmanager
+async def _working(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callable[[], None]) -> AsyncIterator[None]:
     work = asyncio.create_task(run([each for addon in addons for each in addon.controllers], cluster), name="add-ons")
     work.add_done_callback(lambda _: on_failure())  # they never end by themselves
     try:
@@ -79,8 +89,6 @@ async def running(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callabl
             work.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await work
-        if isinstance(cluster, Admitting):
-            cluster.admit_with([])
 
 
 async def _prepare(addon: AddOn, cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ callers cannot tell which.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
@@ -162,7 +163,8 @@ class Admitter(NamedTuple):
 class Admitting(Protocol):
     """A cluster that asks the admitters of add-ons; others must be content with what controllers write later."""
 
-    def admit_with(self, admitters: Sequence[Admitter]) -> None: ...
+    def admit_with(self, admitters: Sequence[Admitter]) -> AbstractContextManager[None]:
+        """They are asked, beside those that are asked already, until this ends."""
 
 
 __all__ = [

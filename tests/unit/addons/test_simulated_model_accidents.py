@@ -37,9 +37,9 @@ async def prepared(cluster: EmbeddedCluster) -> None:
     addon = playing(KINDS)
     async with running([addon], cluster, on_failure=lambda: None):
         pass  # its kinds and first objects are there; nothing is played yet
-    cluster.admit_with(addon.admitters)
-    for manifest in (stream(), build_config({START: "now"}), runtime(), model()):
-        await cluster.create(manifest)
+    with cluster.admit_with(addon.admitters):
+        for manifest in (stream(), build_config({START: "now"}), runtime(), model()):
+            await cluster.create(manifest)
 
 
 async def is_done(cluster: EmbeddedCluster) -> bool:

@@ -33,8 +33,8 @@ def completed(new: Manifest, old: Manifest | None) -> Manifest:
 @pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster.open() as found:
-        found.admit_with([Admitter(CONFIG_MAP, "it.example.com", "example-webhook", completed)])
-        yield found
+        with found.admit_with([Admitter(CONFIG_MAP, "it.example.com", "example-webhook", completed)]):
+            yield found
 
 
 def config_map(**data: str) -> dict[str, Any]:
@@ -76,6 +76,18 @@ async def test_what_it_refuses_is_not_stored_and_says_who_refused(cluster: Embed
         await cluster.create(config_map(wrong="1"))
     assert refused.value.message == 'admission webhook "it.example.com" denied the request: wrong is not allowed'
     assert await cluster.get(KEY) is None
+
+
+async def test_several_are_asked_in_turn_until_each_has_gone(cluster: EmbeddedCluster) -> None:
+    def marked(new: Manifest, old: Manifest | None) -> Manifest:
+        return {**new, "data": {**(new.get("data") or {}), "second": "yes"}}
+
+    with cluster.admit_with([Admitter(CONFIG_MAP, "second.example.com", "second-webhook", marked)]):
+        live = await cluster.create(config_map(mine="1"))
+    assert live["data"] == {"added": "by the webhook", "mine": "1", "second": "yes"}
+    assert owners(live, "second") == ["second-webhook"]
+    again = await cluster.create({**config_map(), "metadata": {"name": "other", "namespace": "default"}})
+    assert again["data"] == {"added": "by the webhook"}
 
 
 async def test_other_kinds_are_left_alone(cluster: EmbeddedCluster) -> None:
