@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Finished, Sandbox, kubectl, sandbox
+from serving import Finished, Sandbox, argosy, kubectl, sandbox
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 ADDONS = "argocd_operator,simulators"
@@ -98,6 +98,79 @@ def test_logs_say_that_nothing_runs(run: Callable[..., str]) -> None:
     said = run("logs", "talks")
     assert "simulated by argosy" in said and "example:1" in said
     assert len(run("logs", "talks", "--tail", 1).splitlines()) == 1
+
+
+def test_describe_tells_the_story_of_a_pod_in_its_order(run: Callable[..., str]) -> None:
+    run("run", "talks", "--image", "example:1")
+    run("wait", "pod", "talks", "--for=condition=ready", "--timeout", "20s")
+    within(20, lambda: "Started container talks (simulated by argosy)" in run("describe", "pod", "talks"))
+    told = run("describe", "pod", "talks").partition("Events:")[2]
+    words = [line.split()[1] for line in told.splitlines()[3:] if line.strip()]
+    assert words == ["Scheduled", "Pulling", "Pulled", "Created", "Started"]
+
+
+def test_an_image_that_does_not_exist_is_told_with_no_annotation(run: Callable[..., str]) -> None:
+    run("create", "deployment", "web", "--image", "example:does-not-exist")
+    within(20, lambda: run("get", "pods", "--no-headers").split()[2:3] == ["ImagePullBackOff"])
+    within(20, lambda: "Error: ImagePullBackOff" in run("get", "events"))
+
+
+def test_a_pod_that_asks_for_too_much_says_how_many_nodes_refused_it(run: Callable[..., str]) -> None:
+    big = {"spec": {"containers": [{"name": "big", "image": "example:1", "resources": {"requests": {"cpu": "900"}}}]}}
+    run("run", "big", "--image", "example:1", "--overrides", json.dumps(big))
+    within(20, lambda: "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had" in run("describe", "pod", "big"))
+
+
+def test_a_daemon_set_rolls_out_and_back(run: Callable[..., str]) -> None:
+    daemon = {**STATEFUL_SET, "kind": "DaemonSet", "metadata": {"name": "agent"}}
+    daemon["spec"] = {name: STATEFUL_SET["spec"][name] for name in ("selector", "template")}
+    run("apply", "-f", "-", given=json.dumps(daemon))
+    assert "successfully rolled out" in run("rollout", "status", "daemonset", "agent", "--timeout", "20s")
+    run("set", "image", "daemonset/agent", "db=example:2")
+    run("rollout", "status", "daemonset", "agent", "--timeout", "20s")
+    run("rollout", "undo", "daemonset", "agent")
+    run("rollout", "status", "daemonset", "agent", "--timeout", "20s")
+    assert run("get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}") == "example:1"
+    assert run("get", "daemonset", "agent", "--no-headers").split()[1:6] == ["1", "1", "1", "1", "1"]
+
+
+def test_a_cron_job_can_be_started_by_hand(run: Callable[..., str]) -> None:
+    run("create", "cronjob", "nightly", "--image", "example:1", "--schedule", "0 3 * * *")
+    run("create", "job", "now", "--from", "cronjob/nightly")
+    run("wait", "job", "now", "--for=condition=complete", "--timeout", "20s")
+    within(20, lambda: run("get", "cronjob", "nightly", "-o", "jsonpath={.status.lastSuccessfulTime}"))
+
+
+def test_a_service_leads_to_the_pods_of_a_deployment(run: Callable[..., str]) -> None:
+    run("create", "deployment", "web", "--image", "example:1", "--replicas", 2)
+    run("expose", "deployment", "web", "--port", 80, "--target-port", 8080, "--type", "LoadBalancer")
+    run("wait", "service", "web", "--for=jsonpath={.status.loadBalancer.ingress}", "--timeout", "20s")
+    assert run("get", "service", "web", "--no-headers").split()[3].startswith("203.0.113.")
+    within(20, lambda: run("get", "endpoints", "web", "--no-headers").split()[1].count(":8080") == 2)
+    assert len(run("get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", "name").split()) == 1
+
+
+def test_an_autoscaler_follows_the_annotation(run: Callable[..., str]) -> None:
+    run("create", "deployment", "web", "--image", "example:1")
+    run("set", "resources", "deployment", "web", "--requests", "cpu=100m")
+    run("autoscale", "deployment", "web", "--min", 1, "--max", 5, "--cpu-percent", 50)
+    run("annotate", "hpa", "web", "sandbox.argosy.dev/metrics=cpu=140")
+    run("wait", "deployment", "web", "--for=jsonpath={.status.availableReplicas}=3", "--timeout", "20s")
+    within(20, lambda: "cpu: 47%/50%" in run("get", "hpa", "web", "--no-headers"))
+
+
+def test_a_quota_holds_a_deployment_back(run: Callable[..., str]) -> None:
+    run("create", "quota", "small", "--hard", "pods=1")
+    run("create", "deployment", "web", "--image", "example:1", "--replicas", 2)
+    run("wait", "deployment", "web", "--for=condition=ReplicaFailure", "--timeout", "20s")
+    assert "exceeded quota: small, requested: pods=1" in run("describe", "replicaset")
+    within(20, lambda: run("get", "quota", "small", "-o", "jsonpath={.status.used.pods}") == "1")
+
+
+def test_version_says_which_simulators_run(simulated: Sandbox) -> None:
+    told = argosy("version", home=Path(simulated.environment["HOME"])).out
+    assert "Running at https://127.0.0.1" in told and told.rstrip().endswith(": argocd_operator, simulators")
+    assert "CronJob" in told and "HorizontalPodAutoscaler" in told
 
 
 def test_a_namespace_with_all_of_it_goes_away(simulated: Sandbox) -> None:

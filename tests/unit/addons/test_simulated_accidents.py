@@ -38,6 +38,8 @@ class Mortal:
 
     def _watched(self, method: Any) -> Any:
         async def call(*args: Any, **named: Any) -> Any:
+            if _is_event(args[0]):  # they may be lost, and told twice
+                return await method(*args, **named)
             self._writes += 1
             number = self._writes
             if number < self._dies_at or (number == self._dies_at and self._after):
@@ -48,6 +50,10 @@ class Mortal:
             await asyncio.Event().wait()  # the dead do not go on
 
         return call
+
+
+def _is_event(about: Any) -> bool:
+    return bool(about["kind"] == "Event" if isinstance(about, dict) else about.kind == "Event")
 
 
 class Moody:
@@ -80,8 +86,12 @@ def wanted() -> list[Manifest]:
     claims = [{"metadata": {"name": "data"}, "spec": STORAGE}]
     labelled = {**template(), "metadata": {"labels": {"app": "db"}}}
     set_ = {"replicas": 2, "serviceName": "x", "template": labelled, "volumeClaimTemplates": claims}
+    daemon = {**template(), "metadata": {"labels": {"app": "daemon"}}}
+    about = {"selector": {"matchLabels": {"app": "daemon"}}, "template": daemon}
     return [
         deployment(2),
+        made("apps/v1", "DaemonSet", about, "daemon"),
+        made("v1", "Service", {"selector": {"app": "web"}, "ports": [{"port": 80}]}, "web"),
         made("batch/v1", "Job", {"completions": 2, "template": template(restartPolicy="Never")}, "job"),
         made("apps/v1", "StatefulSet", {**selector, **set_, "selector": {"matchLabels": {"app": "db"}}}, "db"),
     ]
@@ -98,7 +108,7 @@ async def all_well(cluster: EmbeddedCluster) -> bool:
 
 
 def _is_seen(live: Manifest) -> bool:
-    return bool((live.get("status") or {}).get("observedGeneration", live["kind"] == "Job"))
+    return bool((live.get("status") or {}).get("observedGeneration", live["kind"] in ("Job", "Service")))
 
 
 async def until_well(cluster: EmbeddedCluster, through: Any) -> None:
@@ -123,13 +133,13 @@ async def made_of(cluster: EmbeddedCluster) -> Counter[str]:
     return found
 
 
-EXPECTED = Counter(Pod=6, PersistentVolumeClaim=2, PersistentVolume=2, ReplicaSet=1, ControllerRevision=1)
+EXPECTED = Counter(Pod=7, PersistentVolumeClaim=2, PersistentVolume=2, ReplicaSet=1, ControllerRevision=2)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("first", range(1, 5))
 async def test_whoever_is_killed_at_a_write_makes_nothing_twice_after_a_restart(first: int, after: bool) -> None:
-    for number in range(first, 44, 4):
+    for number in range(first, 56, 4):
         async with EmbeddedCluster.open() as cluster:
             await prepared(cluster)
             mortal = Mortal(cluster, number, after=after)
