@@ -136,3 +136,8 @@ def test_what_is_kept_goes_on_after_a_kill(tmp_path: Path) -> None:
         histories = {name: len(app["status"]["history"]) for name, app in running.apps().items()}
         assert histories == {"llmops-dev": 1, "llmops-staging": 2, "llmops-production": 1}
         assert {app["metadata"]["namespace"] for app in running.apps().values()} == {"argocd"}
+
+
+def test_a_second_engine_waits_while_the_demo_has_its_own(shown: Demo) -> None:
+    lease = ("lease/argosy-application-controller", "-n", "openshift-gitops")
+    assert shown.kubectl("get", *lease, "-o", "jsonpath={.spec.holderIdentity}") == "argosy-demo"

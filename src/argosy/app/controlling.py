@@ -14,17 +14,15 @@ from pathlib import Path
 from typing import Final
 
 from argosy.app.control import control_namespace
-from argosy.app.engine import Engine, EngineOptions
+from argosy.app.engine import Engine, EngineOptions, lead_engine
 from argosy.app.folder import state_home
 from argosy.app.target import Target, TargetOptions, find_target
 from argosy.cluster import Cluster
 from argosy.cluster.connection import in_cluster
 from argosy.cluster.kube import connect
 from argosy.model.errors import ClusterError
-from argosy.runtime import lead
 from argosy.schema.definitions import definition
 
-LEASE: Final = "argosy-application-controller"
 KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
 MANAGER: Final = "argosy-controller"
 
@@ -88,17 +86,13 @@ async def _prepare(cluster: Cluster) -> None:
 async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, target: Target) -> None:
     engine_options = EngineOptions(
         mirrors=options.mirrors or state_home() / "mirrors",
-        control_namespace=namespace,
         # An embedded cluster has nothing that a pause could wait for.
         wave_delay=0.0 if target.is_embedded else 2.0,
         workers=options.workers,
         renderers=options.renderers,
     )
 
-    async def work() -> None:
-        await Engine(cluster, engine_options, namespace).run()
-
     if options.elects:
-        await lead(work, cluster, namespace=namespace, name=LEASE)
+        await lead_engine(cluster, engine_options, namespace)
     else:
-        await work()
+        await Engine(cluster, engine_options, namespace).run()

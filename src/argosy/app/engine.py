@@ -10,12 +10,11 @@ import asyncio
 import contextlib
 import gc
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.app.control import control_namespace
 from argosy.cluster import Cluster
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
@@ -28,7 +27,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
 from argosy.pipeline.doorway import Doorway
-from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend
+from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
 from argosy.runtime.everything import Everything
 from argosy.source.git.footprint import Footprint
 from argosy.source.git.refs import Refs
@@ -38,6 +37,7 @@ from argosy.source.webhook_payloads import Push
 from argosy.source.webhooks import concerns, read_pushes
 
 log = logging.getLogger(__name__)
+LEASE: Final = "argosy-application-controller"
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 COLLECTED: Final = (10_000, 20, 20)  # manifests are no cycles: to look for some so often as usual finds nothing
 MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselves
@@ -52,7 +52,6 @@ LOOK_EACH: Final = 0.005  # seconds more for each of them: a hundred are looked 
 @dataclass(frozen=True)
 class EngineOptions:
     mirrors: Path
-    control_namespace: str = ""  # found out where it is not given
     wave_delay: float = 2.0
     workers: int = 8
     renderers: int = 2
@@ -210,17 +209,10 @@ def _sources(app: Manifest) -> list[dict[str, Any]]:
     return [each for each in (spec.get("source"), *(spec.get("sources") or ())) if isinstance(each, dict)]
 
 
-@contextlib.asynccontextmanager
-async def running_engine(
-    cluster: Cluster, options: EngineOptions, on_failure: Callable[[], None] = lambda: None
-) -> AsyncIterator[Engine]:
-    """Runs beside what is done in the block."""
-    engine = Engine(cluster, options, options.control_namespace or await control_namespace(cluster))
-    work = asyncio.create_task(engine.run(), name="engine")
-    work.add_done_callback(lambda _: on_failure())  # it never ends by itself
-    try:
-        yield engine
-    finally:
-        work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
+async def lead_engine(cluster: Cluster, options: EngineOptions, namespace: str, *, identity: str = "") -> None:
+    """An engine, while no other is at work on this cluster. Whoever goes on as `identity` need not wait."""
+
+    async def work() -> None:
+        await Engine(cluster, options, namespace).run()
+
+    await lead(work, cluster, namespace=namespace, name=LEASE, identity=identity)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from argosy.app.control import control_namespace
 from argosy.app.demo.arranging import Arranger, Tell
 from argosy.app.demo.content import REPOSITORY, make_repository
 from argosy.app.demo.tools import put_tools
-from argosy.app.engine import EngineOptions, running_engine
+from argosy.app.engine import EngineOptions, lead_engine
 from argosy.app.folder import DataFolder, state_home
 from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
 from argosy.cluster import Cluster
@@ -71,18 +71,33 @@ def _inside(options: DemoOptions, tell: Tell) -> Inside:
     ) -> AsyncIterator[Completed]:
         repository = make_repository(folder.root / "repositories" / REPOSITORY)
         put_tools(folder.root / "bin")
-        arranger = Arranger(cluster, repository, await control_namespace(cluster), tell)
+        namespace = await control_namespace(cluster)
+        arranger = Arranger(cluster, repository, namespace, tell)
         is_new = await arranger.prepare()
         async with contextlib.AsyncExitStack() as stack:
             if options.has_engine:
                 tell("starting the engine")
                 engine = EngineOptions(mirrors=folder.root / "mirrors", wave_delay=0.0)
-                await stack.enter_async_context(running_engine(cluster, engine, on_failure=stop.set))
+                leading = lead_engine(cluster, engine, namespace, identity=f"argosy-{NAME}")
+                await stack.enter_async_context(_beside(leading, on_end=stop.set))
                 if is_new:
                     await _unless(stop, arranger.deliver())
             yield lambda run: replace(run, name=NAME, repository=str(repository.folder))
 
     return delivering
+
+
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None], on_end: Callable[[], None]) -> AsyncIterator[None]:
+    """Runs while the block does; it never ends by itself, unless it fails."""
+    doing = asyncio.create_task(work)
+    doing.add_done_callback(lambda _: on_end())
+    try:
+        yield
+    finally:
+        doing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await doing
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
