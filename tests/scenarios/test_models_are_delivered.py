@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from engine_room import Room, engine_room, furnish
 
 from argosy.addons.simulators import make
 from argosy.app.addons import running
-from argosy.model.manifest import Manifest
+from argosy.app.applications.differing import differing
+from argosy.compare import CompareRules, compare
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
@@ -107,3 +110,19 @@ async def test_production_serves_as_many_copies_as_it_asks_for(room: Room) -> No
     await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "production")
     live = await room.get(KIND, "prod-qwen25-05b-instruct", "llmops-prod") or {}
     assert live["status"]["modelStatus"]["copies"]["totalCopies"] == 2
+
+
+async def test_a_diff_tells_the_changed_field_from_what_the_webhook_set(room: Room) -> None:
+    await deliver(room, "staging", "llmops-staging", BY_HAND)
+    await room.until(lambda status: shown(status) == ("OutOfSync", "Missing"), "staging")
+    await room.sync("staging")
+    await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "staging")
+    live = await room.get(KIND, "staging-qwen25-05b-instruct", "llmops-staging") or {}
+    asked = json.loads(live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"])
+    asked["spec"]["predictor"]["model"]["resources"]["limits"]["cpu"] = "4"
+    (found,) = differing(compare([asked], {key_of(live): live}, CompareRules()))
+    assert [each.pointer for each in found.fields] == ["/spec/predictor/model/resources/limits/cpu"]
+    assert [(each.pointer, each.live, each.manager) for each in found.added] == [
+        ("/spec/predictor/automountServiceAccountToken", False, "kserve-webhook"),
+        ("/spec/predictor/model/name", "", "kserve-webhook"),
+    ]

@@ -176,6 +176,7 @@ def _field_lines(found: Differing, screen: Screen) -> list[str]:
         live = _value(field.live) if field.has_live else "-"
         desired = _value(field.desired) if field.has_desired else "-"
         rows.append((_path(field.pointer), f"{live} → {desired}", _author(field)))
+    rows += [(_path(each.pointer), _value(each.live), f"no drift: set by {each.manager}") for each in found.added]
     width = max((len(row[0]) for row in rows), default=0)
     other = max((len(row[1]) for row in rows), default=0)
     return [f"{path:<{width}}  {change:<{other}}  {author}".rstrip() for path, change, author in rows]

@@ -4,6 +4,7 @@ In: manifests, live manifests by key, rules. Out: a Comparison; every differing 
 Never: asks a cluster, waits, or runs what a user wrote beyond paths that are known to end.
 """
 
+from argosy.compare.additions import additions
 from argosy.compare.differences import differences, readable
 from argosy.compare.ignoring import NOTHING_REMOVED, Question, Removed
 from argosy.compare.masks import masked, masked_pair
@@ -25,6 +26,7 @@ __all__ = [
     "Question",
     "Removed",
     "UpdateFilter",
+    "additions",
     "compare",
     "differences",
     "masked",

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from argosy.compare import differences, masked_pair
+from argosy.compare import additions, differences, masked_pair
 from argosy.model.flow import Comparison, Difference, Pair
 from argosy.model.manifest import Manifest, dump
 from argosy.model.names import ResourceKey
@@ -17,12 +17,16 @@ from argosy.report.wire import given
 
 
 class Differing(NamedTuple):
-    """One object. `live` and `desired` are texts to compare line by line; empty where that side is missing."""
+    """One object. `live` and `desired` are texts to compare line by line; empty where that side is missing.
+
+    `added` are fields that others set and Git does not have: no drift.
+    """
 
     key: ResourceKey
     fields: tuple[Difference, ...]
     live: str
     desired: str
+    added: tuple[Difference, ...] = ()
 
 
 def differing(comparison: Comparison, masked_annotations: Collection[str] = ()) -> list[Differing]:
@@ -35,7 +39,7 @@ def _shown(pair: Pair, masked_annotations: Collection[str]) -> Differing:
     live, desired = masked.compared or masked.live, masked.predicted or masked.desired
     if masked.desired is None:
         desired = None
-    return Differing(pair.key, tuple(found), _text(live), _text(desired))
+    return Differing(pair.key, tuple(found), _text(live), _text(desired), tuple(additions(pair)))
 
 
 def _text(manifest: Manifest | None) -> str:
@@ -92,7 +96,12 @@ def as_data(found: Sequence[Differing]) -> dict[str, Any]:
         "apiVersion": "cli.argosy.dev/v1",
         "kind": "DiffReport",
         "items": [
-            {**each.key._asdict(), "fields": [_field_data(field) for field in each.fields]} for each in found
+            {
+                **each.key._asdict(),
+                "fields": [_field_data(field) for field in each.fields],
+                **given(setByOthers=[_field_data(field) for field in each.added]),
+            }
+            for each in found
         ],
     }
 
