@@ -145,8 +145,8 @@ class Sandbox:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """A user's, with a home of its own."""
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR")}
+    """A user's, with a home of its own, and with the code that is tested where it is not the installed one."""
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "PYTHONPATH")}
     return {**kept, "HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
 
 

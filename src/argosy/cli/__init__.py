@@ -43,7 +43,9 @@ AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) l
 AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
-GROUPS = ("app", "controller", "demo", "generate", "health", "init", "proj", "render", "sandbox", "setup", "version")
+GROUPS = ("app", "controller", "demo", "generate", "health", "init", "kubectl", "oc", "proj", "render", "sandbox",
+          "setup", "version")  # fmt: skip
+PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
@@ -61,6 +63,7 @@ Commands:
   generate   print manifests that hold up a sync until an image or a notebook is there
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks
+  kubectl    kubectl, and a small one where there is none; oc: the same with its own verbs
   proj       list and change projects
   render     print the manifests of folders and Applications
   sandbox    start, stop and fill the embedded cluster
@@ -164,6 +167,10 @@ def _answer(arguments: list[str], *, is_compat: bool = False) -> int:
         print(OVERVIEW, end="")
         return DONE
     try:
+        if arguments[0] in PASSED_ON and not is_compat and arguments[1:2] not in (["--help"], ["-h"]):
+            from argosy.cli import kubectl  # late: it is for those who type it
+
+            return kubectl.answer(arguments[0], arguments[1:])
         return _run(arguments, is_compat=is_compat)
     except KeyboardInterrupt:
         print("argosy: interrupted; nothing is half done, run the command again", file=sys.stderr)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PAGE = 500  # k8s: kubectl's and client-go's page
 APPLY = "application/apply-patch+yaml"
 METADATA = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io,application/json"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 WATCH_SECONDS = 300  # k8s: client-go asks for 5 to 10 minutes, so that watches do not all end at once
 
 Headers = tuple[tuple[str, str], ...]
@@ -116,6 +117,16 @@ class KubeCluster:
         for item in items:  # k8s: items of a list do not say what they are, or say that they are metadata
             item["apiVersion"], item["kind"] = api_version, kind.kind
         return Listing(items, version)
+
+    async def table(
+        self, kind: GroupKind, *, namespace: str = "", name: str = "", labels: str = "", fields: str = ""
+    ) -> Manifest:
+        """As the server would have people read them: columns and rows, each row with its whole object."""
+        path, _ = await self._collection(kind, namespace)
+        asked = _query({"labelSelector": labels, "fieldSelector": fields, "includeObject": "Object"})
+        path = f"{path}/{quote(name, safe='')}" if name else path
+        found: Manifest = await self._wire.json("GET", path + asked, headers=(*self._headers, ("Accept", TABLE)))
+        return found
 
     async def watch(
         self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False

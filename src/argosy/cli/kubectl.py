@@ -1,0 +1,124 @@
+"""`argosy kubectl …` and `argosy oc …`: a real kubectl where there is one, else a small one; and what only oc knows."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from argosy.model.errors import ClusterError, TransientError, UserError
+
+if TYPE_CHECKING:
+    from argosy.app.kubectl.talking import Talk
+    from argosy.cluster.connection import Connection
+
+NAMES: Final = ("kubectl", "oc")
+FAILED: Final = 1  # k8s: whatever failed
+ONLY_OC: Final = {
+    "whoami": "openshift", "extract": "openshift", "start-build": "openshift", "project": "openshift",
+    "new-project": "openshift", "login": "openshift",
+}  # fmt: skip
+VERBS: Final = {
+    "get": "reading", "describe": "reading", "apply": "writing", "create": "writing", "patch": "writing",
+    "annotate": "writing", "label": "writing", "delete": "writing", "wait": "waiting", "logs": "waiting",
+    "version": "plain", "api-resources": "plain",
+}  # fmt: skip
+HELP: Final = """\
+A real kubectl is called, if there is one on PATH. Without it, a small one answers:
+  get, describe, wait, logs, apply -f, create, patch, annotate, label, delete, version, api-resources
+
+Examples:
+  argosy oc whoami
+  argosy kubectl get pods -A
+  argosy oc start-build my-model -n llmops-dev
+
+Environment: ARGOSY_KUBECTL is the kubectl to call, or none. See also: docs/reference/cli.md
+"""
+
+
+def add_to(commands: Any, name: str = "kubectl") -> None:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help="kubectl, and a small one where there is none",
+        description="Answers as kubectl does" + (", with the verbs of oc." if name == "oc" else "."),
+        epilog=HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="VERB …", help="as for kubectl")
+    parser.set_defaults(run=lambda chosen: answer(name, chosen.words))
+
+
+def answer(name: str, words: Sequence[str]) -> int:
+    """Raises nothing: what failed is told as kubectl tells it."""
+    from argosy.app.kubectl.programs import real_kubectl
+    from argosy.cli.kubectl_flags import verb_of
+
+    verb = verb_of(words)
+    real = real_kubectl()
+    if real and not (name == "oc" and verb in ONLY_OC):
+        _become(real, words)
+    if real and (name, verb) == ("oc", "project") and len(words) == 2 and not words[1].startswith("-"):
+        _become(real, ["config", "set-context", "--current", "--namespace", words[1]])
+    if not verb:
+        print(HELP, end="")
+        return 0
+    try:
+        return _answered(name, verb, words)
+    except ClusterError as error:
+        print(f"Error from server ({error.reason or error.code}): {error.message}", file=sys.stderr)
+    except (UserError, TransientError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    return FAILED
+
+
+def _become(program: str, words: Sequence[str]) -> None:
+    """A sandbox that runs is what is meant, unless somebody says otherwise."""
+    environment = dict(os.environ)
+    if not environment.get("KUBECONFIG"):
+        from argosy.app.folder import chosen_folder
+
+        if run := chosen_folder(None).running():
+            environment["KUBECONFIG"] = run.kubeconfig
+    sys.stdout.flush()
+    os.execve(program, ["kubectl", *words], environment)  # noqa: S606
+
+
+def _answered(name: str, verb: str, words: Sequence[str]) -> int:
+    module = VERBS.get(verb) or ONLY_OC.get(verb)
+    if module is None:
+        known = ", ".join([*VERBS, *ONLY_OC])
+        raise UserError(f"{name} {verb} needs a real kubectl, and there is none; install one. Known here: {known}")
+    from argosy.cli.kubectl_flags import understood
+
+    asked = understood(verb, words)
+    work: Callable[[Talk], Awaitable[int]] = getattr(
+        import_module(f"argosy.app.kubectl.{module}"), verb.replace("-", "_")
+    )
+    import asyncio
+
+    return asyncio.run(_talk(asked, work))
+
+
+async def _talk(asked: argparse.Namespace, work: Callable[[Talk], Awaitable[int]]) -> int:
+    from argosy.app.kubectl.talking import Talk
+    from argosy.cluster.kube import connect
+
+    connection = _connection(asked)
+    async with await connect(connection) as cluster:
+        namespace = asked.namespace or connection.namespace
+        return await work(Talk(cluster, namespace, asked, connection.name, connection.server))
+
+
+def _connection(asked: argparse.Namespace) -> Connection:
+    """k8s: KUBECONFIG goes before what argosy would choose itself."""
+    from pathlib import Path
+
+    from argosy.app.target import TargetOptions, find_target
+    from argosy.cluster.kubeconfig import load_kubeconfig
+
+    if asked.kubeconfig or asked.context or os.environ.get("KUBECONFIG"):
+        return load_kubeconfig([Path(asked.kubeconfig)] if asked.kubeconfig else None, asked.context or None)
+    return find_target(TargetOptions()).connection

@@ -1,0 +1,145 @@
+"""`argosy kubectl` and `argosy oc` where the machine has no kubectl, beside the real one where it is here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import KUBECTL, Finished, Sandbox, kubectl, sandbox
+
+from argosy.app.demo.tools import put_tools
+from argosy.app.kubectl.programs import real_kubectl, script
+
+CONTENT = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: small}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: small, labels: {app: web}}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "example:1"}]}
+---
+apiVersion: image.openshift.io/v1
+kind: ImageStream
+metadata: {name: model, namespace: small}
+---
+apiVersion: build.openshift.io/v1
+kind: BuildConfig
+metadata: {name: model, namespace: small}
+spec:
+  source: {git: {uri: "https://git.example.com/model"}}
+  strategy: {dockerStrategy: {}}
+  output: {to: {kind: ImageStreamTag, name: "model:latest"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("small")
+    with sandbox(folder / "data", "--port", "0", "--addons", "simulators") as started:
+        done = oc(started, "apply", "-f", "-", given=CONTENT)
+        assert done.out.splitlines()[1] == "deployment.apps/web created", done
+        yield started
+
+
+def oc(cluster: Sandbox, *words: str, given: str = "", program: str = "oc", **environment: str) -> Finished:
+    """Without a kubectl, unless the environment says otherwise."""
+    own = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "ARGOSY_KUBECTL": "none", **environment}
+    command = [sys.executable, "-m", "argosy", program, *words]
+    done = subprocess.run(command, input=given, text=True, capture_output=True, env=own, timeout=60, check=False)
+    return Finished(done.returncode, done.stdout, done.stderr, 0.0)
+
+
+@pytest.mark.usefixtures("needs_kubectl")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "get namespaces -o name",
+        "get deployment web -n small -o name",
+        "get deploy,cm -n small -o name",
+        "get deployment web -n small -o jsonpath={.metadata.labels.app}",
+        "get deployment.apps web -n small -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app,NO:.x",
+        "get pod nobody -n small",
+        "get deployment/web -n small -o json",
+        "get nodes --no-headers -o custom-columns=NAME:.metadata.name",
+        "wait deployment/web -n small --for=condition=Available --timeout=30s",
+        "get cm kube-root-ca.crt -n small -o jsonpath={.metadata.name}{'\\n'}",
+        "get secrets -n small",
+        "wait pod/nobody -n small --for=delete",
+    ],
+)
+def test_the_small_kubectl_answers_as_the_real_one_does(cluster: Sandbox, words: str) -> None:
+    assert oc(cluster, "wait", "deploy", "web", "-n", "small", "--for=condition=available").code == 0
+    real, small = kubectl(cluster.kubeconfig, *words.split()), oc(cluster, *words.split(), program="kubectl")
+    assert (small.code, small.out, small.err) == (real.code, real.out, real.err)
+
+
+def test_a_verb_that_it_does_not_know_is_told_to_need_a_real_one(cluster: Sandbox) -> None:
+    done = oc(cluster, "exec", "web", "--", "sh")
+    assert done.code == 1
+    assert "needs a real kubectl" in done.err and "Traceback" not in done.err
+
+
+def test_what_people_change_is_changed(cluster: Sandbox) -> None:
+    said = [
+        oc(cluster, *words.split()).out.strip()
+        for words in (
+            "create configmap made -n small --from-literal=a=b",
+            "label configmap made -n small tier=one",
+            "annotate cm/made -n small note=x",
+            'patch cm made -n small --type merge -p {"data":{"a":"c"}}',
+            "get cm made -n small -o jsonpath={.data.a},{.metadata.labels.tier},{.metadata.annotations.note}",
+            "delete cm made -n small",
+        )
+    ]
+    assert said == [
+        "configmap/made created", "configmap/made labeled", "configmap/made annotated", "configmap/made patched",
+        "c,one,x", 'configmap "made" deleted',
+    ]  # fmt: skip
+    refused = oc(cluster, "annotate", "deploy", "web", "-n", "small", "deployment.kubernetes.io/revision=9")
+    assert refused.code == 1 and "--overwrite" in refused.err
+
+
+def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
+    started = oc(cluster, "start-build", "model", "-n", "small", "--wait")
+    assert started.out == "build.build.openshift.io/model-1 started\n", started
+    waited = oc(cluster, "wait", "imagestreamtag/model:latest", "-n", "small", "--for=create", "--timeout=20s")
+    assert waited.out == "imagestreamtag.image.openshift.io/model:latest condition met\n", waited
+    assert "not found" in oc(cluster, "start-build", "other", "-n", "small").err
+
+
+def test_oc_tells_who_asks_and_takes_secrets_apart(cluster: Sandbox, tmp_path: Path) -> None:
+    assert oc(cluster, "whoami").out == "admin\n"
+    assert oc(cluster, "whoami", "--show-server").out == f"{cluster.address}\n"
+    oc(cluster, "create", "secret", "generic", "door", "-n", "small", "--from-literal=admin.password=sesame")
+    shown = oc(cluster, "extract", "secret/door", "-n", "small", "--keys=admin.password", "--to=-")
+    assert (shown.out, shown.err) == ("sesame\n", "# admin.password\n")
+    oc(cluster, "extract", "secret/door", "-n", "small", "--to", str(tmp_path))
+    assert (tmp_path / "admin.password").read_text() == "sesame"
+    assert "nothing else to do" in oc(cluster, "login", "-u", "developer").out
+
+
+@pytest.mark.usefixtures("needs_kubectl")
+def test_a_real_kubectl_is_preferred_and_oc_verbs_stay_ours(cluster: Sandbox) -> None:
+    assert "clientVersion" in json.loads(oc(cluster, "version", "-o", "json", ARGOSY_KUBECTL=str(KUBECTL)).out)
+    assert oc(cluster, "whoami", ARGOSY_KUBECTL=str(KUBECTL)).out == "admin\n"
+
+
+def test_scripts_of_ours_are_never_taken_for_the_real_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kubectl").write_text(script("kubectl"))
+    (tmp_path / "kubectl").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    monkeypatch.delenv("ARGOSY_KUBECTL", raising=False)
+    assert str(tmp_path) not in real_kubectl()
+    assert {each.name for each in put_tools(tmp_path).iterdir()} >= {"argocd", "oc"}
