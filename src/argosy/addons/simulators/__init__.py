@@ -13,6 +13,7 @@ from typing import Final
 
 from argosy.addons.simulators import names, nodes, openshift, serving
 from argosy.addons.simulators.autoscalers import Autoscalers
+from argosy.addons.simulators.budgets import Budgets
 from argosy.addons.simulators.claims import Claims
 from argosy.addons.simulators.cron_jobs import CronJobs
 from argosy.addons.simulators.daemon_sets import DaemonSets
@@ -46,6 +47,7 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.SERVICE: Services,
     names.INGRESS: Ingresses,
     names.AUTOSCALER: Autoscalers,
+    names.BUDGET: Budgets,
     names.QUOTA: Quotas,
     names.NODE: Heartbeats,
     **openshift.PLAYED,

@@ -34,8 +34,8 @@ class Happening(NamedTuple):
 class Recorder:
     """One for each component. What is remembered only saves writes: after a restart a story begins anew."""
 
-    def __init__(self, component: str, host: str = "") -> None:
-        self._source = {"component": component, **({"host": host} if host else {})}
+    def __init__(self, component: str) -> None:
+        self._component = component
         self._told: dict[tuple[str, Happening], tuple[str, int]] = {}
         self._left, self._since, self._number = AT_ONCE, 0.0, 0
 
@@ -80,6 +80,11 @@ class Recorder:
             del self._told[next(iter(self._told))]
         self._told[which] = (name, 1)
 
+    def _source(self, about: Manifest) -> dict[str, str]:
+        """k8s: a kubelet is one of many."""
+        node = (about.get("spec") or {}).get("nodeName") if self._component == "kubelet" else ""
+        return {"component": self._component, **({"host": node} if node else {})}
+
     def _event(self, about: Manifest, happening: Happening, now: datetime, namespace: str) -> dict[str, Any]:
         metadata, message = about["metadata"], told(happening.message)
         self._number += 1
@@ -97,8 +102,8 @@ class Recorder:
             "reason": happening.reason,
             "message": message if len(message) <= LONGEST else message[: LONGEST - 2] + " …",
             "type": "Warning" if happening.is_warning else "Normal",
-            "source": self._source,
-            "reportingComponent": self._source["component"],
+            "source": self._source(about),
+            "reportingComponent": self._component,
             "firstTimestamp": stamp(now),
             "lastTimestamp": stamp(now),
             "count": 1,

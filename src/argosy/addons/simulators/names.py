@@ -30,6 +30,7 @@ ENDPOINTS: Final = GroupKind("", "Endpoints")
 ENDPOINT_SLICE: Final = GroupKind("discovery.k8s.io", "EndpointSlice")
 INGRESS: Final = GroupKind("networking.k8s.io", "Ingress")
 AUTOSCALER: Final = GroupKind("autoscaling", "HorizontalPodAutoscaler")
+BUDGET: Final = GroupKind("policy", "PodDisruptionBudget")
 QUOTA: Final = GroupKind("", "ResourceQuota")
 
 BY: Final = "simulated by argosy"

@@ -52,7 +52,7 @@ class Pods:
     def __init__(self) -> None:
         self._moments = Moments()
         self._scheduler = Scheduler()
-        self._events = Recorder("kubelet", nodes.NAME)
+        self._events = Recorder("kubelet")
         self._failed: dict[str, frozenset[str]] = {}  # Pods, by who owned them
         self._stopping: set[ResourceKey] = set()
         self._asked: dict[str, dict[str, str]] = {}

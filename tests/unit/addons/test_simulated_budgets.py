@@ -1,0 +1,59 @@
+"""PodDisruptionBudgets that the simulators play, and evictions that keep to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from simulated_world import DEPLOYMENT, condition, deployment, fail, health, made, simulated
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.errors import ClusterError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind
+
+pytestmark = pytest.mark.anyio
+BUDGET = GroupKind("policy", "PodDisruptionBudget")
+
+
+def budget(**spec: Any) -> Manifest:
+    return made("policy/v1", "PodDisruptionBudget", {"selector": {"matchLabels": {"app": "web"}}, **spec})
+
+
+@pytest.mark.parametrize(
+    ("spec", "needed", "spare"),
+    [({"minAvailable": 3}, 3, 1), ({"maxUnavailable": "50%"}, 2, 2), ({"minAvailable": "90%"}, 4, 0)],
+)
+async def test_a_budget_counts_which_pods_can_be_spared(
+    cluster: EmbeddedCluster, spec: dict[str, Any], needed: int, spare: int
+) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(budget(**spec))
+        await cluster.create(deployment(4))
+        live = await world.becomes(BUDGET, lambda it: it["status"]["currentHealthy"] == 4)
+    status = live["status"]
+    assert (status["expectedPods"], status["desiredHealthy"]) == (4, needed)
+    assert status.get("disruptionsAllowed", 0) == spare
+    assert condition(live, "DisruptionAllowed")["status"] == ("True" if spare else "False")
+
+
+async def test_an_eviction_is_refused_while_no_pod_can_be_spared(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(budget(minAvailable=2))
+        wanted = deployment(2)
+        wanted["metadata"]["annotations"] = fail("NotReady")
+        await cluster.create(wanted)
+        await world.becomes(BUDGET, lambda it: it["status"]["expectedPods"] == 2)
+        pod = (await world.pods())[0]
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod["metadata"]["name"], "namespace": "default"},
+        }
+        with pytest.raises(ClusterError, match="disruption budget"):
+            await cluster.create(eviction, subresource_of=key_of(pod))
+        healthy = {"metadata": {"annotations": {"sandbox.argosy.dev/fail": None}}, "spec": {"replicas": 3}}
+        await world.patch(DEPLOYMENT, healthy)
+        await world.becomes(BUDGET, lambda it: it["status"]["disruptionsAllowed"] == 1)
+        await cluster.create(eviction, subresource_of=key_of(pod))
+        await world.becomes(DEPLOYMENT, lambda it: health(it)[0] == "Healthy")
