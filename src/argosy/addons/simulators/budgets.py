@@ -17,6 +17,7 @@ from argosy.addons.simulators.names import (
     told,
     unmarked,
 )
+from argosy.addons.simulators.pacing import Pace
 from argosy.addons.simulators.replicas import is_active, is_ready
 from argosy.addons.simulators.rollout import share
 from argosy.addons.simulators.times import stamp
@@ -26,7 +27,6 @@ from argosy.model.names import ResourceKey, split_api_version
 from argosy.runtime import Cache, Context, Requeue, Watch
 from argosy.schema import selectors
 
-GATHER: Final = 0.2  # seconds: Pods often come in crowds
 ENOUGH: Final = ("True", "SufficientPods", "as many Pods are healthy as are needed, and more")
 TOO_FEW: Final = ("False", "InsufficientPods", "no Pod can be spared")
 
@@ -36,7 +36,7 @@ class Budgets:
 
     def __init__(self) -> None:
         self._cache: Cache | None = None
-        self._written: dict[ResourceKey, float] = {}
+        self._pace = Pace(0.2, 0.002)
         self.watches = (Watch(BUDGET, unmarked), Watch(POD, self._over))
 
     def _over(self, pod: Manifest) -> Iterable[ResourceKey]:
@@ -50,16 +50,15 @@ class Budgets:
         self._cache = context.cache
         live = context.cache.get(key)
         if live is None or is_dying(live) or is_played_by_others(live):
-            self._written.pop(key, None)
+            self._pace.forget(key)
             return None
-        gathering = self._written.get(key, -GATHER) + GATHER - context.clock.monotonic()
-        if gathering > 0:
-            return Requeue(gathering)
+        if (pause := self._pace.wait(key, context.clock)) > 0:
+            return Requeue(pause)
         pods = context.cache.list(POD, namespace=key.namespace)
         active = [each for each in pods if is_active(each) and _covers(live, each)]
         status = status_of(live, active, expected(active, context.cache), stamp(context.clock.now()))
         if await keep_status(live, status, context.cluster):
-            self._written[key] = context.clock.monotonic()
+            self._pace.looked(key, len(active), context.clock)
         return None
 
 

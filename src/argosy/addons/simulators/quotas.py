@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from argosy.addons.simulators.names import CLAIM, POD, QUOTA, SERVICE, is_dying, is_played_by_others, unmarked
+from argosy.addons.simulators.pacing import Pace
 from argosy.addons.simulators.writing import keep_status, patient
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -18,7 +19,6 @@ from argosy.schema.quotas import is_about, shown, usage_of
 
 WATCHED: Final = {POD: "pods", CLAIM: "persistentvolumeclaims", SERVICE: "services"}
 LISTED: Final = ("configmaps", "secrets", "replicationcontrollers", "resourcequotas")
-GATHER: Final = 0.2  # seconds: objects often come in crowds
 LOOK_AGAIN: Final = 5.0  # at kinds that do not wake us
 
 
@@ -27,7 +27,7 @@ class Quotas:
 
     def __init__(self) -> None:
         self._cache: Cache | None = None
-        self._written: dict[ResourceKey, float] = {}
+        self._pace = Pace(0.2, 0.002)
         self.watches = (Watch(QUOTA, unmarked), *(Watch(kind, self._over) for kind in WATCHED))
 
     def _over(self, manifest: Manifest) -> Iterable[ResourceKey]:
@@ -40,18 +40,17 @@ class Quotas:
         self._cache = context.cache
         live = context.cache.get(key)
         if live is None or is_dying(live) or is_played_by_others(live):
-            self._written.pop(key, None)
+            self._pace.forget(key)
             return None
-        gathering = self._written.get(key, -GATHER) + GATHER - context.clock.monotonic()
-        if gathering > 0:
-            return Requeue(gathering)
+        if (pause := self._pace.wait(key, context.clock)) > 0:
+            return Requeue(pause)
         hard = (live.get("spec") or {}).get("hard") or {}
         others = [each for each in hard if each in LISTED or each.startswith("count/")]
         total = added(_watched(live, context.cache), await _listed(live, others, context))
         used = {name: shown(total.get(name, NOTHING), much) for name, much in hard.items()}
         status: dict[str, Any] = {"hard": hard, "used": used}
         if await keep_status(live, _replacing(live, status), context.cluster):
-            self._written[key] = context.clock.monotonic()
+            self._pace.looked(key, len(context.cache.list(POD, namespace=key.namespace)), context.clock)
         return Requeue(LOOK_AGAIN) if others else None
 
 

@@ -23,6 +23,7 @@ from argosy.addons.simulators.names import (
     unmarked,
 )
 from argosy.addons.simulators.orphans import Orphans
+from argosy.addons.simulators.pacing import Pace
 from argosy.addons.simulators.replicas import counted, first_to_go, is_active, is_fresh, phase_of, pods_of
 from argosy.addons.simulators.times import left, moment_of, stamp
 from argosy.addons.simulators.writing import adopt, keep_status, patient
@@ -42,16 +43,21 @@ class ReplicaSets:
     def __init__(self) -> None:
         self._orphans = Orphans(POD)
         self._events = Recorder("replicaset-controller")
+        self._pace = Pace(0.0, 0.0005)
 
     @patient
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
         live = context.cache.get(key)
         if live is None or is_dying(live) or is_played_by_others(live):
+            self._pace.forget(key)
             return None
+        if (pause := self._pace.wait(key, context.clock)) > 0:
+            return Requeue(pause)
         for orphan in self._orphans.fitting(live, context.cache):
             if phase_of(orphan) not in ("Succeeded", "Failed"):
                 await adopt(orphan, live, context.cluster)
         pods = pods_of(live, context.cache)
+        self._pace.looked(key, len(pods), context.clock)
         active = [each for each in pods if is_active(each)]
         problem = ""
         if missing := max(_wanted(live) - len(active), 0):

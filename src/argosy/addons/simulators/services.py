@@ -23,6 +23,7 @@ from argosy.addons.simulators.names import (
     told,
     unmarked,
 )
+from argosy.addons.simulators.pacing import Pace
 from argosy.addons.simulators.times import stamp
 from argosy.addons.simulators.writing import change, create_once, keep_status, patient, remove, same
 from argosy.model.annotations import SIMULATED
@@ -30,7 +31,6 @@ from argosy.model.manifest import Manifest, annotation, key_of
 from argosy.model.names import ResourceKey
 from argosy.runtime import Cache, Context, Requeue, Watch
 
-GATHER: Final = 0.2  # seconds between two writes for the same Service: Pods often come in crowds
 SAYING_SO: Final = "sandbox.argosy.dev/Simulated"
 SELECTING, LABELLED = "simulators-selecting", "simulators-labelled"
 
@@ -40,7 +40,7 @@ class Services:
 
     def __init__(self) -> None:
         self._cache: Cache | None = None
-        self._written: dict[ResourceKey, float] = {}
+        self._pace = Pace(0.2, 0.002)
         self._events = Recorder("service-controller")
         self.watches = (
             Watch(SERVICE, unmarked),
@@ -63,17 +63,17 @@ class Services:
         self._open(context.cache)
         service = context.cache.get(key)
         if service is None or is_dying(service) or is_played_by_others(service):
-            self._written.pop(key, None)
+            self._pace.forget(key)
             await _forget(key, service, context)
             return None
         wait = await self._balance(service, context)
         if not is_served(service):
             return Requeue(wait) if wait else None
-        gathering = self._written.get(key, -GATHER) + GATHER - context.clock.monotonic()
-        if gathering > 0:
-            return Requeue(gathering)
-        if await _lead(service, _selected(service, context.cache), context):
-            self._written[key] = context.clock.monotonic()
+        if (pause := self._pace.wait(key, context.clock)) > 0:
+            return Requeue(pause)
+        pods = _selected(service, context.cache)
+        if await _lead(service, pods, context):
+            self._pace.looked(key, len(pods), context.clock)
         return Requeue(wait) if wait else None
 
     def _open(self, cache: Cache) -> None:
