@@ -23,8 +23,7 @@ from argosy.model.application import Application, OperationRequest, OperationSta
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
-from argosy.pipeline.looking import permission
-from argosy.pipeline.operating import why_not_delete
+from argosy.pipeline.permitting import permission, why_not_delete
 from argosy.pipeline.rules import Rules
 from argosy.policy import pruning
 from argosy.runtime import Cache
@@ -202,7 +201,7 @@ def pruned(found: World) -> set[ResourceKey]:
     for manifest in found.live:
         cache.put(manifest)
     instance = instance_name(app, rules.tracking)
-    allowed = permission(found.project, app.destination, KINDS)
+    allowed = permission(app, found.project, rules, KINDS)
     live = managed(cache, instance, [key_of(each) for each in found.desired], allowed)
     is_its_own = partial(is_self_referenced, tracking=rules.tracking)
     comparison = compare(found.desired, live, rules_for(app, rules.compare), is_own=is_its_own)

@@ -50,7 +50,7 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str], None])
     cluster = await connect(target.connection)
     try:
         namespace = options.namespace or await control_namespace(cluster)
-        await _prepare(cluster)
+        await _prepare(cluster, namespace)
         work = asyncio.create_task(_lead(cluster, options, namespace, target), name="engine")
         ending = asyncio.create_task(stop.wait())
         ready(target, namespace)
@@ -73,14 +73,19 @@ def _target(options: TargetOptions) -> Target:
     return find_target(options)
 
 
-async def _prepare(cluster: Cluster) -> None:
-    """The kinds, where they are not there yet; who already has them keeps their own."""
+async def _prepare(cluster: Cluster, namespace: str) -> None:
+    """The kinds and the control namespace, where they are not there yet; who already has them keeps their own."""
     for name in KINDS:
         try:
             await cluster.create(definition(name))
         except ClusterError as error:
             if error.code != 409:
                 raise
+    try:
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    except ClusterError as error:
+        if error.code not in (403, 409):  # who must not create one has it: its account is in there
+            raise
 
 
 async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, target: Target) -> None:

@@ -17,13 +17,12 @@ from argosy.live import concerned
 from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
 from argosy.model.errors import ClusterError, ManifestError
-from argosy.model.flow import SyncStatus
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Passed, Pipeline
 from argosy.pipeline.operating import written
 from argosy.pipeline.rules import Rules
-from argosy.report.conditions import Condition, ConditionType, conditions_wire
+from argosy.report.status import unreadable
 from argosy.report.wire import mapping
 from argosy.runtime import Cache, Context, Requeue, Watch
 
@@ -155,17 +154,9 @@ class ApplicationController:
 
     async def _refuse(self, manifest: Manifest, error: ManifestError) -> None:
         """One that cannot even be read says so itself; all else of its status stays as it is."""
-        status = mapping(manifest.get("status"))
-        now = written(self.pipeline.now())
-        told = conditions_wire(
-            status.get("conditions"),
-            [Condition(ConditionType.INVALID_SPEC_ERROR, str(error))],
-            {ConditionType.INVALID_SPEC_ERROR},
-            now,
-        )
-        if told != status.get("conditions"):
-            patch = {"status": {"conditions": told, "sync": {"status": SyncStatus.UNKNOWN.value}}}
-            await self.pipeline.cluster.patch(key_of(manifest), patch, kind_of_patch=PatchKind.MERGE)
+        changed = unreadable(mapping(manifest.get("status")), str(error), written(self.pipeline.now()))
+        if changed is not None:
+            await self.pipeline.cluster.patch(key_of(manifest), {"status": changed}, kind_of_patch=PatchKind.MERGE)
 
     def application(self, manifest: Manifest) -> Application:
         """Read once for each version."""

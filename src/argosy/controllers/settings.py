@@ -26,6 +26,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project, read_project
 from argosy.pipeline.rules import Rules
+from argosy.policy.access import RBAC_CM, read_access
 from argosy.policy.clusters import read_clusters
 from argosy.policy.inheritance import inherited
 from argosy.render import read_build_settings
@@ -44,7 +45,8 @@ STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
 ARGOCD_CM, ARGOSY_CM, PARAMETERS = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
 KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
 ARGOCD_SECRET: Final = "argocd-secret"  # noqa: S105 - its name
-_MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS})
+_MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS, RBAC_CM})
+MASS_PRUNE: Final = "sync.massPrune"
 _TYPE: Final = "argocd.argoproj.io/secret-type"
 EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
     "metadata": {"name": "default"},
@@ -119,8 +121,10 @@ class Settings:
         tracking = before.tracking if tracking.faults else tracking
         exclusions = before.exclusions if exclusions.faults else exclusions
         projects, wrong = self._projects()
+        access = read_access(self._data(RBAC_CM))
         return replace(
             before,
+            access=before.access if access.faults else access,
             build=good(partial(read_build_settings, theirs, ours), before.build),
             tracking=tracking,
             exclusions=exclusions,
@@ -135,9 +139,9 @@ class Settings:
                 partial(_seconds, theirs, "timeout.hard.reconciliation", 0.0), before.hard_reconciliation
             ),
             jitter=good(partial(_seconds, theirs, "timeout.reconciliation.jitter", 60.0), before.jitter),
-            asks_before_mass_prune=ours.get("sync.massPrune", "ask") != "allow",
+            asks_before_mass_prune=good(partial(_asks, ours), before.asks_before_mass_prune),
             shows_health=parameters.get("controller.resource.health.persist", "").lower() == "true",
-            faults=(*faults, *wrong),
+            faults=(*faults, *wrong, *access.faults),
         )
 
     def _data(self, name: str) -> dict[str, str]:
@@ -192,6 +196,14 @@ def _heal(parameters: Mapping[str, str]) -> HealBackoff:
         longest=_seconds(parameters, f"{backoff}cap.seconds", usual.longest),
         flat=_seconds(parameters, "controller.self.heal.timeout.seconds", usual.flat),
     )
+
+
+def _asks(ours: Mapping[str, str]) -> bool:
+    """Before an automated sync deletes most of what there is."""
+    word = ours.get(MASS_PRUNE, "ask").strip()
+    if word not in ("ask", "allow"):
+        raise UserError(f"{word!r} is neither; write ask or allow", where=f"{ARGOSY_CM}: {MASS_PRUNE}")
+    return word == "ask"
 
 
 def _decoded(text: Any) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.language.globs import matches
+from argosy.model.application import IN_CLUSTER
 from argosy.model.errors import UserError
 from argosy.model.fields import Fields
 from argosy.model.manifest import load
@@ -18,7 +19,7 @@ from argosy.model.names import GroupKind
 
 EXCLUSIONS: Final = "resource.exclusions"
 INCLUSIONS: Final = "resource.inclusions"
-IN_CLUSTER: Final = "https://kubernetes.default.svc"  # argo: the address of the cluster that the engine runs in
+HERE: Final = IN_CLUSTER[0]  # by its address
 NEEDED: Final = frozenset({"list", "watch"})
 _PARTS: Final = ("apiGroups", "kinds", "clusters")
 
@@ -56,7 +57,7 @@ class Exclusions:
 
     excluded: tuple[KindRule, ...] = ()
     included: tuple[KindRule, ...] = ()
-    cluster: str = IN_CLUSTER
+    cluster: str = HERE
     faults: tuple[str, ...] = field(default=(), compare=False)
 
     def excludes(self, kind: GroupKind) -> bool:
@@ -70,7 +71,7 @@ class Exclusions:
         return NEEDED.issubset(verbs) and not self.excludes(kind)
 
 
-def read_exclusions(argocd_cm: Mapping[str, str], cluster: str = IN_CLUSTER) -> Exclusions:
+def read_exclusions(argocd_cm: Mapping[str, str], cluster: str = HERE) -> Exclusions:
     """A setting that cannot be read excludes and includes nothing; whoever has a good one from before may keep it."""
     faults: list[str] = []
     return Exclusions(

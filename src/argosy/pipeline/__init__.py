@@ -24,7 +24,8 @@ from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import Look, Looker
-from argosy.pipeline.operating import NOT_LOADED, Operator, begun, spelled, why_not_delete, written
+from argosy.pipeline.operating import NOT_LOADED, Operator, begun, spelled, written
+from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.rules import Rules
 from argosy.pipeline.standing import invalid, looked_for, standing, unknown

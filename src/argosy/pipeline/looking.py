@@ -39,7 +39,7 @@ from argosy.live import (
     walk,
 )
 from argosy.model.annotations import COMPARE_OPTIONS
-from argosy.model.application import Application, Destination
+from argosy.model.application import Application
 from argosy.model.errors import ClusterError, UserError
 from argosy.model.flow import Assessment, Comparison, Health, SyncStatus
 from argosy.model.hooks import is_hook
@@ -48,9 +48,9 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembled
 from argosy.pipeline.doorway import Doorway
+from argosy.pipeline.permitting import Allowed, permission, refuse_strangers
 from argosy.pipeline.predictions import Predictions
 from argosy.pipeline.rules import Rules
-from argosy.policy.projects import permits
 from argosy.report.conditions import Condition, ConditionType
 from argosy.report.resources import Resource, resource_of
 
@@ -58,7 +58,6 @@ DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"
 READER: Final = "argosy-reader"
 _CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 LASTS: Final = 300.0  # seconds
-Allowed = Callable[[ResourceKey], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,8 @@ class Looker:
         afresh: bool = False,
     ) -> Look:
         """The very same look as last time where nothing has changed; `afresh` asks a server's opinion again."""
-        allowed = permission(project, app.destination, kinds)
+        refuse_strangers(assembled.keys, app, rules, kinds)
+        allowed = permission(app, project, rules, kinds)
         live = self._newest(app, assembled, rules, allowed)
         live |= await self._asked_for(assembled.keys, live, kinds, allowed)
         given = (project, assembled.desired, rules, kinds)
@@ -301,25 +301,6 @@ async def removed_by(rules: Rules, compare_rules: CompareRules, asked: Iterable[
     if rules.remove_all is None or not needs_confined(compare_rules):
         return NOTHING_REMOVED
     return Removed(*await rules.remove_all(asked))
-
-
-def permission(project: Project, destination: Destination, kinds: Catalog) -> Allowed:
-    """Asked of many keys, most of which differ in their names alone."""
-    known: dict[tuple[str, ...], bool] = {}
-    named = any(each.name for each in (*project.cluster_allowed, *project.cluster_denied))
-
-    def allowed(key: ResourceKey) -> bool:
-        place = key[:3]
-        if (found := known.get(place)) is not None:
-            return found
-        info = kinds.get(key.group_kind)
-        is_namespaced = info.namespaced if info else bool(key.namespace)
-        found = not permits(project, key, is_namespaced=is_namespaced, destination=destination)
-        if is_namespaced or not named:
-            known[place] = found
-        return found
-
-    return allowed
 
 
 def _resources(

@@ -14,7 +14,6 @@ from typing import Final
 from argosy.cluster import Catalog, Cluster
 from argosy.compare.respect import respect_questions, respecting
 from argosy.compare.rules import rules_for
-from argosy.live import instance_name, is_self_referenced, owner
 from argosy.model.application import Application, OperationRequest, OperationState, Progress
 from argosy.model.errors import UserError
 from argosy.model.flow import Comparison
@@ -23,9 +22,10 @@ from argosy.model.names import ResourceKey
 from argosy.model.project import Project
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.looking import Look, Looker, removed_by
+from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rules import Rules
-from argosy.policy.projects import permits, permits_destination
-from argosy.policy.pruning import Candidate, is_mass, may_delete
+from argosy.policy.projects import permits
+from argosy.policy.pruning import is_mass
 from argosy.policy.windows import verdict
 from argosy.report.conditions import Condition, ConditionType
 from argosy.report.wire import mapping
@@ -226,29 +226,6 @@ async def _respecting(app: Application, comparison: Comparison, rules: Rules) ->
 def spelled(conditions: Iterable[Condition]) -> str:
     """argo: as an operation tells of conditions that stop it."""
     return ";".join(f"{each.type}: {each.message}" for each in conditions)
-
-
-def why_not_delete(
-    live: Manifest, app: Application, project: Project, rules: Rules, kinds: Catalog, options: SyncOptions | None
-) -> str:
-    """The facts, put to the one who decides. `options` are none where the application itself goes."""
-    key = key_of(live)
-    info = kinds.get(key.group_kind)
-    is_namespaced = info.namespaced if info else bool(key.namespace)
-    place = app.destination._replace(namespace=key.namespace) if is_namespaced else app.destination
-    keeps = options is not None and options.with_own(live).is_off("Prune")  # argo: its own option wins
-    owners = [each for each in live["metadata"].get("ownerReferences") or () if isinstance(each, dict)]
-    candidate = Candidate(
-        owner=owner(live, rules.tracking),
-        is_self_referenced=is_self_referenced(live, rules.tracking),
-        is_rendered_whole=True,  # a render gives all, or an error
-        is_in_destination=permits_destination(project, place),
-        refusal=permits(project, key, is_namespaced=is_namespaced, destination=app.destination),
-        is_excluded=rules.exclusions.excludes(key.group_kind),
-        controller=f"{owners[0].get('kind')}/{owners[0].get('name')}" if owners else "",
-        options=frozenset({"Prune=false"} if keeps else ()),
-    )
-    return may_delete(candidate, instance_name(app, rules.tracking))
 
 
 def written(time: datetime) -> str:

@@ -13,6 +13,7 @@ from argosy.live import Exclusions, Tracking
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.model.project import Project
+from argosy.policy.access import AccessPolicy
 from argosy.policy.clusters import Clusters
 from argosy.render import BuildSettings
 from argosy.source.repositories import Repositories
@@ -38,6 +39,7 @@ class Rules:
     sync: SyncSettings = field(default_factory=SyncSettings)
     projects: Mapping[str, Project] = field(default_factory=dict)
     clusters: Clusters = field(default_factory=Clusters)
+    access: AccessPolicy = field(default_factory=AccessPolicy)  # for doors that are opened to people
     signature_keys: Mapping[str, str] = field(default_factory=dict)
     reconciliation: float = 120.0  # argo: seconds after which a host is asked again; 0 for never
     jitter: float = 60.0

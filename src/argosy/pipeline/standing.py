@@ -73,9 +73,8 @@ def standing(app: Application, look: Look) -> Comparison:
 def unknown(
     app: Application, conditions: Sequence[Condition], revisions: tuple[str, ...] = (), *, is_invalid: bool = False
 ) -> Look:
-    """argo: where something cannot be found out, all of it is Unknown; what is known of health stays."""
-    before = app.status.get("health")
-    word = before.get("status") if isinstance(before, dict) else ""
+    """argo: where something cannot be found out, all of it is Unknown; of a valid one what is known of health stays."""
+    word = "" if is_invalid else mapping(app.status.get("health")).get("status")
     health = Health(word) if word in set(Health) else Health.UNKNOWN
     nothing = Assembled(app.sources, revisions, ())
     comparison = replace(Comparison(), status=SyncStatus.UNKNOWN)

@@ -15,6 +15,7 @@ from typing import Any
 from argosy.model.annotations import SECRET_TYPE, SKIP_RECONCILE
 from argosy.model.application import IN_CLUSTER, Application, Destination
 from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
 
 HERE, HERE_NAME = IN_CLUSTER
 
@@ -28,6 +29,17 @@ class KnownCluster:
     secret: str  # its name
     project: str = ""  # argo: whose cluster it is, where it is one's alone
     is_paused: bool = False  # argo: nothing that goes there is looked at
+    namespaces: tuple[str, ...] = ()  # argo: the only ones that are managed; none for all
+    has_cluster_kinds: bool = True  # argo: whether what is in no namespace is managed, too
+
+    def stranger(self, key: ResourceKey, *, is_namespaced: bool) -> str:
+        """Why this is not managed here; empty where it is. argo: its words"""
+        if is_namespaced:
+            is_known = not self.namespaces or key.namespace in self.namespaces
+            return "" if is_known else f'namespace "{key.namespace}" for {key.kind} "{key.name}" is not managed'
+        if self.has_cluster_kinds:
+            return ""
+        return f'cluster level {key.kind} "{key.name}" can not be managed when in namespaced mode'
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,16 @@ def _read(secret: Manifest) -> KnownCluster | None:
     if not server:
         return None
     paused = (metadata.get("annotations") or {}).get(SKIP_RECONCILE) == "true"
-    return KnownCluster(_text(data, "name") or server, server, metadata["name"], _text(data, "project"), paused)
+    names = tuple(sorted({each.strip() for each in _text(data, "namespaces").split(",")} - {""}))
+    return KnownCluster(
+        _text(data, "name") or server,
+        server,
+        metadata["name"],
+        _text(data, "project"),
+        paused,
+        names,
+        not names or _text(data, "clusterResources").lower() == "true",
+    )
 
 
 def _text(data: Mapping[str, Any], name: str) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from argosy.model.application import Application, OperationState, Source
-from argosy.model.flow import Assessment, SyncStatus
+from argosy.model.flow import Assessment, Health, SyncStatus
 from argosy.patch import merge_patch
 from argosy.report.conditions import Condition, ConditionType, conditions_wire
 from argosy.report.operations import state_wire
@@ -75,6 +75,20 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
     if not patch or (patch.keys() == {RECONCILED} and is_fresh(before.get(RECONCILED), after.get(RECONCILED))):
         return None
     return patch
+
+
+def unreadable(before: Mapping[str, Any], said: str, now: str) -> dict[str, Any] | None:
+    """The merge patch of the status of an Application that cannot be read; None where it says so already."""
+    told = conditions_wire(
+        before.get("conditions"),
+        [Condition(ConditionType.INVALID_SPEC_ERROR, said)],
+        {ConditionType.INVALID_SPEC_ERROR},
+        now,
+    )
+    if told == before.get("conditions"):
+        return None
+    health = _health(before.get("health"), Assessment(Health.UNKNOWN), now)
+    return {"conditions": told, "sync": {"status": _UNKNOWN}, "health": {"message": None, **health}}
 
 
 def compared_to(app: Application, sources: Sequence[Source]) -> dict[str, Any]:

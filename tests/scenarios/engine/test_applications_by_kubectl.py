@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from demo_theatre import own
 from engine_room import Repository, config_map
 from serving import ARGOSY, Sandbox, kubectl
 
@@ -29,7 +30,7 @@ def controlling(running: Sandbox, home: Path) -> Iterator[None]:
             [*command, "--mirrors", str(home / "mirrors")],
             stdout=log,
             stderr=log,
-            env=running.environment,
+            env=own(home),
             stdin=subprocess.DEVNULL,
         )
         try:
@@ -55,13 +56,12 @@ def test_kubectl_lists_refreshes_and_syncs_applications(running: Sandbox, home: 
 
     repository = Repository(home / "repository")
     repository.push({"app/settings.yaml": config_map(a="one")})
-    run("create", "namespace", NAMESPACE)
     run("create", "namespace", "ml")
-    run("create", "configmap", "argosy-cm", "-n", NAMESPACE, f"--from-literal=source.local.roots={home}")
-    with controlling(running, home):
+    with controlling(running, home):  # which brings the kinds and the namespace of settings
         end = time.monotonic() + PATIENCE
-        while kubectl(running.kubeconfig, "get", "applications", "-n", NAMESPACE).code and time.monotonic() < end:
+        while kubectl(running.kubeconfig, "get", "namespace", NAMESPACE).code and time.monotonic() < end:
             pass
+        run("create", "configmap", "argosy-cm", "-n", NAMESPACE, f"--from-literal=source.local.roots={home}")
         app = {
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "Application",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from engine_room import CONTROL, Room, conditions, config_map
 from sync_stage import job
+
+from argosy.model.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
@@ -32,6 +36,45 @@ async def test_a_setting_that_cannot_be_read_is_a_condition_and_stops_nothing(
     await room.until_synced()
     await room.configure({name: None})
     await room.until(lambda status: not conditions(status, "UnknownError"))
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "value"),
+    [
+        ("argocd-rbac-cm", "policy.csv", "p, role:developer, applications"),
+        ("argosy-cm", "sync.massPrune", "never"),
+    ],
+)
+async def test_a_setting_elsewhere_that_cannot_be_read_is_a_condition_too(
+    room: Room, place: str, name: str, value: str
+) -> None:
+    room.repository.push(ONE)
+    kind = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": place, "namespace": CONTROL}}
+    if await room.get("ConfigMap", place, CONTROL) is None:
+        await room.cluster.create({**kind, "data": {}})
+    await room.configure({name: value}, place)
+    await room.deliver(syncPolicy=AUTOMATED)
+    said = await room.until_condition("UnknownError")
+    assert place in said and name in said
+    await room.until_synced()
+    await room.configure({name: None}, place)
+    await room.until(lambda status: not conditions(status, "UnknownError"))
+
+
+async def test_where_a_cluster_is_limited_to_namespaces_nothing_else_is_managed(room: Room) -> None:
+    room.repository.push(ONE)
+    labels = {"argocd.argoproj.io/secret-type": "cluster"}
+    near = {"server": "https://kubernetes.default.svc", "name": "near", "namespaces": "other"}
+    data = {name: base64.b64encode(text.encode()).decode() for name, text in near.items()}
+    metadata = {"name": "near", "namespace": CONTROL, "labels": labels}
+    await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+    await room.deliver(syncPolicy=AUTOMATED)
+    said = await room.until_condition("ComparisonError")
+    assert said == 'Failed to load live state: namespace "ml" for ConfigMap "settings" is not managed'
+    assert await room.get("ConfigMap", "settings") is None
+    changed = {"data": {"namespaces": base64.b64encode(b"ml,other").decode()}}
+    await room.cluster.patch(ResourceKey("", "Secret", CONTROL, "near"), changed)
+    await room.until_synced()
 
 
 async def test_a_check_that_is_broken_is_told_and_blocks_no_sync(room: Room) -> None:

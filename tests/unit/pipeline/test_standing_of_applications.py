@@ -51,8 +51,9 @@ def test_only_what_was_looked_into_is_replaced() -> None:
     assert looked_for(whole, is_decided=False) == everything - {ConditionType.SYNC_ERROR}
 
 
-def test_what_is_known_of_health_stays_where_nothing_can_be_found_out() -> None:
+def test_what_is_known_of_health_stays_where_nothing_can_be_found_out_unless_it_is_not_valid() -> None:
     assert unknown(app({"health": {"status": "Healthy"}}), []).health.health == "Healthy"
+    assert unknown(app({"health": {"status": "Healthy"}}), [], is_invalid=True).health.health == "Unknown"
     assert unknown(app(), []).health.health == "Unknown"
     assert unknown(app(), []).comparison.status is SyncStatus.UNKNOWN
 

@@ -9,6 +9,7 @@ import pytest
 
 from argosy.model.application import Destination, read_application
 from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
 from argosy.policy.clusters import HERE, Clusters, read_clusters
 
 
@@ -83,3 +84,22 @@ def test_the_own_cluster_can_be_switched_off() -> None:
 def test_a_secret_of_any_shape_does_no_harm() -> None:
     odd = secret("odd", name="odd", server="x")
     assert read_clusters([{**odd, "data": {"server": "!!!"}}, {**odd, "data": None}]) == Clusters()
+
+
+@pytest.mark.parametrize(
+    ("limits", "namespace", "words"),
+    [
+        ({}, "c", ""),
+        ({}, "", ""),
+        ({"namespaces": "a, b"}, "b", ""),
+        ({"namespaces": "a, b"}, "c", 'namespace "c" for Role "r" is not managed'),
+        ({"namespaces": "a"}, "", 'cluster level Role "r" can not be managed when in namespaced mode'),
+        ({"namespaces": "a", "clusterResources": "true"}, "", ""),
+        ({"clusterResources": "false"}, "", ""),
+    ],
+)
+def test_a_secret_says_which_namespaces_are_managed(limits: dict[str, str], namespace: str, words: str) -> None:
+    found = read_clusters([secret("near", name="near", server=HERE, **limits)]).find(Destination(HERE, "", "a"))
+    key = ResourceKey("", "Role", namespace, "r")
+    assert found is not None
+    assert found.stranger(key, is_namespaced=bool(namespace)) == words

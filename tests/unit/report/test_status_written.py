@@ -16,7 +16,7 @@ from argosy.patch import merge_patch
 from argosy.report.conditions import Condition, ConditionType
 from argosy.report.history import with_deployment
 from argosy.report.resources import Resource
-from argosy.report.status import Report, changes, compared_to, is_outdated, status
+from argosy.report.status import Report, changes, compared_to, is_outdated, status, unreadable
 from argosy.schema.custom import custom_kinds
 from argosy.schema.definitions import definition
 
@@ -260,3 +260,18 @@ def test_the_same_look_twice_writes_nothing(data: st.DataObject) -> None:
         **{**{name: getattr(made, name) for name in made.__slots__}, "app": app(before, **made.app.wire["spec"])}
     )
     assert changes(before, status(again)) is None
+
+
+def test_one_that_cannot_be_read_is_unknown_and_says_so_once() -> None:
+    before = {"sync": {"status": "Synced", "revision": "abc"}, "health": {"status": "Healthy", "message": "fine"}}
+    patch = unreadable(before, "spec.source: is a text", EARLY)
+    assert patch is not None
+    after = merge_patch.apply(before, patch)
+    assert after == {
+        "conditions": [
+            {"type": "InvalidSpecError", "message": "spec.source: is a text", "lastTransitionTime": EARLY}
+        ],
+        "sync": {"status": "Unknown", "revision": "abc"},
+        "health": {"status": "Unknown", "lastTransitionTime": EARLY},
+    }
+    assert unreadable(after, "spec.source: is a text", LATE) is None
