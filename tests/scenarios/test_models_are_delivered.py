@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,7 @@ async def test_a_model_that_is_not_there_is_degraded_with_the_reason_and_the_old
     await deliver(room, "dev", "llmops-dev", AUTOMATED)
     await room.until(lambda status: shown(status) == ("Synced", "Healthy"), "dev")
     base = "llmops-via-argocd/deploy_model/base/inferenceservice.yaml"
-    broken = tree()[base].replace("oci://quay.io/redhat-ai-services/modelcar-catalog:", "s3://models/does-not-exist/")
+    broken = re.sub(r"oci://\S+:", "s3://models/does-not-exist/", tree()[base])
     room.repository.push({base: broken})
     await room.until(lambda status: status["health"]["status"] == "Degraded", "dev")
     live = await room.get(KIND, "dev-qwen25-05b-instruct", "llmops-dev") or {}

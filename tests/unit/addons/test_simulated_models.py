@@ -151,6 +151,14 @@ async def test_a_storage_fault_is_played_and_taken_back(cluster: EmbeddedCluster
         await world.becomes(SERVICE, is_ready)
 
 
+async def test_a_wish_at_the_predictor_is_nearer_than_one_at_the_model(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await cluster.create(runtime())
+        await cluster.create(model(predictor={"annotations": fail("Storage")}))
+        live = await world.becomes(SERVICE, is_failed)
+        assert live["status"]["modelStatus"]["lastFailureInfo"]["reason"] == "ModelLoadFailed"
+
+
 async def test_while_a_new_model_cannot_be_loaded_the_old_one_stays(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS) as world:
         await ready(world, runtime(), model())

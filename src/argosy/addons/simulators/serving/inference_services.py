@@ -205,8 +205,9 @@ def _chosen(live: Manifest, cache: Cache) -> Chosen:
 
 
 def _wished_problem(live: Manifest) -> str:
+    nearer = {"metadata": {"annotations": live["spec"]["predictor"].get("annotations")}}
     try:
-        wishes = read_wishes([asked(live)])
+        wishes = read_wishes([asked(nearer), asked(live)])
     except UserError as error:
         return str(error)
     return "Failed to fetch model: asked for by annotation" if wishes.fail is Fault.STORAGE else ""
