@@ -168,7 +168,7 @@ def _watch(order: dict[str, Any], control: int, child: int) -> str:
             if number == control:
                 return "gone"
         if time.monotonic() - looked >= wait:
-            wait, looked = _LOOK, time.monotonic()
+            wait, looked = order.get("look", _LOOK), time.monotonic()
             if found := _excess(order):
                 return found
 

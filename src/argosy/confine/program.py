@@ -76,23 +76,37 @@ def run(
     It may write to `scratch` alone, which is its HOME too. Folders that are `disposable` are removed if we are killed
     meanwhile and cannot do it. Raises OverLimit; RefusedError if it cannot be started.
     """
-    program = find(argv[0])
-    with _workshop(scratch) as (place, room):
-        order = {
-            "argv": [program, *argv[1:]],
-            "folder": os.path.abspath(folder),
-            "env": {"PATH": PATH, "HOME": place, "TMPDIR": place, "LANG": "C.UTF-8", **(env or {})},
-            "readable": _READABLE,
-            "runnable": [*_RUNNABLE, program, os.path.abspath(folder), *map(os.path.abspath, readable)],
-            "writable": [*_WRITABLE, place],
-            "scratch": place,
-            "room": room,
-            "parent": os.getpid(),
-            "leftovers": [os.path.dirname(room), *map(os.path.abspath, disposable)],
-            "needs": {name: int(getattr(limits, name)) or 1 for name in ("memory", "cpu", "scratch", "processes")},
-        }
+    with workshop(scratch) as (place, room):
+        order = order_for(argv, folder, readable, place, room, env or {}, limits)
+        order["leftovers"] += map(os.path.abspath, disposable)
         with _Running(order, stdin, limits, argv[0]) as running:
             return running.result()
+
+
+def order_for(
+    argv: Sequence[str],
+    folder: Path,
+    readable: Sequence[Path],
+    place: str,
+    room: str,
+    env: Mapping[str, str],
+    limits: ProgramLimits,
+) -> dict[str, Any]:
+    """What the launcher is told; `place` and `room` are of `workshop`."""
+    program = find(argv[0])
+    return {
+        "argv": [program, *argv[1:]],
+        "folder": os.path.abspath(folder),
+        "env": {"PATH": PATH, "HOME": place, "TMPDIR": place, "LANG": "C.UTF-8", **env},
+        "readable": _READABLE,
+        "runnable": [*_RUNNABLE, program, os.path.abspath(folder), *map(os.path.abspath, readable)],
+        "writable": [*_WRITABLE, place],
+        "scratch": place,
+        "room": room,
+        "parent": os.getpid(),
+        "leftovers": [os.path.dirname(room)],
+        "needs": {name: int(getattr(limits, name)) or 1 for name in ("memory", "cpu", "scratch", "processes")},
+    }
 
 
 def find(name: str) -> str:
@@ -121,7 +135,7 @@ def python_places() -> tuple[Path, ...]:
 
 
 @contextmanager
-def _workshop(scratch: Path | None) -> Iterator[tuple[str, str]]:
+def workshop(scratch: Path | None) -> Iterator[tuple[str, str]]:
     """The scratch folder, and an empty one for the launcher; what is made here is removed after."""
     with tempfile.TemporaryDirectory(prefix="argosy-", ignore_cleanup_errors=True) as own:
         os.chmod(own, 0o711)  # noqa: S103  # its own user passes, and sees no name
@@ -147,7 +161,7 @@ class _Running:
         self._size = 0
         self._control, theirs = socket.socketpair()
         with theirs:
-            self._process = _spawn(theirs)
+            self._process = spawn(theirs)
         self._end = time.monotonic() + limits.wall
         text = marshal.dumps(dict(order))
         try:
@@ -261,14 +275,15 @@ def _read(pipe: IO[bytes] | None) -> bytes:
     return os.read(pipe.fileno(), _CHUNK) if pipe else b""
 
 
-def _spawn(control: socket.socket) -> subprocess.Popen[bytes]:
+def spawn(control: socket.socket, *passed: socket.socket) -> subprocess.Popen[bytes]:
+    """The launcher; what is `passed` its program has under the same number."""
     descriptor = control.fileno()
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, str(descriptor), _HOME],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        pass_fds=(descriptor,),
+        pass_fds=(descriptor, *(each.fileno() for each in passed)),
         env={},
         cwd="/",
         bufsize=0,

@@ -7,7 +7,9 @@ stranger's: the entry points `argosy.addons`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 
 from argosy.cluster import Admitter, PodLogs
 from argosy.model.manifest import Manifest
@@ -26,6 +28,8 @@ class AddOn:
     pod_logs: PodLogs | None = None  # whom the embedded cluster asks for what a Pod printed
     admitters: Sequence[Admitter] = ()  # whom the embedded cluster asks before it stores a manifest of their kinds
     embedded_only: bool = False
+    # What runs beside its controllers: begins before them, ends after them. It is given the folder of the cluster's files.
+    beside: Callable[[Path], AbstractAsyncContextManager[None]] | None = None
 
 
 Maker = Callable[[str], AddOn]  # given the variant's name, "" for the usual one; raises UserError for an unknown one

@@ -2,12 +2,14 @@
 
 In: a variant: none for everything, `plain` for what is no OpenShift, `kubelet` for what no control plane does, or kinds
 such as `Pod+Job`. Out: an AddOn.
-Never: runs a program; every status says that it is simulated. What another add-on has marked as its own is left alone.
+Never: runs a program, but for one that answers for models, confined; every status says that it is simulated. What
+another add-on has marked as its own is left alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -26,7 +28,7 @@ from argosy.addons.simulators.pods import Pods
 from argosy.addons.simulators.quotas import Quotas
 from argosy.addons.simulators.replica_sets import ReplicaSets
 from argosy.addons.simulators.services import Services
-from argosy.addons.simulators.serving import InferenceServices, Probe
+from argosy.addons.simulators.serving import InferenceServices, Models, Probe
 from argosy.addons.simulators.stateful_sets import StatefulSets
 from argosy.model.errors import UserError
 from argosy.model.names import GroupKind
@@ -60,13 +62,11 @@ WITHOUT_CONTROL_PLANE: Final = (names.NODE, names.POD, names.CLAIM)  # what a co
 
 
 def make(variant: str) -> AddOn:
-    if not variant:
-        return playing(WHOLE)
-    if variant == KUBELET:
-        return playing(WITHOUT_CONTROL_PLANE, name=f"{NAME}={KUBELET}")
-    if variant == PLAIN:
-        return playing(WITHOUT_OPENSHIFT, name=f"{NAME}={PLAIN}")
-    return playing(_kinds(variant), name=f"{NAME}={variant}")
+    chosen = {"": WHOLE, KUBELET: WITHOUT_CONTROL_PLANE, PLAIN: WITHOUT_OPENSHIFT}.get(variant)
+    kinds = chosen if chosen is not None else _kinds(variant)
+    models = Models() if serving.INFERENCE_SERVICE in kinds else None
+    made = playing(kinds, name=f"{NAME}={variant}" if variant else NAME, probe=models)
+    return replace(made, beside=models.beside) if models is not None else made
 
 
 def playing(
@@ -88,7 +88,7 @@ def playing(
     asked = (*openshift.admitters(domain), *serving.ADMITTERS)
     return AddOn(
         name,
-        about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs ({names.BY})",
+        about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs but answers of models ({names.BY})",
         controllers=[made[kind]() for kind in chosen],
         definitions=definitions(*needed) if needed else (),
         admitters=[each for each in asked if each.kind in chosen],

@@ -21,6 +21,7 @@ from argosy.addons.simulators.names import (
     unmarked,
 )
 from argosy.addons.simulators.openshift.names import DOMAIN, ROUTE
+from argosy.addons.simulators.replicas import is_ready
 from argosy.addons.simulators.serving import parts
 from argosy.addons.simulators.serving.defaulting import defaulted
 from argosy.addons.simulators.serving.happenings import happened
@@ -38,7 +39,7 @@ from argosy.addons.simulators.serving.names import (
     is_stopped,
 )
 from argosy.addons.simulators.serving.pod_specs import template_of
-from argosy.addons.simulators.serving.probing import ModelState, Probe
+from argosy.addons.simulators.serving.probing import Answer, ModelState, Probe
 from argosy.addons.simulators.serving.runtimes import Chosen, choose
 from argosy.addons.simulators.serving.states import Found, component_ready
 from argosy.addons.simulators.serving.statuses import Door, status_of, stopped
@@ -54,6 +55,7 @@ from argosy.runtime import Cache, Context, Requeue, Watch, owner
 
 MANAGER: Final = "kserve-controller-manager"
 AGAIN: Final = Requeue(1.0)  # until a model that is loading is asked again
+LATER: Final = Requeue(10.0)  # and one that answers, or does not
 
 
 def _of_label(manifest: Manifest) -> Iterable[ResourceKey]:
@@ -97,6 +99,7 @@ class InferenceServices:
         if live is None or is_dying(live) or is_played_by_others(live):
             self._known.discard(key)
             self._stored.discard(key)
+            await self._let_go(key)
             return None
         self._known.add(key)
         wanted = defaulted(live)
@@ -106,6 +109,7 @@ class InferenceServices:
         if is_waiting_for_storage(live):
             self._stored.add(key)
         if is_stopped(live):
+            await self._let_go(key)
             await self._stop(live, context)
             return None
         return await self._serve(live, context)
@@ -137,13 +141,27 @@ class InferenceServices:
             found = found._replace(refusal=error.message)
         predictor = deployments.pop("predictor", None)
         found = found._replace(deployment=predictor, pods=_pods(live, predictor, context.cache))
-        if self._probe is not None and component_ready(predictor, "").status == "True":
-            found = found._replace(answer=await self._probe(live))
+        found = found._replace(answer=await self._asked(live, found))
         door = Door("") if found.is_unserved else await self._door(live, context)
+        if self._probe is not None and door.url and (known := self._probe.where(key_of(live))):
+            door = door._replace(url=known)
         status = status_of(live, found, deployments, revisions, door, stamp(context.clock.now()))
         await self._tell(live, status, context)
-        is_loading = found.answer is not None and found.answer.state in (ModelState.PENDING, ModelState.LOADING)
-        return AGAIN if is_loading else None
+        return _again(found.answer)
+
+    async def _asked(self, live: Manifest, found: Found) -> Answer | None:
+        """None: not yet, or there is nobody to ask. While Pods are replaced, an old one goes on answering."""
+        if self._probe is None:
+            return None
+        if component_ready(found.deployment, "").status == "True":
+            return await self._probe.ask(live, found.pods)
+        if not any(map(is_ready, found.pods)):
+            await self._probe.let_go(key_of(live))
+        return None
+
+    async def _let_go(self, key: ResourceKey) -> None:
+        if self._probe is not None:
+            await self._probe.let_go(key)
 
     async def _keep_component(
         self, live: Manifest, component: str, found: Found, revisions: dict[str, str], context: Context
@@ -185,6 +203,12 @@ class InferenceServices:
         if found is None or is_ours:
             await self._keep(parts.route(live), context)
         return _through(found)
+
+
+def _again(answer: Answer | None) -> Requeue | None:
+    if answer is None or (answer.state is ModelState.LOADED and not answer.url):
+        return None
+    return AGAIN if answer.state in (ModelState.PENDING, ModelState.LOADING) else LATER
 
 
 def _through(route: Manifest | None) -> Door:

@@ -1,15 +1,17 @@
-"""Whether a model answers: asked of somebody who is passed in, since nothing here serves one.
+"""Whether a model answers: asked of somebody who is passed in.
 
 In: an InferenceService whose Pods are ready. Out: an Answer. Never: opens a connection itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
 
 
 class ModelState(StrEnum):
@@ -26,4 +28,12 @@ class Answer:
     url: str = ""  # where it answers from outside; empty: as its Route says
 
 
-Probe = Callable[[Manifest], Awaitable[Answer]]
+class Probe(Protocol):
+    async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> Answer:
+        """`pods`: of its predictor, the newest first; its rollout is over."""
+
+    def where(self, key: ResourceKey) -> str:
+        """Where it answers meanwhile; empty: nowhere that is known."""
+
+    async def let_go(self, key: ResourceKey) -> None:
+        """Nobody asks for it any more."""

@@ -1,0 +1,191 @@
+"""The process that answers: HTTP on a socket that it was given, for the models that it is told of, until nobody tells.
+
+In: the number of a listening socket; on standard input a line of JSON for each model to serve or to forget.
+Out: answers. Never: opens a connection; goes on when standard input ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from argosy.addons.simulators.answering.artefact import Unloadable, load
+from argosy.addons.simulators.answering.speaking import answer, is_openai
+from argosy.addons.simulators.answering.stub import Stub
+from argosy.addons.simulators.answering.words import BY, Entry, Refusal, Reply, Request
+
+MOST_BYTES = 8 << 20  # of a request
+MOST_AT_ONCE = 16
+SILENCE = 10.0  # seconds without a byte of a request
+PATIENCE = 30.0  # seconds for a model to answer
+ALIAS = "/openai"  # kserve: where its own runtime for text models answers
+SUFFIX = ".localhost"
+
+
+class Shelf:
+    """The models, by host and by name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+
+    def hear(self, line: str) -> None:
+        told = json.loads(line)
+        if "forget" in told:
+            self._entries.pop(told["forget"], None)
+            return
+        entry = Entry(told["host"], told["name"], source=told.get("source", ""))
+        if told.get("folder"):
+            self._entries[entry.host] = entry
+            threading.Thread(target=_load, args=(entry, told["folder"]), daemon=True).start()
+        else:
+            entry.model, entry.state = Stub(entry.name), "loaded"
+            self._entries[entry.host] = entry
+
+    def find(self, host: str, path: str) -> Entry:
+        """By the host that was asked for; or by the name, where only one model has it. Raises Refusal."""
+        label = host.rpartition(":")[0] if ":" in host else host
+        known = self._entries.get(label.lower().removesuffix(SUFFIX))
+        if known is not None:
+            return known
+        entries = list(self._entries.values())
+        named = [each for each in entries if f"/models/{each.name}" in path]
+        for found in (entries, named):
+            if len(found) == 1:
+                return found[0]
+        hosts = ", ".join(sorted(f"{each.host}{SUFFIX}" for each in entries)[:20]) or "none"
+        raise Refusal(404, f"no model answers as {host[:200]!r}; hosts here: {hosts}")
+
+
+def _load(entry: Entry, folder: str) -> None:
+    try:
+        entry.model = load(folder)
+    except Unloadable as error:
+        entry.state, entry.message = "failed", str(error)
+    except BaseException as error:  # such as a lack of memory: somebody else's code ran
+        entry.state, entry.message = "failed", f"{type(error).__name__}: {str(error)[:300]}"
+    else:
+        entry.state = "loaded"
+
+
+class Requests(BaseHTTPRequestHandler):
+    server_version, sys_version = f"argosy-models ({BY})", ""
+    timeout = SILENCE
+    shelf: Shelf
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def _serve(self) -> None:
+        path = self.path.partition("?")[0].removeprefix(ALIAS)
+        try:
+            request = Request(self.command, path, self._body())
+            reply = _patiently(lambda: answer(request, self.shelf.find(self.headers.get("Host") or "", path)))
+        except Refusal as refusal:
+            reply = refusal.reply(is_openai=is_openai(path))
+        if reply.events is not None:
+            self._stream(reply)
+        else:
+            self._send(reply)
+        if reply.status == 504:
+            os._exit(4)  # it cannot be made to stop; a new process is made
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding"):
+            raise Refusal(411, "a request in chunks is not read; send it whole, with its Content-Length")
+        text = self.headers.get("Content-Length") or "0"
+        length = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
+        if not 0 <= length <= MOST_BYTES:
+            raise Refusal(413, f"a request has at most {MOST_BYTES >> 20} MiB")
+        return self.rfile.read(length)
+
+    def _send(self, reply: Reply) -> None:
+        try:
+            data = json.dumps(reply.document, default=str).encode() + b"\n"
+        except (ValueError, RecursionError) as error:
+            refusal = Refusal(500, f"what the model gave is no JSON: {error}").reply(is_openai=False)
+            reply, data = refusal, json.dumps(refusal.document).encode() + b"\n"
+        self.send_response(reply.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, reply: Reply) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for event in reply.events or ():
+            self.wfile.write(f"data: {event}\n\n".encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        print(f"{self.headers.get('Host') if hasattr(self, 'headers') else ''} {format % args}", flush=True)
+
+
+def _patiently(work: Any) -> Reply:
+    """A model's own code may never end."""
+    found: list[Reply | BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    if not found:
+        raise Refusal(504, f"the model has not answered in {PATIENCE:.0f} s; it is started anew")
+    outcome = found[0]
+    if isinstance(outcome, Reply):
+        return outcome
+    if isinstance(outcome, Refusal):
+        raise outcome
+    raise Refusal(500, f"the model failed: {type(outcome).__name__}: {str(outcome)[:300]}")
+
+
+class Door(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, number: int) -> None:
+        super().__init__(("127.0.0.1", 0), Requests, bind_and_activate=False)
+        self.socket.close()
+        self.socket = socket.socket(fileno=number)
+        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._places.acquire()
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        print(f"a request ended: {sys.exception() if hasattr(sys, 'exception') else ''}", flush=True)
+
+
+def main(number: int) -> None:
+    Requests.shelf = shelf = Shelf()
+    door = Door(number)
+    threading.Thread(target=door.serve_forever, daemon=True).start()
+    for line in sys.stdin:
+        with contextlib.suppress(ValueError, KeyError):
+            shelf.hear(line)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+

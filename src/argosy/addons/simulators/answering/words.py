@@ -1,0 +1,84 @@
+"""What a request and an answer are, and the errors that a client reads.
+
+In, out: plain values. Never: I/O.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+BY = "simulated by argosy"
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    body: bytes = b""
+
+    def document(self) -> Document:
+        """What was sent, as a JSON object. Raises Refusal."""
+        try:
+            found = json.loads(self.body or b"{}")
+        except (ValueError, RecursionError) as error:
+            raise Refusal(400, f"the request is no JSON ({str(error)[:200]}); send a JSON object") from None
+        if not isinstance(found, dict):
+            raise Refusal(400, "the request is no JSON object; send one, such as {}")
+        return found
+
+
+@dataclass(frozen=True)
+class Reply:
+    document: Document
+    status: int = 200
+    events: Iterable[str] | None = None  # instead of the document: a stream of data lines
+
+
+class Refusal(Exception):
+    """An answer that is no."""
+
+    def __init__(self, status: int, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.status, self.message, self.more = status, message, more
+
+    def reply(self, *, is_openai: bool) -> Reply:
+        if not is_openai:
+            return Reply({"error": self.message, **self.more}, self.status)
+        kind = "NotFoundError" if self.status == 404 else "BadRequestError" if self.status < 500 else "InternalError"
+        error = {"message": self.message, "type": kind, "param": None, "code": self.status}
+        return Reply({"error": error, **self.more}, self.status)
+
+
+class Model(Protocol):
+    """What answers, once it is loaded."""
+
+    platform: str
+
+    def predict(self, instances: list[Any]) -> list[Any]: ...
+
+    def complete(self, prompt: str, most: int | None) -> str:
+        """Raises Refusal where it is no text model."""
+
+
+@dataclass
+class Entry:
+    """A model that is served, under a host's first label."""
+
+    host: str
+    name: str
+    state: str = "loading"  # loaded, failed
+    message: str = ""
+    model: Model | None = None
+    source: str = ""
+    more: Document = field(default_factory=dict)
+
+    def ready(self) -> Model:
+        """Raises Refusal while it is not loaded."""
+        if self.model is not None and self.state == "loaded":
+            return self.model
+        why = self.message or "it is being loaded; ask again in a moment"
+        raise Refusal(503, f"model {self.name} is not ready: {why}", state=self.state, name=self.name, ready=False)

@@ -1,0 +1,105 @@
+"""A process that answers for models, kept alive: with its socket, which stays when the process does not.
+
+In: plans. Out: a port of this machine that answers. Never: runs a model here; leaves a process behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import argosy
+from argosy.addons.simulators.serving.plans import Plan
+from argosy.confine.limits import ProgramLimits
+from argosy.confine.program import python_places
+from argosy.confine.resident import DAYS, Ended, Resident, start
+
+LIMITS: Final = ProgramLimits(cpu=DAYS, memory=1 << 30, scratch=64 << 20, processes=64)
+WAITING: Final = 64  # connections that wait while it starts
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
+STEADY: Final = 60.0  # who lived so long has not failed at once
+HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
+# The packages above it are there in name only: what they import is not for a process that should be small.
+BOOT: Final = """import sys, types
+for name in ("argosy", "argosy.addons", "argosy.addons.simulators"):
+    package = sys.modules[name] = types.ModuleType(name)
+    package.__path__ = [sys.argv[1] + "/" + name.replace(".", "/")]
+from argosy.addons.simulators.answering.server import main
+main(int(sys.argv[2]))
+"""
+
+
+class Answerer:
+    """One process and its port, for one model that is an artefact, or for all that are stubs."""
+
+    def __init__(self, *folders: str) -> None:
+        self._folders = [Path(each) for each in folders]
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=WAITING)
+        self.port = int(self._socket.getsockname()[1])
+        self.plans: dict[str, Plan] = {}
+        self.problem = ""  # why it ended; empty: it runs, or nothing is known yet
+        self._resident: Resident | None = None
+        self._keeping = asyncio.create_task(self._keep(), name="answerer")
+
+    async def serve(self, plan: Plan) -> None:
+        self.plans[plan.host] = plan
+        if self._resident is not None:
+            await self._resident.tell(_line(plan))
+
+    async def forget(self, host: str) -> None:
+        self.plans.pop(host, None)
+        if self._resident is not None:
+            await self._resident.tell(json.dumps({"forget": host}).encode())
+
+    async def end(self) -> None:
+        self._keeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._keeping
+        self._socket.close()
+
+    async def _keep(self) -> None:
+        pause = FIRST_PAUSE
+        try:
+            while True:
+                began = time.monotonic()
+                self._resident = await self._start()
+                ended = await asyncio.shield(self._resident.ended)
+                self.problem = _told(ended, self._resident.said())
+                pause = FIRST_PAUSE if time.monotonic() - began > STEADY else min(pause * 2, LONGEST_PAUSE)
+                await asyncio.sleep(pause)
+        finally:
+            if self._resident is not None:
+                await self._resident.end()
+
+    async def _start(self) -> Resident:
+        plain = () if self._folders else ("-S",)  # what is installed is for artefacts only
+        flags = ("-I", "-B", *plain, "-X", "utf8")
+        argv = (sys.executable, *flags, "-c", BOOT, HOME, str(self._socket.fileno()))
+        readable = (*python_places(), *self._folders)
+        found = await start(argv, folder=Path(HOME), readable=readable, sockets=[self._socket], limits=LIMITS)
+        for plan in list(self.plans.values()):
+            await found.tell(_line(plan))
+        return found
+
+    def is_answering(self) -> bool:
+        return self._resident is not None and self._resident.is_running
+
+
+def _line(plan: Plan) -> bytes:
+    return json.dumps({"host": plan.host, "name": plan.name, "source": plan.source, "folder": plan.folder}).encode()
+
+
+def _told(ended: Ended, said: str) -> str:
+    if ended.refused:
+        return f"it could not be started: {ended.refused}"
+    if ended.limit:
+        return f"it used more {ended.limit} than it may"
+    last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
+    return f"it ended with code {ended.code}{f': {last[:300]}' if last else ''}"

@@ -1,0 +1,150 @@
+"""Models that really answer: each InferenceService has somebody who answers for it, on this machine.
+
+In: an InferenceService and its Pods. Out: whether its model answers, and where. Never: says that it does before it was
+asked; runs a model in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.addons.simulators.names import letters, told
+from argosy.addons.simulators.replicas import is_ready
+from argosy.addons.simulators.serving.answerers import Answerer
+from argosy.addons.simulators.serving.plans import NoModel, Plan, host_of, plan_of
+from argosy.addons.simulators.serving.probing import Answer, ModelState
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+
+VOLUMES: Final = "volumes"
+DOMAIN: Final = "localhost"  # its names are of this machine: curl and browsers know that without asking anybody
+PATIENCE: Final = 2.0
+MOST_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Served:
+    pod: str  # which Pod it answers for: a new one means a new process
+    plan: Plan
+    answerer: Answerer
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.plan.host}.{DOMAIN}:{self.answerer.port}"
+
+
+class Models:
+    """Until `beside` has begun there is nobody to ask, and a model is ready when its Pods are."""
+
+    def __init__(self) -> None:
+        self._volumes: Path | None = None
+        self._served: dict[ResourceKey, Served] = {}
+        self._hosts: dict[str, ResourceKey] = {}
+        self._stubs: Answerer | None = None
+
+    @contextlib.asynccontextmanager
+    async def beside(self, folder: Path) -> AsyncIterator[None]:
+        """While it lasts, models answer; `folder` is where volumes are."""
+        self._volumes = folder / VOLUMES
+        try:
+            yield
+        finally:
+            self._volumes = None
+            answerers = {each.answerer for each in self._served.values()} | ({self._stubs} if self._stubs else set())
+            self._served.clear()
+            self._hosts.clear()
+            self._stubs = None
+            await asyncio.gather(*(each.end() for each in answerers))
+
+    async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> Answer:
+        if self._volumes is None:
+            return Answer(ModelState.LOADED)
+        pod = next((str(each["metadata"]["uid"]) for each in pods if is_ready(each)), "")
+        if not pod:
+            await self.let_go(key_of(service))
+            return Answer(ModelState.PENDING)
+        try:
+            served = await self._serving(service, pod, self._volumes)
+        except NoModel as error:
+            await self.let_go(key_of(service))
+            return Answer(ModelState.FAILED, told(str(error)))
+        return await _answer_of(served)
+
+    def where(self, key: ResourceKey) -> str:
+        """Where it answers, as far as is known; empty: nowhere."""
+        served = self._served.get(key)
+        return served.url if served is not None else ""
+
+    async def let_go(self, key: ResourceKey) -> None:
+        served = self._served.pop(key, None)
+        if served is None:
+            return
+        self._hosts.pop(served.plan.host, None)
+        if served.answerer is self._stubs:
+            await served.answerer.forget(served.plan.host)
+        else:
+            await served.answerer.end()
+
+    async def _serving(self, service: Manifest, pod: str, volumes: Path) -> Served:
+        """As its Pod has it: a Pod reads its model once, when it starts."""
+        key = key_of(service)
+        known = self._served.get(key)
+        if known is not None and known.pod == pod:
+            return known
+        plan = plan_of(service, self._host(key), volumes)
+        await self.let_go(key)
+        self._hosts[plan.host] = key
+        if plan.folder:
+            answerer = Answerer(plan.folder)
+        else:
+            answerer = self._stubs = self._stubs or Answerer()
+        self._served[key] = Served(pod, plan, answerer)
+        await answerer.serve(plan)
+        return self._served[key]
+
+    def _host(self, key: ResourceKey) -> str:
+        usual = host_of(key.namespace, key.name)
+        if self._hosts.get(usual, key) == key:
+            return usual
+        return f"{usual[:52]}-{letters(str(key), 10)}"  # `a-b` in `c`, where `a` in `b-c` is called so
+
+
+async def _answer_of(served: Served) -> Answer:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + PATIENCE
+    while True:
+        try:
+            async with asyncio.timeout_at(end):
+                code, found = await _get(served, f"/v2/models/{served.plan.name}/ready")
+        except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
+            code, found = 0, {}
+        if code == 200:
+            return Answer(ModelState.LOADED, url=served.url)
+        if found.get("state") == "failed":
+            return Answer(ModelState.FAILED, told(str(found.get("error"))), served.url)
+        if served.answerer.problem and not served.answerer.is_answering():
+            return Answer(ModelState.FAILED, told(f"the model's process: {served.answerer.problem}"), served.url)
+        if loop.time() > end:
+            return Answer(ModelState.LOADING, url=served.url)
+        await asyncio.sleep(0.05)
+
+
+async def _get(served: Served, path: str) -> tuple[int, dict[str, Any]]:
+    """Raises OSError or ValueError."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.answerer.port, limit=MOST_BYTES)
+    try:
+        writer.write(f"GET {path} HTTP/1.0\r\nHost: {served.plan.host}.{DOMAIN}\r\n\r\n".encode())
+        head, _, body = (await reader.read(MOST_BYTES)).partition(b"\r\n\r\n")
+        while more := await reader.read(MOST_BYTES):
+            body += more
+        if not head:
+            raise ValueError("no answer")
+        return int(head.split(b" ", 2)[1]), json.loads(body or b"{}")
+    finally:
+        writer.close()

@@ -1,0 +1,133 @@
+"""A program that stays: confined like any other (see program.py), and serving sockets that were opened for it.
+
+In: a command, what it may read, sockets that listen. Out: a Resident: write to it, wait for its end, end it.
+Never: outlives us, or `end`; gives it any network but the sockets that it was passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import marshal
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from argosy.confine.limits import ProgramLimits
+from argosy.confine.program import order_for, spawn, workshop
+
+DAYS: Final = 365 * 24 * 3600
+PATIENCE: Final = 3.0  # seconds for the launcher to end all that it started
+LOOK: Final = 0.5  # seconds between two looks at what it uses
+KEPT: Final = 16 << 10  # bytes of the end of what it printed
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a resident ended: by itself with a code (negative: a signal), or at a limit, or it never began."""
+
+    code: int
+    limit: str = ""
+    refused: str = ""
+
+
+class Resident:
+    """Made by `start`. Its output's end is kept, for who asks why it ended."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, close: Callable[[], None]) -> None:
+        self._process, self._control, self._close = process, control, close
+        self._said = bytearray()
+        self._tasks = [asyncio.create_task(self._hear(pipe)) for pipe in (process.stdout, process.stderr) if pipe]
+        self._ended: asyncio.Task[Ended] = asyncio.create_task(self._watch())
+
+    @property
+    def is_running(self) -> bool:
+        return not self._ended.done()
+
+    @property
+    def ended(self) -> asyncio.Task[Ended]:
+        """Done when it has ended."""
+        return self._ended
+
+    def said(self) -> str:
+        """The end of what it printed."""
+        return bytes(self._said[-KEPT:]).decode(errors="replace")
+
+    async def tell(self, line: bytes) -> None:
+        """A line for its standard input, lost where it has ended."""
+        await asyncio.to_thread(self._write, line + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while data and self._process.stdin is not None:
+                data = data[os.write(self._process.stdin.fileno(), data) :]
+
+    async def end(self) -> None:
+        """Hang up: the launcher ends everything and then itself."""
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._ended), PATIENCE)
+        if self._process.poll() is None:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+        await asyncio.gather(self._ended, *self._tasks, return_exceptions=True)
+
+    async def _watch(self) -> Ended:
+        report = bytearray()
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(OSError):
+            while more := await loop.sock_recv(self._control, 1 << 16):
+                report += more
+        await asyncio.to_thread(self._process.wait)
+        self._control.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._close()
+        if not report:
+            return Ended(1, refused="the process that should start it ended")
+        found = marshal.loads(bytes(report))  # noqa: S302  # our own launcher's
+        limit = str(found.get("limit") or "")
+        return Ended(int(found.get("code", 1)), "" if limit == "gone" else limit, str(found.get("refused") or ""))
+
+    async def _hear(self, pipe: object) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=KEPT)
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        try:
+            while more := await reader.read(1 << 12):
+                self._said += more
+                del self._said[: -2 * KEPT]
+        finally:
+            transport.close()
+
+
+async def start(
+    argv: Sequence[str],
+    *,
+    folder: Path,
+    readable: Sequence[Path] = (),
+    sockets: Sequence[socket.socket] = (),
+    limits: ProgramLimits,
+) -> Resident:
+    """Of the limits, `wall` and `output` do not count. Raises RefusedError where there is no such program."""
+    stack = contextlib.ExitStack()
+    place, room = stack.enter_context(workshop(None))
+    try:
+        order = {**order_for(argv, folder, readable, place, room, {}, limits), "look": LOOK}
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.to_thread(spawn, theirs, *sockets)
+    except BaseException:
+        stack.close()
+        raise
+    text = marshal.dumps(order)
+    ours.setblocking(False)
+    with contextlib.suppress(OSError):
+        await asyncio.get_running_loop().sock_sendall(ours, len(text).to_bytes(8, "big") + text)
+    return Resident(process, ours, stack.close)
