@@ -10,6 +10,7 @@ import contextlib
 import difflib
 from collections.abc import AsyncIterator, Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Final
 
 from argosy.cluster import Admitting, Cluster
@@ -61,15 +62,24 @@ def _made(known: dict[str, EntryPoint], name: str, variant: str) -> AddOn:
 
 
 @contextlib.asynccontextmanager
-async def running(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callable[[], None]) -> AsyncIterator[None]:
-    """Their kinds and first objects are there when this begins; their controllers run until it ends."""
+async def running(
+    addons: Sequence[AddOn], cluster: Cluster, on_failure: Callable[[], None], folder: Path | None = None
+) -> AsyncIterator[None]:
+    """Their kinds and first objects are there when this begins; their controllers run until it ends.
+
+    `folder` is for what runs beside them; without one, nothing does.
+    """
     if not addons:
         yield
         return
     with _admitting(addons, cluster):
         for addon in addons:
             await _prepare(addon, cluster)
-        async with _working(addons, cluster, on_failure):
+        async with contextlib.AsyncExitStack() as stack:
+            for addon in addons:
+                if addon.beside is not None and folder is not None:
+                    await stack.enter_async_context(addon.beside(folder))
+            await stack.enter_async_context(_working(addons, cluster, on_failure))
             yield
 
 

@@ -100,7 +100,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
     async with (
         Plane.open(place, rbac=rbac, admin_token=token, in_memory=options.ephemeral) as plane,
         serve(plane, found, port=port, any_port=options.port is None) as api,
-        running(addons, EmbeddedCluster(plane), on_failure=stop.set),
+        running(addons, EmbeddedCluster(plane), on_failure=stop.set, folder=folder.root),
         inside(EmbeddedCluster(plane), folder, stop) as completed,
     ):
         plane.actions.pod_logs = next((each.pod_logs for each in addons if each.pod_logs), None)

@@ -28,7 +28,7 @@ class AddOn:
     pod_logs: PodLogs | None = None  # whom the embedded cluster asks for what a Pod printed
     admitters: Sequence[Admitter] = ()  # whom the embedded cluster asks before it stores a manifest of their kinds
     embedded_only: bool = False
-    # What runs beside its controllers: begins before them, ends after them. It is given the folder of the cluster's files.
+    # What runs beside its controllers, from before their start until after their end; given the folder of the cluster
     beside: Callable[[Path], AbstractAsyncContextManager[None]] | None = None
 
 

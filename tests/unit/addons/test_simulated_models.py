@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from argosy.addons.simulators.serving import Answer, ModelState
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import Forbidden
 from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.model.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
 URL = "https://web-default.apps.argosy.invalid"
@@ -341,28 +342,46 @@ async def test_everything_goes_with_the_model(cluster: EmbeddedCluster) -> None:
                     await asyncio.sleep(0.01)
 
 
+class Answering:
+    """A probe of one function."""
+
+    def __init__(self, ask: Callable[[Manifest], Awaitable[Answer]]) -> None:
+        self._ask = ask
+
+    async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> Answer:
+        assert pods
+        return await self._ask(service)
+
+    def where(self, key: ResourceKey) -> str:
+        return ""
+
+    async def let_go(self, key: ResourceKey) -> None:
+        pass
+
+
 async def test_a_model_is_ready_only_after_it_was_asked(cluster: EmbeddedCluster) -> None:
-    answers: list[Answer] = [Answer(ModelState.LOADING), Answer(ModelState.LOADED, url="http://127.0.0.1:8080")]
+    answers: list[Answer] = [Answer(ModelState.LOADING)]
     asked: list[str] = []
 
-    async def probe(service: Manifest) -> Answer:
+    async def ask(service: Manifest) -> Answer:
         asked.append(service["metadata"]["name"])
-        return answers[0] if len(answers) == 1 else answers.pop(0)
+        return answers[-1]
 
-    async with modelled(cluster, *MODEL_KINDS, probe=probe) as world:
+    async with modelled(cluster, *MODEL_KINDS, probe=Answering(ask)) as world:
         await cluster.create(runtime())
         await cluster.create(model())
         live = await world.becomes(SERVICE, lambda it: target(it) == "Loading")
         assert condition(live, "Ready")["status"] == "Unknown"
+        answers.append(Answer(ModelState.LOADED, url="http://127.0.0.1:8080"))
         live = await world.becomes(SERVICE, is_ready)
     assert live["status"]["url"] == "http://127.0.0.1:8080" and set(asked) == {"web"}
 
 
 async def test_a_model_that_answers_with_an_error_is_degraded(cluster: EmbeddedCluster) -> None:
-    async def probe(service: Manifest) -> Answer:
+    async def ask(service: Manifest) -> Answer:
         return Answer(ModelState.FAILED, "model.pkl cannot be read")
 
-    async with modelled(cluster, *MODEL_KINDS, probe=probe) as world:
+    async with modelled(cluster, *MODEL_KINDS, probe=Answering(ask)) as world:
         await cluster.create(runtime())
         await cluster.create(model())
         live: Any = await world.becomes(SERVICE, is_failed)

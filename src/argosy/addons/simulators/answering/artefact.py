@@ -1,4 +1,4 @@
-"""A model that somebody put on a volume: a Python file, or a pickle. Both are code, and this process is where it may run.
+"""A model that somebody put on a volume: a Python file, or a pickle. Both are code; here is where that may run.
 
 In: a folder. Out: an Artefact, or a sentence that says why not. Never: runs in argosy's own process.
 """
