@@ -54,6 +54,7 @@ OWNERS = {
     "helm_python": {"render.helm.worker"},
     "http.client": {"cli", "cluster", "outbound"},
     "httptools": {"apiserver.http.protocol"},
+    "joblib": {"addons.simulators.answering.artefact"},
     "jq": {"language.jq_worker"},
     "lupa": {"health.lua"},
     "multidict": {"cluster", "outbound"},
