@@ -1,0 +1,67 @@
+"""The shell blocks of the guides, typed as they stand at one running demo, in the order of their pages."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from demo_theatre import demo
+from guide_blocks import BLOCKS, Block
+from guide_terminal import GITHUB, Reader, blocks_of
+from serving import KUBECTL
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+SCENARIOS = Path(__file__).parents[2] / "docs/reference/scenarios.md"
+ROW = "| {id} | {told} | [`test_a_block_does_what_its_page_says`](../../tests/scenarios/test_guides_on_the_demo.py) |"
+MIRROR = """\
+oc patch configmap argosy-cm -n openshift-gitops --type merge -p '{{"data":{{"source.mirrors":"{lines}"}}}}'
+"""
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """At a demo whose repository also stands for the one that readers are told to make at GitHub."""
+    with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0") as shown:
+        found = Reader(shown)
+        found.places[""] = found.home
+        lines = "".join(f"{address} file://{shown.where['repository']}\\n" for address in GITHUB)
+        assert found.type("", MIRROR.format(lines=lines)).failed == []
+        yield found
+
+
+def text_of(block: Block) -> str:
+    """The n-th block that begins so, for the n-th of the list that does."""
+    same = [each for each in BLOCKS if (each.page, each.begins) == (block.page, block.begins)]
+    return [text for text in blocks_of(block.page) if text.lstrip().startswith(block.begins)][same.index(block)]
+
+
+@pytest.mark.parametrize("block", [each for each in BLOCKS if not each.not_typed], ids=lambda each: each.id)
+def test_a_block_does_what_its_page_says(reader: Reader, block: Block) -> None:
+    if block.page not in reader.places:
+        reader.begin(block.page)
+    prepared = reader.others(block.page, block.first)
+    assert prepared.failed == [], prepared.out
+    edits = block.edits.format(home=reader.home) if "{home}" in block.edits else block.edits
+    typed = reader.type(block.page, text_of(block), answers=block.answers, edits=edits, sees=block.sees)
+    unexpected = [line for line in typed.failed if not any(line.startswith(each) for each in block.fails)]
+    assert unexpected == [], typed.out
+    assert len(typed.failed) == len(block.fails), typed.out
+    at = 0
+    for pattern in block.shows:
+        found = re.compile(pattern).search(typed.out, at)
+        assert found, f"{pattern!r} is not in the rest of:\n{typed.out}"
+        at = found.start() + 1
+    if block.then:
+        assert reader.others(block.page, f"come_true {shlex.quote(block.then)}").failed == [], typed.out
+
+
+def test_every_block_of_a_page_has_a_verdict_and_a_row() -> None:
+    for page in dict.fromkeys(block.page for block in BLOCKS):
+        known = [text_of(block) for block in BLOCKS if block.page == page]
+        assert known == blocks_of(page), f"{page}: the blocks and the list of them differ"
+    rows = SCENARIOS.read_text()
+    missing = [row for each in BLOCKS if (row := ROW.format(id=each.id, told=each.told)) not in rows]
+    assert missing == []
