@@ -1,0 +1,124 @@
+"""Served models of any cluster: found, asked, restarted.
+
+In: which cluster, a name. Out: what the model is, and what it answers. Never: a guess between two of one name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from argosy.app.target import TargetOptions, open_target
+from argosy.cluster import Cluster
+from argosy.model.errors import ClusterError, TransientError, UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.models.facts import INFERENCE_SERVICE, ServedModel, read_model
+from argosy.models.requests import LISTED, Question, health_paths, question_for
+from argosy.outbound.asking import Answered, ask
+
+RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
+DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")
+HEALTH_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Tried:
+    question: Question
+    answered: Answered
+
+
+@dataclass(frozen=True)
+class Probed:
+    path: str
+    code: int  # 0: no answer
+    seconds: float
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ModelDesk:
+    cluster: Cluster
+    where: str
+
+    async def all(self, namespace: str = "") -> list[Manifest]:
+        try:
+            found = await self.cluster.list(INFERENCE_SERVICE, namespace=namespace)
+        except ClusterError as error:
+            if error.code == 404:
+                advice = "install KServe, or begin with: argosy demo"
+                raise UserError(f"this cluster does not know InferenceServices; {advice}") from error
+            raise
+        return sorted(found.items, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
+
+    async def find(self, name: str, namespace: str = "") -> Manifest:
+        """By `NAME`, in whatever namespace it is, or by `NAMESPACE/NAME`."""
+        before, _, plain = name.rpartition("/")
+        among = await self.all(before or namespace)
+        found = [each for each in among if each["metadata"]["name"] == plain]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            places = " or ".join(f"{each['metadata']['namespace']}/{plain}" for each in found)
+            raise UserError(f"there are {len(found)} models {plain}; say which: {places}")
+        near = difflib.get_close_matches(plain, [str(each["metadata"]["name"]) for each in among], n=1)
+        hint = f"did you mean {near[0]}?" if near else "see which there are: argosy model list"
+        raise UserError(f"there is no model {plain}; {hint}")
+
+    async def ask(self, model: ServedModel, typed: str, *, seconds: float, insecure: bool) -> Tried:
+        question = question_for(model, typed)
+        if question.needs_name:
+            question = question.named(await self._served_name(model, insecure=insecure))
+        url = model.url.rstrip("/") + question.path
+        return Tried(question, await asyncio.to_thread(ask, url, question.document, seconds=seconds, insecure=insecure))
+
+    async def _served_name(self, model: ServedModel, *, insecure: bool) -> str:
+        """As its server calls it, which need not be the InferenceService's name."""
+        url = model.url.rstrip("/") + LISTED
+        found = (await asyncio.to_thread(ask, url, seconds=HEALTH_SECONDS, insecure=insecure)).document()
+        cards = found.get("data") if isinstance(found, dict) else None
+        names = [str(each.get("id")) for each in cards or () if isinstance(each, dict) and each.get("id")]
+        return model.name if not names or model.name in names else names[0]
+
+    async def probe(self, model: ServedModel, *, insecure: bool) -> list[Probed]:
+        found = []
+        for path in health_paths(model):
+            url = model.url.rstrip("/") + path
+            try:
+                got = await asyncio.to_thread(ask, url, seconds=HEALTH_SECONDS, insecure=insecure)
+            except TransientError as error:
+                found.append(Probed(path, 0, 0.0, str(error)))
+            else:
+                found.append(Probed(path, got.code, got.seconds))
+        return found
+
+    async def restart(self, service: Manifest) -> str:
+        """As `kubectl rollout restart` of its predictor; where revisions are kept, its Pods are replaced."""
+        model = read_model(service)
+        if model.has_revisions:
+            return await self._replace_pods(model)
+        key = ResourceKey(*DEPLOYMENT, model.namespace, f"{model.name}-predictor")
+        if await self.cluster.get(key) is None:
+            raise UserError(f"{model.name} has no Deployment {key.name}; see why: argosy model get {model.name}")
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        template = {"metadata": {"annotations": {RESTARTED: now}}}
+        await self.cluster.patch(key, {"spec": {"template": template}})
+        return f"deployment {key.name} in {key.namespace} is rolling out anew"
+
+    async def _replace_pods(self, model: ServedModel) -> str:
+        labels = f"serving.kserve.io/inferenceservice={model.name},component=predictor"
+        pods = (await self.cluster.list(POD, namespace=model.namespace, labels=labels)).items
+        for pod in pods:
+            await self.cluster.delete(key_of(pod))
+        return f"{len(pods)} Pods of {model.name} in {model.namespace} are being replaced"
+
+
+@asynccontextmanager
+async def open_models(options: TargetOptions) -> AsyncIterator[ModelDesk]:
+    async with open_target(options) as (cluster, target):
+        yield ModelDesk(cluster, target.where)

@@ -1,0 +1,75 @@
+"""What people want to know of a served model.
+
+In: an InferenceService. Out: a ServedModel. Never: I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from argosy.model.annotations import INSTANCE_LABEL, TRACKING_ID
+from argosy.model.manifest import Manifest, annotation
+from argosy.model.names import GroupKind
+
+INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
+TEXT_FORMATS: Final = ("vllm", "huggingface", "tgis", "caikit", "pytorch-llm")
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    name: str
+    namespace: str
+    ready: str  # True, False or Unknown
+    why: str  # where it is not ready
+    url: str
+    runtime: str
+    app: str  # the Application that delivers it
+    format: str
+    source: str
+    protocol: str  # v1, v2, or empty where nothing is said
+    has_revisions: bool
+
+    @property
+    def is_ready(self) -> bool:
+        return self.ready == "True"
+
+    @property
+    def is_text(self) -> bool:
+        return self.format.lower() in TEXT_FORMATS
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "name": self.name, "namespace": self.namespace, "ready": self.ready, "why": self.why, "url": self.url,
+            "runtime": self.runtime, "application": self.app, "format": self.format, "source": self.source,
+        }  # fmt: skip
+
+
+def read_model(service: Manifest) -> ServedModel:
+    status, metadata = service.get("status") or {}, service["metadata"]
+    predictor = (service.get("spec") or {}).get("predictor") or {}
+    model = predictor.get("model") or {}
+    ready: Manifest = next((each for each in status.get("conditions") or () if each.get("type") == "Ready"), {})
+    failure = (status.get("modelStatus") or {}).get("lastFailureInfo") or {}
+    is_ready = ready.get("status") == "True"
+    runtime = status.get("servingRuntimeName") or status.get("clusterServingRuntimeName") or model.get("runtime")
+    mode = status.get("deploymentMode") or annotation(service, "serving.kserve.io/deploymentMode") or ""
+    storage = model.get("storage") or {}
+    return ServedModel(
+        str(metadata["name"]),
+        str(metadata.get("namespace") or ""),
+        str(ready.get("status") or "Unknown"),
+        "" if is_ready else str(ready.get("message") or failure.get("message") or ready.get("reason") or ""),
+        str(status.get("url") or ""),
+        str(runtime or ("" if model else "a container of its own")),
+        _app(service),
+        str((model.get("modelFormat") or {}).get("name") or ""),
+        str(model.get("storageUri") or storage.get("path") or ""),
+        str(model.get("protocolVersion") or ""),
+        mode in ("Serverless", "Knative"),
+    )
+
+
+def _app(service: Manifest) -> str:
+    tracked = annotation(service, TRACKING_ID) or ""
+    return tracked.partition(":")[0] or str((service["metadata"].get("labels") or {}).get(INSTANCE_LABEL) or "")

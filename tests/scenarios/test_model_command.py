@@ -1,0 +1,133 @@
+"""`argosy model`, typed at a demo: models are listed, asked, probed and restarted; curl reaches them too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from demo_theatre import Demo, demo
+from serving import KUBECTL
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+NAME = "dev-qwen25-05b-instruct"
+RUNTIME = {
+    "apiVersion": "serving.kserve.io/v1alpha1",
+    "kind": "ServingRuntime",
+    "metadata": {"name": "any", "namespace": "llmops-dev"},
+    "spec": {
+        "supportedModelFormats": [{"name": "python", "autoSelect": True}],
+        "containers": [{"name": "kserve-container", "image": "any:1"}],
+    },
+}
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "models", "namespace": "llmops-dev"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+DOUBLING = {
+    "apiVersion": "serving.kserve.io/v1beta1",
+    "kind": "InferenceService",
+    "metadata": {"name": "doubling", "namespace": "llmops-dev"},
+    "spec": {"predictor": {"model": {"modelFormat": {"name": "python"}, "storageUri": "pvc://models/doubling"}}},
+}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo(tmp_path_factory.mktemp("models"), "--api-port", "0") as running:
+        yield running
+
+
+def answerers() -> list[int]:
+    """All processes below the demo that answer for models."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and b"simulators.answering" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_models_are_listed_with_who_delivers_them(shown: Demo) -> None:
+    items = {each["name"]: each for each in json.loads(shown.argosy("model", "list", "-o", "json"))["items"]}
+    dev = items[NAME]
+    assert (dev["ready"], dev["application"], dev["namespace"]) == ("True", "llmops-dev", "llmops-dev")
+    header, *rows = shown.argosy("model", "list").splitlines()
+    assert header.split() == ["NAME", "NAMESPACE", "READY", "URL", "RUNTIME", "APP"] and len(rows) == len(items)
+
+
+def test_the_stub_of_a_model_answers_and_says_what_it_is(shown: Demo) -> None:
+    assert shown.argosy("model", "try", NAME, "Hello").startswith(f"stub of {NAME}: simulated by argosy")
+    whole = json.loads(shown.argosy("model", "try", NAME, '{"prompt": "Hello"}', "-o", "json"))
+    assert whole["object"] == "text_completion" and whole["model"] == NAME
+    assert "answers; Ready is True" in shown.argosy("model", "probe", NAME)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl: there is none")
+def test_curl_reaches_the_url_of_the_status(shown: Demo) -> None:
+    url = shown.kubectl("get", "inferenceservice", NAME, "-n", "llmops-dev", "-o", "jsonpath={.status.url}")
+    where = url.removeprefix("http://")
+    command = ["curl", "-sS", "--noproxy", "*", "--resolve", f"{where}:127.0.0.1", f"{url}/v1/models"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert json.loads(done.stdout)["data"][0]["id"] == NAME
+
+
+def test_a_name_that_is_wrong_is_corrected(shown: Demo) -> None:
+    shown.argosy("model", "get", "dev-qwen25-05b-instructs", code=2)
+    shown.argosy("model", "try", NAME, '{"no": "such"}', code=2)
+    shown.argosy("model", "try", NAME, '{"messages": []}', code=1)
+
+
+def test_a_model_on_a_volume_answers_and_is_read_again_after_a_restart(shown: Demo, tmp_path: Path) -> None:
+    folder = Path(shown.where["dataDir"]) / "volumes" / "llmops-dev" / "models" / "doubling"
+    folder.mkdir(parents=True)
+    (folder / "model.py").write_text("def predict(instances):\n    return [2 * each for each in instances]\n")
+    for manifest in (RUNTIME, CLAIM, DOUBLING):
+        (tmp_path / "it.json").write_text(json.dumps(manifest))
+        shown.kubectl("apply", "-f", str(tmp_path / "it.json"))
+    ready = ("wait", "--for=condition=Ready", "inferenceservice/doubling", "-n", "llmops-dev", "--timeout=60s")
+    shown.kubectl(*ready)
+    assert shown.argosy("model", "try", "doubling", "[1, 21]") == "[2, 42]\n"
+    (folder / "model.py").write_text("def predict(instances):\n    return [3 * each for each in instances]\n")
+    shown.argosy("model", "restart", "doubling")
+    shown.until(lambda: _tripled(shown))
+
+
+def _tripled(shown: Demo) -> bool:
+    try:
+        return shown.argosy("model", "try", "doubling", "[1]") == "[3]\n"
+    except AssertionError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_is_left_however_the_demo_ends(tmp_path: Path, number: int) -> None:
+    with demo(tmp_path / "home", "--api-port", "0") as running:
+        before = set(answerers())
+        mine = {pid for pid in before if _is_below(pid, running.process.pid)}
+        assert mine
+        running.end(number)
+        ends = time.monotonic() + 10
+        while time.monotonic() < ends and any(Path(f"/proc/{pid}").exists() for pid in mine):
+            time.sleep(0.05)
+        assert not [pid for pid in mine if Path(f"/proc/{pid}").exists()]
+
+
+def _is_below(pid: int, above: int) -> bool:
+    while pid > 1:
+        if pid == above:
+            return True
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return False
+    return False
