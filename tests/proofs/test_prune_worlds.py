@@ -233,7 +233,7 @@ def test_a_prune_that_does_not_ask_whose_it_is_is_found_out(
     monkeypatch: pytest.MonkeyPatch, rng: random.Random
 ) -> None:
     monkeypatch.setattr(pruning, "may_delete", lambda candidate, instance: "")
-    monkeypatch.setattr("argosy.pipeline.operating.may_delete", lambda candidate, instance: "")
+    monkeypatch.setattr("argosy.pipeline.permitting.may_delete", lambda candidate, instance: "")
     monkeypatch.setattr("argosy.live.view.owner", lambda live, tracking: "models")
     worlds = (world(random.Random(rng.getrandbits(64))) for _ in range(500))
     assert any(pruned(found) - found.own for found in worlds)

@@ -18,7 +18,6 @@ from argosy.model.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.app.applications.desk import Desk
-    from argosy.model.application import Application
     from argosy.model.manifest import Manifest
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -162,10 +161,6 @@ def talk(text: str) -> None:
 async def record(desk: Desk, event: Manifest) -> None:
     if problem := await desk.record(event):
         talk(f"argosy: {problem}")
-
-
-def say_sources(app: Application) -> str:
-    return ", ".join(source.repo_url for source in app.sources)
 
 
 def print_data(data: Any, how: str) -> None:

@@ -120,9 +120,9 @@ def block_lines(app: Application, window: str) -> list[str]:
         lines += [field("  Ref:", source.alias)] if source.alias else []
         lines += [field("  Chart:", source.chart)] if source.chart else []
         lines += [field("  Path:", source.path)] if source.path else []
-        lines += _tool_lines(source.wire)
+        lines += tool_lines(source.wire)
     lines.append(field("SyncWindow:", window))
-    lines.append(field("Sync Policy:", _policy(app)))
+    lines.append(field("Sync Policy:", policy_word(app)))
     if (hold := read_hold(app.annotations)) is not None:
         who = f" by {hold.by}" if hold.by else ""
         lines.append(field("Held:", f"since {hold.at or '?'}{who}{f': {hold.reason}' if hold.reason else ''}"))
@@ -137,7 +137,7 @@ def _labels(app: Application) -> list[str]:
     return [field("Labels:", ",".join(f"{name}={value}" for name, value in sorted(labels.items())))] if labels else []
 
 
-def _tool_lines(wire: Mapping[str, Any]) -> list[str]:
+def tool_lines(wire: Mapping[str, Any]) -> list[str]:
     """argo: the few options of tools that it shows."""
     helm, kustomize = mapping(wire.get("helm")), mapping(wire.get("kustomize"))
     lines = []
@@ -148,7 +148,7 @@ def _tool_lines(wire: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _policy(app: Application) -> str:
+def policy_word(app: Application) -> str:
     automated = app.policy.automated
     if automated is None or not automated.is_on:
         return "Manual"

@@ -12,7 +12,7 @@ from argosy.app.applications import facts
 from argosy.app.applications.desk import clock
 from argosy.app.applications.facts import Row
 from argosy.app.applications.trees import Branch, branches
-from argosy.cli.app_screen import aligned, condition_lines
+from argosy.cli.app_screen import aligned, condition_lines, policy_word, tool_lines
 from argosy.live.tree import Node
 from argosy.model.application import Application, Source
 from argosy.model.names import ResourceKey
@@ -44,29 +44,17 @@ def block(app: Application, window: str, *, url: str, windows: Sequence[str] = (
         lines += _source(source)
     lines.append(field("SyncWindow:", window))
     lines += [field("Assigned Windows:", ",".join(windows))] if windows else []
-    lines.append(field("Sync Policy:", _policy(app)))
+    lines.append(field("Sync Policy:", policy_word(app)))
     lines.append(field("Sync Status:", _sync(app)))
     lines.append(field("Health Status:", facts.health_word(app)))
     return lines
 
 
 def _source(source: Source) -> list[str]:
-    helm, kustomize = mapping(source.wire.get("helm")), mapping(source.wire.get("kustomize"))
     lines = [field("- Repo:", source.repo_url), field("  Target:", str(source.wire.get("targetRevision") or ""))]
     lines += [field("  Path:", source.path)] if source.path else []
     lines += [field("  Ref:", source.alias)] if source.alias else []
-    if helm.get("valueFiles"):
-        lines.append(field("  Helm Values:", ",".join(map(str, helm["valueFiles"]))))
-    if kustomize.get("namePrefix"):
-        lines.append(field("  Name Prefix:", str(kustomize["namePrefix"])))
-    return lines
-
-
-def _policy(app: Application) -> str:
-    automated = app.policy.automated
-    if automated is None or not automated.is_on:
-        return "Manual"
-    return "Automated (Prune)" if automated.prune else "Automated"
+    return lines + tool_lines(source.wire)
 
 
 def _sync(app: Application) -> str:

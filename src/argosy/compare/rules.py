@@ -11,11 +11,11 @@ from typing import Final, Literal, NamedTuple
 
 from argosy.language import globs
 from argosy.model import annotations as names
+from argosy.model.annotations import FIELD_MANAGER
 from argosy.model.application import Application, IgnoreDifference
 from argosy.model.names import ResourceKey
 
 IgnoreStatus = Literal["all", "crd", "none"]
-CONTROLLER: Final = "argocd-controller"  # argo: by this name it applies on the server's side
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 _STATUS: Final = "/status"
 
@@ -43,7 +43,7 @@ class CompareRules:
     keeps_mutations: bool = False  # argo: IncludeMutationWebhook=true
     structured: bool = False  # argo: the application syncs with ServerSideApply=true
     known_fields: tuple[KnownField, ...] = PRESETS
-    controller: str = CONTROLLER
+    controller: str = FIELD_MANAGER
     masked_annotations: frozenset[str] = frozenset()
     mark: str = ""  # of anything else that shaped the manifests before they came here, such as the way of tracking
 

@@ -19,8 +19,8 @@ from argosy.model.application import Application, read_application
 from argosy.model.errors import ClusterError, ManifestError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.times import written
 from argosy.pipeline import Passed, Pipeline
-from argosy.pipeline.operating import written
 from argosy.pipeline.rules import Rules
 from argosy.report.status import unreadable
 from argosy.report.wire import mapping

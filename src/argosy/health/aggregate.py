@@ -6,9 +6,9 @@ Never: lets a broken rule do more than make its own object Unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from argosy.model.annotations import IGNORE_HEALTHCHECK
 from argosy.model.flow import Assessment, Health
@@ -89,14 +89,6 @@ def shown(key: ResourceKey) -> str:
 def conditions(faults: Sequence[Fault]) -> list[str]:
     """A sentence for each broken rule."""
     return [f"health check {fault.rule} failed on {_counted(fault.keys)}: {fault.text}" for fault in faults]
-
-
-def with_transition(previous: Mapping[str, Any] | None, health: Health, now: str) -> dict[str, str]:
-    """The `health` of an Application's status. Its time is that of the last change, not of the last look."""
-    before = previous if isinstance(previous, Mapping) else {}
-    since = before.get("lastTransitionTime")
-    is_same = before.get("status") == health and isinstance(since, str) and since != ""
-    return {"status": health.value, "lastTransitionTime": str(since) if is_same else now}
 
 
 def _is_left_out(managed: Managed) -> bool:

@@ -60,3 +60,5 @@ STOP_AFTER: Final = "sandbox.argosy.dev/stop-after"
 NAMES: Final = "sandbox.argosy.dev/names"  # on a definition, `segments`: its objects may be called `model:latest`
 START_BUILD: Final = "sandbox.argosy.dev/start-build"  # on a BuildConfig: any text; it is gone when the Build is there
 BEFORE_BREAK: Final = "sandbox.argosy.dev/before-break"  # what `argosy demo break` found there, for `argosy demo fix`
+
+FIELD_MANAGER: Final = "argocd-controller"  # argo: who owns what is applied, on the server's side or on the client's

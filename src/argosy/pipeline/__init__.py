@@ -21,10 +21,11 @@ from argosy.model.flow import SyncStatus
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
+from argosy.model.times import written
 from argosy.pipeline.assembling import Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import Look, Looker
-from argosy.pipeline.operating import NOT_LOADED, Operator, begun, spelled, written
+from argosy.pipeline.operating import NOT_LOADED, Operator, begun, spelled
 from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rendering import Crew, Renders
 from argosy.pipeline.rules import Rules

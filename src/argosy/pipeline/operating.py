@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from argosy.cluster import Catalog, Cluster
@@ -20,6 +20,7 @@ from argosy.model.flow import Comparison
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.project import Project
+from argosy.model.times import written
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.looking import Look, Looker, removed_by
 from argosy.pipeline.permitting import why_not_delete
@@ -53,7 +54,7 @@ def begun(request: OperationRequest, now: datetime, last: OperationState | None)
     """
     started = written(now)
     if last is not None and last.started[: len(started) - 1] == started[:-1]:
-        started = now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        started = written(now, "microseconds")
     return OperationState(request=request, progress=Progress.RUNNING, started=started)
 
 
@@ -226,8 +227,3 @@ async def _respecting(app: Application, comparison: Comparison, rules: Rules) ->
 def spelled(conditions: Iterable[Condition]) -> str:
     """argo: as an operation tells of conditions that stop it."""
     return ";".join(f"{each.type}: {each.message}" for each in conditions)
-
-
-def written(time: datetime) -> str:
-    """argo: whole seconds."""
-    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

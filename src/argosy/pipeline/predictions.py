@@ -7,16 +7,15 @@ the same version of an object, unless somebody wants it so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from argosy.cluster import Cluster
 from argosy.compare import CompareRules
+from argosy.model.annotations import FIELD_MANAGER
 from argosy.model.errors import ClusterError
 from argosy.model.hooks import is_hook
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
-
-MANAGER: Final = "argocd-controller"
 
 
 class _Said(NamedTuple):
@@ -54,7 +53,7 @@ class Predictions:
                 said[key] = before
                 continue
             try:
-                answer = await self._cluster.apply(manifest, manager=MANAGER, force=True, dry_run=True)
+                answer = await self._cluster.apply(manifest, manager=FIELD_MANAGER, force=True, dry_run=True)
             except ClusterError:
                 continue  # what the server refuses is compared without it, and refused again when it is synced
             said[key] = _Said(manifest, version, answer)

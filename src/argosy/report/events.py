@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from argosy.model.application import Application, OperationState, Progress
 from argosy.model.manifest import Manifest
@@ -87,17 +86,6 @@ def completed(app: Application, state: OperationState) -> Manifest:
         by=state.request.by,
         is_warning=not succeeded,
     )
-
-
-def status_changed(app: Application, after: Mapping[str, Any], at: str) -> list[Manifest]:
-    """One for the sync status and one for the health, where they are not as they were."""
-    found = []
-    for part, words in (("sync", "sync status"), ("health", "health status")):
-        old = mapping(app.status.get(part)).get("status") or ""
-        new = mapping(after.get(part)).get("status") or ""
-        if old != new:
-            found.append(event(app, Reason.RESOURCE_UPDATED, f"Updated {words}: {old} -> {new}", at=at))
-    return found
 
 
 def refreshed(app: Application, *, at: str, by: str = "", is_hard: bool = False) -> Manifest:

@@ -32,7 +32,6 @@ class Report:
     app: Application
     now: str  # RFC 3339
     state: OperationState | None  # of the operation; None takes away what was written
-    is_refreshed: bool = True  # whether the application was looked at anew, and not only its operation
     status: SyncStatus | None = None
     revisions: tuple[str, ...] = ()  # compared, in the order of the sources; none where they are not known
     sources: tuple[Source, ...] = ()  # compared
@@ -61,7 +60,7 @@ def status(report: Report) -> dict[str, Any]:
         **given(conditions=conditions_wire(before.get("conditions"), report.conditions, report.looked_for, report.now)),
         **given(history=before.get("history") if report.history is None else _cleaned(list(report.history))),
         **({} if report.summary is None else {"summary": dict(report.summary)}),
-        **({RECONCILED: report.now} if report.is_refreshed else {}),
+        RECONCILED: report.now,
     }
     return {name: value for name, value in after.items() if value is not None}
 

@@ -20,6 +20,7 @@ from argosy.model.errors import ClusterError
 from argosy.model.flow import Task
 from argosy.model.hooks import DeletePolicy
 from argosy.model.names import ResourceKey
+from argosy.model.times import written
 from argosy.sync import hooks
 from argosy.sync.checks import Permitted, invalid
 from argosy.sync.ending import terminate
@@ -88,10 +89,13 @@ def is_too_late(state: OperationState, settings: SyncSettings, now: datetime) ->
 def _ended(
     state: OperationState, board: Board, progress: Progress, message: str, now: Callable[[], datetime]
 ) -> OperationState:
-    finished = now().isoformat(timespec="seconds").replace("+00:00", "Z")
-    results = board.results
     return replace(
-        state, progress=progress, message=message, finished=finished, results=results, has_result=True
+        state,
+        progress=progress,
+        message=message,
+        finished=written(now()),
+        results=board.results,
+        has_result=True,
     )
 
 

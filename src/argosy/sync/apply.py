@@ -11,13 +11,14 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.cluster import Cluster, PatchKind
+from argosy.model.annotations import FIELD_MANAGER
 from argosy.model.errors import ClusterError, Conflict, Invalid, PatchError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.sync import patching
 from argosy.sync.migration import migration
 from argosy.sync.patching import placed, with_last_applied
-from argosy.sync.terms import DEFINITION, MANAGER, REPLACER, How
+from argosy.sync.terms import DEFINITION, REPLACER, How
 
 ROUNDS: Final = 5  # how often something that changed under our hands is read again
 _UPDATED: Final = frozenset({DEFINITION, ("", "Namespace")})
@@ -104,20 +105,20 @@ async def _applied(wish: Wish, cluster: Cluster) -> Applied:
 async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
     modified = with_last_applied(wish.desired)
     if wish.live is None:
-        return Applied(await cluster.create(modified, manager=MANAGER), f"{wish.name} created")
+        return Applied(await cluster.create(modified, manager=FIELD_MANAGER), f"{wish.name} created")
     if _binds_otherwise(wish):
         return await _recreated(wish, cluster)
     if wish.live.get("apiVersion") != modified["apiVersion"]:
         # A patch says nothing of fields that are called otherwise in the version that was read; this verb converts.
-        await _inherit(wish, cluster, MANAGER)
-        made = await cluster.apply(modified, manager=MANAGER, force=True)
+        await _inherit(wish, cluster, FIELD_MANAGER)
+        made = await cluster.apply(modified, manager=FIELD_MANAGER, force=True)
         return Applied(made, f"{wish.name} configured")
     patch = _patch(modified, wish.live)
     if not patch:
         return Applied(wish.live, f"{wish.name} unchanged")
     kind = PatchKind.MERGE if patching.shape_of(modified) is None else PatchKind.STRATEGIC
     version = str(modified["apiVersion"])
-    made = await cluster.patch(wish.key, patch, kind_of_patch=kind, manager=MANAGER, api_version=version)
+    made = await cluster.patch(wish.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version)
     return Applied(made, f"{wish.name} configured")
 
 
@@ -136,14 +137,14 @@ def _patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
 
 async def _server_side(wish: Wish, cluster: Cluster) -> Applied:
     await _inherit(wish, cluster, wish.how.migrates)
-    made = await cluster.apply(wish.desired, manager=MANAGER, force=True)
+    made = await cluster.apply(wish.desired, manager=FIELD_MANAGER, force=True)
     return Applied(made, f"{wish.name} serverside-applied")
 
 
 async def _inherit(wish: Wish, cluster: Cluster, manager: str) -> None:
     """What was applied on the client's side is ours: else nothing of it could be taken away."""
-    if wish.live is not None and (patch := migration(wish.live, manager, MANAGER)):
-        await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON, manager=MANAGER)
+    if wish.live is not None and (patch := migration(wish.live, manager, FIELD_MANAGER)):
+        await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON, manager=FIELD_MANAGER)
 
 
 async def _replaced(wish: Wish, cluster: Cluster) -> Applied:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from argosy.model import annotations as names
 from argosy.model.application.policies import seconds_of
 from argosy.model.hooks import annotation_text
 from argosy.model.manifest import Manifest
+from argosy.model.times import written
 
 _TIME: Final = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
 _GATE: Final = re.compile(rf" \(to be healthy by {_TIME}\)")
+_PARTS: Final = "milliseconds"  # of a second: gates and pauses may be shorter than one
 _PAUSE: Final = re.compile(rf" \(next wave not before {_TIME}\)")
 
 
@@ -64,7 +66,7 @@ def gate_of(manifest: Manifest) -> Gate:
 
 
 def with_deadline(message: str, deadline: datetime | None) -> str:
-    return f"{message} (to be healthy by {_written(deadline)})" if deadline else message
+    return f"{message} (to be healthy by {written(deadline, _PARTS)})" if deadline else message
 
 
 def deadline_of(message: str) -> datetime | None:
@@ -76,15 +78,11 @@ def without_deadline(message: str) -> str:
 
 
 def with_pause(message: str, until: datetime | None) -> str:
-    return f"{message} (next wave not before {_written(until)})" if until else message
+    return f"{message} (next wave not before {written(until, _PARTS)})" if until else message
 
 
 def pause_of(message: str) -> datetime | None:
     return _found(_PAUSE, message)
-
-
-def _written(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _found(pattern: re.Pattern[str], message: str) -> datetime | None:

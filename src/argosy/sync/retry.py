@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from argosy.model.application import OperationRequest, OperationState, Progress
+from argosy.model.times import written
 
 
 def settle(before: OperationState, after: OperationState, now: datetime) -> OperationState:
@@ -24,7 +25,7 @@ def settle(before: OperationState, after: OperationState, now: datetime) -> Oper
     due = now + timedelta(seconds=retry.delay(tried))
     message = f"{after.message}. Retrying attempt #{tried + 1} at {_kitchen(due)}."
     return replace(
-        after, progress=Progress.RUNNING, message=message, retries=tried + 1, finished=_written(now)
+        after, progress=Progress.RUNNING, message=message, retries=tried + 1, finished=written(now)
     )
 
 
@@ -65,7 +66,3 @@ def without_revision(request: OperationRequest) -> OperationRequest:
 def _kitchen(time: datetime) -> str:
     """argo: as Go's kitchen clock shows it: 3:04PM."""
     return time.astimezone(UTC).strftime("%I:%M%p").lstrip("0")
-
-
-def _written(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

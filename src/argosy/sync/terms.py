@@ -16,11 +16,10 @@ from argosy.model.hooks import has_option
 from argosy.model.manifest import Manifest
 from argosy.sync.options import CONFIRM, SyncOptions
 
-MANAGER: Final = "argocd-controller"  # argo: who owns what is applied, on the server's side or on the client's
 REPLACER: Final = "argocd-application-controller"  # argo: who owns what is replaced: the program itself
 MIGRATED: Final = "kubectl-client-side-apply"
 DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
-_WRITERS: Final = frozenset({MANAGER, REPLACER})
+_WRITERS: Final = frozenset({names.FIELD_MANAGER, REPLACER})
 _KEPT: Final = frozenset({DEFINITION, ("", "Namespace")})
 
 

@@ -16,7 +16,6 @@ from argosy.health.aggregate import (
     caused_by,
     conditions,
     own_assessment,
-    with_transition,
 )
 from argosy.model.annotations import HELM_HOOK, HOOK, IGNORE_HEALTHCHECK
 from argosy.model.flow import Assessment, Health
@@ -209,21 +208,6 @@ def test_a_broken_rule_of_a_child_application_is_told_though_it_does_not_worsen(
     live = {"metadata": {"name": "pay"}}
     found = aggregate(APP, [Managed(key, live, live, Assessment(Health.UNKNOWN, "no", "r", "no"))])
     assert found == ApplicationHealth(Health.HEALTHY, "", (Fault("r", "no", (key,)),))
-
-
-@pytest.mark.parametrize(
-    ("previous", "since"),
-    [
-        (None, "now"),
-        ({}, "now"),
-        ({"status": "Degraded", "lastTransitionTime": "then"}, "now"),
-        ({"status": "Healthy", "lastTransitionTime": "then"}, "then"),
-        ({"status": "Healthy"}, "now"),
-        ({"status": "Healthy", "lastTransitionTime": None}, "now"),
-    ],
-)
-def test_the_time_moves_only_when_the_health_changes(previous: dict[str, Any] | None, since: str) -> None:
-    assert with_transition(previous, Health.HEALTHY, "now") == {"status": "Healthy", "lastTransitionTime": since}
 
 
 @pytest.mark.parametrize(

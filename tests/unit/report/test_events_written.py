@@ -125,15 +125,6 @@ def test_what_is_no_sync_tells_its_revision_too(sync: dict[str, Any], words: str
     assert {each["lastTimestamp"] for each in told} == {AT}
 
 
-def test_changes_of_status_are_told_and_nothing_else() -> None:
-    assert events.status_changed(APP, APP.status, AT) == []
-    found = events.status_changed(APP, {"sync": {"status": "OutOfSync"}, "health": {"status": "Degraded"}}, AT)
-    assert [each["message"] for each in found] == [
-        "Updated sync status: Synced -> OutOfSync",
-        "Updated health status: Healthy -> Degraded",
-    ]
-
-
 def test_a_hold_is_read_as_it_was_written() -> None:
     hold = Hold('größer "als" vorher', "ann", AT, "abc")
     assert read_hold({"argosy.dev/hold": hold_text(hold)}) == hold

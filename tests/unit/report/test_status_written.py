@@ -103,8 +103,8 @@ def test_health_keeps_its_time_until_it_changes() -> None:
 
 def test_what_was_not_looked_at_stays() -> None:
     first = status(report(app(), EARLY))
-    step = Report(app=app(first), now=LATE, state=None, is_refreshed=False)
-    assert status(step) == first
+    step = Report(app=app(first), now=LATE, state=None)
+    assert status(step) == {**first, "reconciledAt": LATE}
 
 
 def test_what_could_not_be_loaded_is_unknown_line_by_line_but_for_what_has_no_status() -> None:
@@ -215,7 +215,6 @@ def reports(draw: st.DrawFn, written: dict[str, Any] | None = None) -> Report:
         app=application,
         now=draw(TIMES),
         state=state,
-        is_refreshed=draw(st.booleans()),
         status=draw(st.none() | st.sampled_from(SyncStatus)),
         revisions=draw(st.lists(NAMES, max_size=2).map(tuple)),
         sources=application.sources,

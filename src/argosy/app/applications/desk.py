@@ -21,6 +21,7 @@ from argosy.model.application import Application, read_application
 from argosy.model.errors import ClusterError, Conflict, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.times import written
 from argosy.setup.login import whoami
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
@@ -124,7 +125,7 @@ def clock() -> datetime:
 
 
 def now() -> str:
-    return clock().isoformat(timespec="seconds").replace("+00:00", "Z")
+    return written(clock())
 
 
 @asynccontextmanager
