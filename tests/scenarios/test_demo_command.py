@@ -90,6 +90,49 @@ def test_after_a_sync_of_staging_the_table_is_that_of_the_guide(shown: Demo) -> 
     ]
 
 
+BASE = "llmops-via-argocd/deploy_model/base/kustomization.yaml"
+LAST = "  - inferenceservice.yaml\n"
+CARD = """generatorOptions: {disableNameSuffixHash: true}
+configMapGenerator:
+  - {name: model-card, literals: [owner=ann]}
+"""
+
+
+def test_what_comes_and_goes_in_git_does_so_in_dev_and_elsewhere_only_by_a_sync_that_prunes(
+    shown: Demo, work: Path
+) -> None:
+    def has_card(tier: str) -> bool:
+        return "model-card" in shown.kubectl("get", "configmaps", "-n", f"llmops-{tier}", "-o", "name")
+
+    push(shown, work, BASE, LAST, LAST + CARD)
+    shown.until(lambda: has_card("dev"))
+    shown.until(lambda: shown.words("llmops-staging")[0] == "OutOfSync")
+    assert not has_card("staging") and shown.words("llmops-production")[0] == "OutOfSync"
+    shown.argosy("app", "sync", "llmops-staging")
+    assert has_card("staging")
+    push(shown, work, BASE, CARD, "")
+    shown.until(lambda: not has_card("dev"))
+    shown.until(lambda: shown.words("llmops-staging")[0] == "OutOfSync")
+    shown.argosy("app", "sync", "llmops-staging")
+    assert has_card("staging")
+    shown.argosy("app", "sync", "llmops-staging", "--prune")
+    assert not has_card("staging")
+    shown.until(lambda: shown.words("llmops-staging") == ("Synced", "Healthy"))
+
+
+def test_an_earlier_version_is_listed_and_taken_back_but_not_where_syncs_are_automatic(shown: Demo) -> None:
+    history = shown.apps()["llmops-staging"]["status"]["history"]
+    told = shown.argosy("app", "history", "llmops-staging").splitlines()[1:]
+    assert [line.split()[0] for line in told] == [str(each["id"]) for each in history]
+    assert all(each["revision"][:7] in line and each["deployedAt"][:10] in line for each, line in zip(history, told))
+    shown.argosy("app", "rollback", "llmops-staging", str(history[0]["id"]))
+    assert shown.kubectl("get", *STAGING_MODEL, "-o", f"jsonpath={CPU}") == "2"
+    shown.until(lambda: shown.words("llmops-staging")[0] == "OutOfSync")
+    shown.argosy("app", "rollback", "llmops-dev", "0", code=5)
+    shown.argosy("app", "sync", "llmops-staging")
+    shown.until(lambda: shown.words("llmops-staging") == ("Synced", "Healthy"))
+
+
 SIGNS = {
     "model": ("llmops-staging", "Synced", "Degraded"),
     "image": ("llmops-dev", "Synced", "Progressing"),
