@@ -38,7 +38,8 @@ def bind(port: int, *, any_port: bool = False) -> socket.socket:
         listener.close()
         if any_port and port:
             return bind(0)
-        message = f"port {port} cannot be used ({error.strerror}); choose another with --port, or 0 for any free one"
+        advice = "choose another with --port (for the demo: --api-port), or 0 for any free one"
+        message = f"port {port} cannot be used ({error.strerror}); {advice}"
         raise UserError(message, where=LOOPBACK) from error
     listener.set_inheritable(False)
     return listener

@@ -84,8 +84,9 @@ class DataFolder:
 
     def _in_use(self) -> UserError:
         run = self.running()
-        who = f" by a sandbox (pid {run.pid}, {run.api})" if run else " by another argosy process"
-        advice = f"stop it with: argosy sandbox stop --data-dir {self.root}, or choose another --data-dir"
+        name = run.name if run else "sandbox"
+        who = f" by a {name} (pid {run.pid}, {run.api})" if run else " by another argosy process"
+        advice = f"stop it with: argosy {name} stop --data-dir {self.root}, or choose another --data-dir"
         return UserError(f"this data folder is in use{who}; {advice}", where=str(self.root))
 
     def is_owned(self) -> bool:

@@ -51,6 +51,8 @@ OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
 Try it:
+  argosy demo                          a whole delivery: Git, a cluster, three environments of a model
+  argosy app list                      in a second terminal: what is delivered, and why it is not as it should be
   argosy sandbox start                 a Kubernetes API on this machine, nothing else needed
   kubectl --kubeconfig … get ns        the line that start prints, with the path filled in
   argosy sandbox status                is it running, and where
@@ -113,16 +115,32 @@ class Parser(argparse.ArgumentParser):
             wrong, _, known = message.partition("invalid choice: ")[2].partition(" (choose from ")
             names = [name.strip(" ')") for name in known.split(",")]
             near = difflib.get_close_matches(wrong.strip("'\""), names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"; did you mean {near[0]!r}?" if near else _verb_of(wrong.strip("'\""))
         command = _command(self.prog)
-        say(f"{command.removeprefix('argosy ')} was not understood", f"{message}{hint}", f"{command} --help")
+        what = command.removeprefix("argosy").strip() or "the command"
+        called = command.replace("argosy", ARGOCD, 1) if _is_argocd() else command  # some groups are there only
+        say(f"{what} was not understood", f"{message}{hint}", f"{called} --help")
         raise Mistyped(message)
 
 
 def _command(prog: str) -> str:
     """The command that was meant: what is not understood is told by the outermost parser, whatever came first."""
     words = list(itertools.takewhile(lambda word: not word.startswith("-"), sys.argv[1:]))
-    return " ".join(["argosy", *words]) if prog == "argosy" and words else prog
+    # A group that is not there has no help; the outermost has.
+    return " ".join(["argosy", *words]) if prog == "argosy" and words and words[0] in GROUPS else prog
+
+
+def _verb_of(word: str) -> str:
+    """Where a word that is no command is a verb of the large group: people leave `app` out."""
+    if sys.argv[1:2] != [word]:
+        return ""
+    from argosy.cli.app import MODULES  # late: it is for mistakes
+
+    return f"; did you mean 'argosy {LARGE} {word}'?" if any(word in verbs for verbs in MODULES.values()) else ""
+
+
+def _is_argocd() -> bool:
+    return os.path.basename(sys.argv[0]) == ARGOCD or COMPAT in sys.argv
 
 
 def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:

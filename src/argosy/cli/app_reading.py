@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from argosy.app.applications import facts
     from argosy.app.applications.desk import Desk
     from argosy.model.application import Application
+    from argosy.model.flow import Assessment
     from argosy.model.names import ResourceKey
 
 LIST_FORMS = ("table", "wide", "name", "json", "yaml")
@@ -193,9 +194,11 @@ async def print_app(
     from argosy.cli import app_screen
 
     async with open_reader(desk) as reader:
-        health = health_words(await reader.health(app))
+        found = await reader.health(app)
+        health = health_words(found)
         window = window_text(app, reader.rules.projects.get(app.project))
-    lines = app_screen.block_lines(app, window)
+    reasons = [f"{key.kind}/{key.name}: {each.message}" for key, each in found.items() if _is_to_blame(each)]
+    lines = app_screen.block_lines(app, window, reasons)
     if shows_operation and app.state is not None:
         lines += ["", *app_screen.operation_lines(app.state)]
     if parameters_of is not None:
@@ -204,6 +207,10 @@ async def print_app(
         lines += parameters(app, *parameters_of)[1:]
     objects = app_screen.object_lines(facts.rows(app, health))
     print("\n".join([*lines, *(["", *objects] if objects else [])]))
+
+
+def _is_to_blame(said: Assessment) -> bool:
+    return said.health is not None and said.health not in ("Healthy", "Suspended") and bool(said.message)
 
 
 def run_resources(chosen: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from argosy.report.holds import read_hold
 from argosy.report.wire import mapping, mappings
 
 GAP: Final = "  "
+MOST_REASONS: Final = 5  # objects that say why they are not healthy
 WIDE: Final = (
     "NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS", "REPO", "PATH", "TARGET",
 )  # fmt: skip
@@ -103,7 +104,7 @@ def field(name: str, value: str) -> str:
     return f"{name:<20}{value}".rstrip()
 
 
-def block_lines(app: Application, window: str) -> list[str]:
+def block_lines(app: Application, window: str, reasons: Sequence[str] = ()) -> list[str]:
     """argo: what its get prints above the table; there is no URL, as there is no server."""
     destination = app.destination
     lines = [
@@ -129,6 +130,7 @@ def block_lines(app: Application, window: str) -> list[str]:
     lines.append(field("Sync Status:", _sync(app)))
     message = facts.health_message(app)
     lines.append(field("Health Status:", f"{facts.health_word(app)}{f' ({message})' if message else ''}"))
+    lines += [field("Why:" if not place else "", plain(reason)) for place, reason in enumerate(reasons[:MOST_REASONS])]
     return lines + condition_lines(app)
 
 

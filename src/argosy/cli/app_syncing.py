@@ -274,9 +274,16 @@ def verdict(app: Application, what: str) -> int:
         talk(f"{app.name}: {what} to {at or 'its revision'} succeeded{ending}")
         return 0
     named = facts.failures(app)[:MOST]
-    advice = f"argosy app get {app.name} --show-operation"
+    advice = _advice(app, state.message)
     say(f"{app.name}: {what} {state.progress.value.lower()}", [state.message, *named], advice)
     return NO
+
+
+def _advice(app: Application, message: str) -> str:
+    namespace = app.destination.namespace
+    if namespace and f'namespaces "{namespace}" not found' in message:
+        return f"argosy app set {app.name} --sync-option CreateNamespace=true, then: argosy app sync {app.name}"
+    return f"argosy app get {app.name} --show-operation"
 
 
 # -- rollback ------------------------------------------------------------------------------------------------------

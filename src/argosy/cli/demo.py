@@ -40,7 +40,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     shown = _add_part(parts, "status", "is it running, and where", status, ["argosy demo status -o json"])
     shown.add_argument("-o", "--output", choices=["text", "json"], default="text", help="text or json")
     breaking = _add_part(parts, "break", "stage an accident", break_something, ["argosy demo break drift"])
-    breaking.add_argument("story", choices=STORIES, help="what goes wrong")
+    breaking.add_argument("story", choices=STORIES, metavar="|".join(STORIES), help="what goes wrong")
     _add_part(parts, "fix", "undo every accident that was staged", fix, ["argosy demo fix"])
     _add_part(parts, "stop", "end the running demo", stop, ["argosy demo stop"])
 
@@ -125,8 +125,13 @@ def _running(chosen: argparse.Namespace) -> Run:
     folder = _folder(chosen)
     run = folder.running()
     if run is None or run.name != "demo":
-        raise UserError("no demo is running; start one with: argosy demo", where=str(folder.root))
+        where = str(folder.root) if chosen.data_dir else ""
+        raise UserError(f"no demo is running; start one with: {_start_command(chosen)}", where=where)
     return run
+
+
+def _start_command(chosen: argparse.Namespace) -> str:
+    return f"argosy demo --data-dir {shlex.quote(str(chosen.data_dir))}" if chosen.data_dir else "argosy demo"
 
 
 def status(chosen: argparse.Namespace) -> int:
@@ -138,7 +143,7 @@ def status(chosen: argparse.Namespace) -> int:
         print(f"running  pid {found['pid']}  {found['api']}")
         print(f"repository {found['repository']}\nkubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
     else:
-        print("not running\nstart it with: argosy demo")
+        print(f"not running\nstart it with: {_start_command(chosen)}")
     return 0 if found["ready"] else 1
 
 

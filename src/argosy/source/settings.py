@@ -130,6 +130,6 @@ def _repository_in(roots: tuple[Path, ...], path: Path) -> Path:
         pass
     # One message for all, so that nobody can learn from it what there is on this machine.
     raise SourceRefused(
-        "is no repository that may be read; put it below a folder that the setting source.local.roots names",
+        "is no repository that may be read; put it below a folder that source.local.roots in argosy-cm names",
         where=str(path),
     )

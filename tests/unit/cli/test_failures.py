@@ -78,3 +78,15 @@ def test_a_mistyped_command_is_guessed(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         main(["sandbx"])
     assert "did you mean 'sandbox'?" in capsys.readouterr().err
+
+
+def test_a_verb_without_its_group_is_told_where_it_belongs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["argosy", "sync", "models"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = capsys.readouterr().err
+    assert ended.value.code == CANNOT
+    assert "did you mean 'argosy app sync'?" in told
+    assert told.endswith("next: argosy --help\n")

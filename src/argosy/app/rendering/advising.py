@@ -24,10 +24,10 @@ _HERE: Final = (
     ),
     ("check the address and its Secret", f"check the address, or {_CLONE}"),
     ("add its authority to the ConfigMap argocd-tls-certs-cm", _CLONE),
+    ("put it below a folder that source.local.roots in argosy-cm names", "name it, or a folder above it, with --root"),
     (" in argosy-cm", " in argosy-cm (a ConfigMap in a file given with --settings)"),
     ("add it to directory.jsonnet.tlas", "add it with --jsonnet-tla-str, or to directory.jsonnet.tlas"),
     ("add it to directory.jsonnet.extVars", "add it with --jsonnet-ext-var-str, or to directory.jsonnet.extVars"),
-    ("put it below a folder that the setting source.local.roots names", "name it, or a folder above it, with --root"),
     (
         "add it to kustomize.buildOptions,",
         "add it to kustomize.buildOptions in argocd-cm (a ConfigMap in a file given with --settings),",
