@@ -39,7 +39,10 @@ class Shelf:
         if "forget" in told:
             self._entries.pop(told["forget"], None)
             return
-        entry = Entry(told["host"], told["name"], source=told.get("source", ""))
+        known = self._entries.get(told["host"])
+        if known is not None and known.told == told:
+            return
+        entry = Entry(told["host"], told["name"], source=told.get("source", ""), told=told)
         if told.get("folder"):
             self._entries[entry.host] = entry
             threading.Thread(target=_load, args=(entry, told["folder"]), daemon=True).start()

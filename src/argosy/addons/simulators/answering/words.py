@@ -74,7 +74,7 @@ class Entry:
     message: str = ""
     model: Model | None = None
     source: str = ""
-    more: Document = field(default_factory=dict)
+    told: Document = field(default_factory=dict)  # what was said of it
 
     def ready(self) -> Model:
         """Raises Refusal while it is not loaded."""

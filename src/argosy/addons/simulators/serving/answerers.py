@@ -20,8 +20,10 @@ from argosy.addons.simulators.serving.plans import Plan
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
 from argosy.confine.resident import DAYS, Ended, Resident, start
+from argosy.model.errors import ArgosyError
 
 LIMITS: Final = ProgramLimits(cpu=DAYS, memory=1 << 30, scratch=64 << 20, processes=64)
+LOOPBACK: Final = "127.0.0.1"
 WAITING: Final = 64  # connections that wait while it starts
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 STEADY: Final = 60.0  # who lived so long has not failed at once
@@ -39,19 +41,30 @@ main(int(sys.argv[2]))
 class Answerer:
     """One process and its port, for one model that is an artefact, or for all that are stubs."""
 
-    def __init__(self, *folders: str) -> None:
+    def __init__(self, *folders: str, port: int = 0) -> None:
+        """`port` is the one that users know already; where others have it by now, it is any."""
         self._folders = [Path(each) for each in folders]
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=WAITING)
+        self._socket = _listening(port)
         self.port = int(self._socket.getsockname()[1])
         self.plans: dict[str, Plan] = {}
         self.problem = ""  # why it ended; empty: it runs, or nothing is known yet
         self._resident: Resident | None = None
+        self._is_renewed = False
         self._keeping = asyncio.create_task(self._keep(), name="answerer")
 
     async def serve(self, plan: Plan) -> None:
         self.plans[plan.host] = plan
         if self._resident is not None:
             await self._resident.tell(_line(plan))
+
+    async def renew(self, plan: Plan) -> None:
+        """A new process, for this plan alone, at the same address: who asks meanwhile waits."""
+        self.plans = {plan.host: plan}
+        self._folders = [Path(plan.folder)]
+        before, self._resident = self._resident, None
+        if before is not None:
+            self._is_renewed = True
+            await before.end()
 
     async def forget(self, host: str) -> None:
         self.plans.pop(host, None)
@@ -69,27 +82,41 @@ class Answerer:
         try:
             while True:
                 began = time.monotonic()
-                self._resident = await self._start()
-                ended = await asyncio.shield(self._resident.ended)
-                self.problem = _told(ended, self._resident.said())
+                self.problem = await self._live()
+                if self._is_renewed:
+                    self.problem, self._is_renewed = "", False
+                    continue
                 pause = FIRST_PAUSE if time.monotonic() - began > STEADY else min(pause * 2, LONGEST_PAUSE)
                 await asyncio.sleep(pause)
         finally:
             if self._resident is not None:
                 await self._resident.end()
 
+    async def _live(self) -> str:
+        """The whole life of a process; why it ended."""
+        try:
+            resident = self._resident = await self._start()  # from here on `serve` tells it, too
+            for plan in list(self.plans.values()):
+                await resident.tell(_line(plan))
+        except (OSError, ArgosyError) as error:
+            return f"it could not be started: {error}"
+        return _told(await asyncio.shield(resident.ended), resident.said())
+
     async def _start(self) -> Resident:
         plain = () if self._folders else ("-S",)  # what is installed is for artefacts only
         flags = ("-I", "-B", *plain, "-X", "utf8")
         argv = (sys.executable, *flags, "-c", BOOT, HOME, str(self._socket.fileno()))
         readable = (*python_places(), *self._folders)
-        found = await start(argv, folder=Path(HOME), readable=readable, sockets=[self._socket], limits=LIMITS)
-        for plan in list(self.plans.values()):
-            await found.tell(_line(plan))
-        return found
+        return await start(argv, folder=Path(HOME), readable=readable, sockets=[self._socket], limits=LIMITS)
 
     def is_answering(self) -> bool:
         return self._resident is not None and self._resident.is_running
+
+
+def _listening(port: int) -> socket.socket:
+    with contextlib.suppress(OSError):
+        return socket.create_server((LOOPBACK, port), backlog=WAITING)
+    return socket.create_server((LOOPBACK, 0), backlog=WAITING)
 
 
 def _line(plan: Plan) -> bytes:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +46,7 @@ class Models:
         self._volumes: Path | None = None
         self._served: dict[ResourceKey, Served] = {}
         self._hosts: dict[str, ResourceKey] = {}
+        self._ports: dict[ResourceKey, int] = {}  # of those that had one
         self._stubs: Answerer | None = None
 
     @contextlib.asynccontextmanager
@@ -98,10 +99,15 @@ class Models:
         if known is not None and known.pod == pod:
             return known
         plan = plan_of(service, self._host(key), volumes)
+        if known is not None and known.plan.folder and plan.folder:
+            await known.answerer.renew(plan)
+            self._served[key] = replace(known, pod=pod, plan=plan)
+            return self._served[key]
         await self.let_go(key)
         self._hosts[plan.host] = key
         if plan.folder:
-            answerer = Answerer(plan.folder)
+            answerer = Answerer(plan.folder, port=self._ports.get(key, 0))
+            self._ports[key] = answerer.port
         else:
             answerer = self._stubs = self._stubs or Answerer()
         self._served[key] = Served(pod, plan, answerer)

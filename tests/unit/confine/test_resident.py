@@ -1,0 +1,83 @@
+"""A confined program that stays: it serves the socket that it was given, hears what it is told, and goes when told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from processes import is_running, soon
+
+from argosy.confine.limits import ProgramLimits
+from argosy.confine.program import python_places
+from argosy.confine.resident import DAYS, Resident, start
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits"),
+]
+LIMITS = ProgramLimits(cpu=DAYS, memory=128 << 20)
+SERVING = """
+import os, socket, sys
+door = socket.socket(fileno=int(sys.argv[1]))
+print("here", flush=True)
+for line in sys.stdin:
+    other, _ = door.accept()
+    other.sendall(line.encode() + str(os.getuid()).encode())
+    other.close()
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+async def begin(folder: Path, script: str, *sockets: socket.socket) -> Resident:
+    argv = (sys.executable, "-I", "-S", "-c", script, *(str(each.fileno()) for each in sockets))
+    return await start(argv, folder=folder, readable=python_places(), sockets=sockets, limits=LIMITS)
+
+
+async def test_it_answers_on_the_socket_that_was_opened_for_it(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        resident = await begin(folder, SERVING, door)
+        try:
+            await resident.tell(b"told")
+            reader, writer = await asyncio.open_connection(*door.getsockname())
+            told, _, user = (await asyncio.wait_for(reader.read(), 20)).partition(b"\n")
+            writer.close()
+            assert told == b"told" and int(user) == (65534 if os.getuid() == 0 else os.getuid())
+            assert resident.is_running and resident.said() == "here\n"
+        finally:
+            await resident.end()
+        assert not resident.is_running
+
+
+async def test_how_it_ended_and_what_it_said_last_are_known(folder: Path) -> None:
+    resident = await begin(folder, "print('the end'); raise SystemExit(7)")
+    ended = await asyncio.wait_for(resident.ended, 20)
+    assert (ended.code, ended.limit, resident.said()) == (7, "", "the end\n")
+    await resident.tell(b"too late")
+    await resident.end()
+
+
+async def test_too_much_memory_is_its_end(folder: Path) -> None:
+    resident = await begin(folder, "import time\nheld = [bytes(1 << 20) for _ in range(4096)]\ntime.sleep(60)")
+    ended = await asyncio.wait_for(resident.ended, 30)
+    assert ended.limit == "memory" or "MemoryError" in resident.said()
+
+
+async def test_what_it_started_ends_with_it(folder: Path) -> None:
+    script = "import os, time\nif os.fork(): print('there', flush=True)\ntime.sleep(600)"
+    resident = await begin(folder, script)
+    assert await soon(lambda: "there" in resident.said(), 20)
+    launcher = resident._process.pid
+    await resident.end()
+    assert not is_running(launcher)
