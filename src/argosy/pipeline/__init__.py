@@ -40,7 +40,7 @@ from argosy.report.status import RECONCILED, Report, changes, is_fresh, is_outda
 from argosy.report.summary import summary
 from argosy.report.wire import mapping
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
-from argosy.sync.deleting import delete_further, finalizers_for, is_ours
+from argosy.sync.deleting import Deleted, awaits_hooks, delete_further, finalizers_for, is_ours
 
 HARD: Final = "hard"
 CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
@@ -208,14 +208,18 @@ class Pipeline:
         def may_delete(manifest: Manifest) -> str:
             return why_not_delete(manifest, app, project, rules, kinds, None)
 
-        found = await delete_further(
-            app,
-            look.live or self.looker.tracked(app, rules),
-            look.comparison.hooks,
-            cluster=self.cluster,
-            assess_all=rules.assess_all,
-            may_delete=may_delete,
-        )
+        if look.resources is None and awaits_hooks(app):  # argo: no hook is passed over because its source is away
+            said = "; ".join(each.message for each in look.conditions)
+            found = Deleted(app.finalizers, wait=AWAY, error=f"hooks of its deletion are not known: {said}")
+        else:
+            found = await delete_further(
+                app,
+                look.live or self.looker.tracked(app, rules),
+                look.comparison.hooks,
+                cluster=self.cluster,
+                assess_all=rules.assess_all,
+                may_delete=may_delete,
+            )
         patch: dict[str, Any] = {}
         if found.finalizers != app.finalizers:
             patch["metadata"] = {"finalizers": list(found.finalizers)}

@@ -65,6 +65,13 @@ def finalizers_for(app: Application, desired: Iterable[Manifest]) -> tuple[str, 
     return tuple(dict.fromkeys([*kept, *wanted]))
 
 
+def awaits_hooks(app: Application) -> bool:
+    """Whether the next step of its deletion is about hooks, so that nothing can be done before they are known."""
+    if names.PRE_DELETE_FINALIZER in app.finalizers:
+        return True
+    return not _RESOURCES & set(app.finalizers) and any(map(is_ours, app.finalizers))
+
+
 async def delete_further(
     app: Application,
     live: Mapping[ResourceKey, Manifest],

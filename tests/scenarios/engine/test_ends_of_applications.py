@@ -128,6 +128,23 @@ async def test_an_application_of_an_unknown_cluster_just_goes(room: Room) -> Non
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
 
 
+async def test_no_hook_of_a_deletion_is_passed_over_because_its_source_is_away(room: Room) -> None:
+    before = job("before", hook="PreDelete")
+    await delivered(room, {**ONE, "app/before.yaml": {**before, "metadata": {**before["metadata"], "namespace": "ml"}}})
+    await room.patch_app({"spec": {"source": {"targetRevision": "nowhere"}, "syncPolicy": None}})
+    await room.until_condition("ComparisonError")
+    await room.cluster.delete(APP)
+    said = await room.until_condition("DeletionError")
+    assert said.startswith("hooks of its deletion are not known: Failed to load target state: ") and "nowhere" in said
+    assert await room.get("ConfigMap", "settings") is not None
+    await room.patch_app({"spec": {"source": {"targetRevision": "main"}}})
+    async with asyncio.timeout(PATIENCE):
+        while not await room.get("batch/Job", "before"):
+            await asyncio.sleep(0.02)
+        await finish_jobs(room.cluster, well=True)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+
+
 async def test_of_an_application_whose_source_is_gone_what_it_delivered_still_goes(room: Room) -> None:
     await delivered(room, ONE)
     await room.patch_app({"spec": {"source": {"targetRevision": "nowhere"}, "syncPolicy": None}})
