@@ -243,8 +243,8 @@ OWN = re.compile(r"(\./|argocd-apps|deploy_model|setup_scripts|argocd-custom|pip
 
 def named_files(page: Path) -> Iterator[tuple[str, Path]]:
     """Every file of the folder that a command of a page names, with the place where the page has the reader type it."""
+    place = FOLDER  # a reader stays where the last block has gone
     for block in SHELL.findall(page.read_text()):
-        place = FOLDER
         for line in HEREDOC.sub("", block).replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True) if line.count("'") % 2 == 0 else line.split()
             if words[:1] == ["cd"]:
