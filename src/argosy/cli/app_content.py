@@ -109,7 +109,7 @@ async def print_diff(
     desk: Desk, app: Application, *, refs: Sequence[str] = (), local: Path | None = None, how: str = "table"
 ) -> bool:
     """Whether anything differs."""
-    from argosy.app.applications.differing import as_data, differing
+    from argosy.app.applications.differing import as_data, differing, with_places
     from argosy.app.applications.reader import open_reader
     from argosy.model.errors import UserError
 
@@ -119,6 +119,8 @@ async def print_diff(
             said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
             raise UserError(f"{app.name}: {said}")
         found = differing(look.comparison, reader.rules.compare.masked_annotations)
+        if how in ("table", "json", "yaml"):
+            found = with_places(found, look.assembled.rendered)
     if how in ("json", "yaml"):
         print_data(as_data(found), how)
     elif how == "name":
@@ -175,7 +177,9 @@ def _field_lines(found: Differing, screen: Screen) -> list[str]:
     for field in found.fields:
         live = _value(field.live) if field.has_live else "-"
         desired = _value(field.desired) if field.has_desired else "-"
-        rows.append((_path(field.pointer), f"{live} → {desired}", _author(field)))
+        written = found.written.get(field.pointer, "")
+        told = ", ".join(filter(None, (written, _author(field))))
+        rows.append((_path(field.pointer), f"{live} → {desired}", told))
     rows += [(_path(each.pointer), _value(each.live), f"no drift: set by {each.manager}") for each in found.added]
     width = max((len(row[0]) for row in rows), default=0)
     other = max((len(row[1]) for row in rows), default=0)
@@ -274,9 +278,7 @@ def run_actions_list(chosen: argparse.Namespace) -> int:
             data = [{**key._asdict(), "action": each.name, "disabled": each.disabled} for key, each in found]
             print_data({"items": data}, chosen.output)
             return 0
-        rows = [
-            (key.group, key.kind, key.name, each.name, str(each.disabled).lower()) for key, each in found
-        ]
+        rows = [(key.group, key.kind, key.name, each.name, str(each.disabled).lower()) for key, each in found]
         print("\n".join(aligned([("GROUP", "KIND", "NAME", "ACTION", "DISABLED"), *rows])))
         return 0
 

@@ -6,11 +6,12 @@ In: a comparison. Out: values with Secrets masked. Never: a value of a Secret.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from argosy.compare import additions, differences, masked_pair
-from argosy.model.flow import Comparison, Difference, Pair
+from argosy.model.flow import Comparison, Difference, Origin, Pair, Rendered
 from argosy.model.manifest import Manifest, dump
 from argosy.model.names import ResourceKey
 from argosy.report.wire import given
@@ -19,7 +20,8 @@ from argosy.report.wire import given
 class Differing(NamedTuple):
     """One object. `live` and `desired` are texts to compare line by line; empty where that side is missing.
 
-    `added` are fields that others set and Git does not have: no drift.
+    `added` are fields that others set and Git does not have: no drift. `written` says of pointers in which file and
+    line of the sources the desired value stands.
     """
 
     key: ResourceKey
@@ -27,6 +29,23 @@ class Differing(NamedTuple):
     live: str
     desired: str
     added: tuple[Difference, ...] = ()
+    written: Mapping[str, str] = MappingProxyType({})
+
+
+def with_places(found: Iterable[Differing], rendered: Sequence[Rendered]) -> list[Differing]:
+    """Each with where its values are written; traced only now, for nobody else asks."""
+    return [each._replace(written=_written(each, rendered)) for each in found]
+
+
+def _written(found: Differing, rendered: Sequence[Rendered]) -> dict[str, str]:
+    wanted = [field.pointer for field in found.fields if field.has_desired and found.live]
+    places = ((pointer, each.origins.find(found.key, pointer)) for pointer in wanted for each in rendered)
+    return {pointer: _place(origin) for pointer, origin in places if origin is not None}
+
+
+def _place(origin: Origin) -> str:
+    line = f":{origin.line}" if origin.line else ""
+    return f"{origin.repository}{'//' if origin.repository else ''}{origin.file}{line}"
 
 
 def differing(comparison: Comparison, masked_annotations: Collection[str] = ()) -> list[Differing]:
@@ -98,7 +117,7 @@ def as_data(found: Sequence[Differing]) -> dict[str, Any]:
         "items": [
             {
                 **each.key._asdict(),
-                "fields": [_field_data(field) for field in each.fields],
+                "fields": [_field_data(field, each.written.get(field.pointer, "")) for field in each.fields],
                 **given(setByOthers=[_field_data(field) for field in each.added]),
             }
             for each in found
@@ -106,10 +125,10 @@ def as_data(found: Sequence[Differing]) -> dict[str, Any]:
     }
 
 
-def _field_data(field: Difference) -> dict[str, Any]:
+def _field_data(field: Difference, written: str = "") -> dict[str, Any]:
     told: dict[str, Any] = {"path": field.pointer}
     if field.has_desired:
         told["desired"] = field.desired
     if field.has_live:
         told["live"] = field.live
-    return {**told, **given(manager=field.manager, since=field.since)}
+    return {**told, **given(writtenIn=written, manager=field.manager, since=field.since)}

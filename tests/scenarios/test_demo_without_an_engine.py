@@ -1,0 +1,75 @@
+"""`argosy demo --no-engine`, as beside an Argo CD: what prepares a cluster works the same, and no status is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from demo_theatre import Demo, demo
+from serving import KUBECTL
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+APPS = Path(__file__).parents[2] / "llmops-via-argocd/argocd-apps"
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo(tmp_path_factory.mktemp("alone"), "--api-port", "0", "--no-engine") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def delivering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo(tmp_path_factory.mktemp("delivering"), "--api-port", "0") as running:
+        yield running
+
+
+def steps(told: str) -> list[str]:
+    """What was found and done: no addresses, and no table of Applications, whose words an engine gives."""
+    return [
+        re.sub(r"https?://\S+", "URL", line) for line in told.splitlines() if re.match(r"[✓✗⚠]|Step|  \w+\.\w", line)
+    ]
+
+
+COMMANDS = (
+    ("setup", "argocd", "--apps", str(APPS)),
+    ("setup", "apps", str(APPS)),
+    ("health", "apply", "--force", "--settle", "0"),
+    ("health", "verify"),
+    ("health", "apply", "--force", "--settle", "0"),
+)
+
+
+def test_setup_and_health_give_the_same_results_with_an_engine_and_without(alone: Demo, delivering: Demo) -> None:
+    alone.argosy(*COMMANDS[0])  # the namespaces: an engine has made some of them by now
+    delivering.argosy(*COMMANDS[0])
+    for command in COMMANDS:
+        without, beside = (steps(each.argosy(*command)) for each in (alone, delivering))
+        assert without == beside != [], command
+
+
+def test_a_new_repository_and_a_generated_job_are_the_same(alone: Demo, delivering: Demo, tmp_path: Path) -> None:
+    files: list[dict[str, bytes]] = []
+    for number, each in enumerate((alone, delivering)):
+        folder = tmp_path / str(number) / "new"
+        folder.parent.mkdir()
+        each.argosy("init", str(folder), "--no-commit")
+        found = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
+        files.append({str(path.relative_to(folder)): path.read_bytes() for path in found})
+    assert files[0] == files[1] and files[0]
+    job = ("generate", "wait-for-image", "--name", "built", "--image-tag", "built:latest", "-n", "ml", "--with-rbac")
+    assert alone.argosy(*job) == delivering.argosy(*job) != ""
+
+
+def test_nothing_writes_a_status_of_an_application(alone: Demo) -> None:
+    for command in COMMANDS:
+        alone.argosy(*command)
+    assert {name: app.get("status") for name, app in alone.apps().items()} == dict.fromkeys(alone.apps())
+    assert sorted(alone.apps()) == ["llmops-dev", "llmops-production", "llmops-staging"]
+    managers = {
+        each["manager"] for app in alone.apps().values() for each in app["metadata"].get("managedFields", [])
+        if "f:status" in each.get("fieldsV1", {})
+    }  # fmt: skip
+    assert managers == set()

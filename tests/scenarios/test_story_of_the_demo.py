@@ -1,0 +1,179 @@
+"""The story of a change, on one demo: pushed, followed, compared, synced, drifted, pruned, rolled back.
+
+The tests tell it in their order; each begins where the one before has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from demo_theatre import Demo, demo
+from serving import KUBECTL
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+OVERLAYS = "llmops-via-argocd/deploy_model/overlays"
+NAMES = {"dev": "llmops-dev", "staging": "llmops-staging", "production": "llmops-prod"}
+PREFIX = {"dev": "dev-", "staging": "staging-", "production": "prod-"}
+LIMIT = "limits/cpu\n        value: "
+TEN = '{"spec":{"predictor":{"model":{"resources":{"limits":{"cpu":"10"}}}}}}'
+GOOD, DRIFTED = ("Synced", "Healthy"), ("OutOfSync", "Healthy")
+HANG = 20.0
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo(tmp_path_factory.mktemp("demo"), "--api-port", "0") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def work(shown: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("work") / "llmops-demo"
+    shown.git("clone", "-q", shown.where["repository"], str(folder))
+    return folder
+
+
+def overlay(tier: str) -> str:
+    return f"{OVERLAYS}/{tier}/kustomization.yaml"
+
+
+def edit(work: Path, tier: str, old: str, new: str) -> None:
+    file = work / overlay(tier)
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+
+
+def push(shown: Demo, work: Path, message: str) -> str:
+    shown.git("-C", str(work), "add", "-A")
+    shown.git("-C", str(work), "commit", "-qm", message)
+    shown.git("-C", str(work), "push", "-q")
+    return shown.git("-C", str(work), "rev-parse", "HEAD").strip()
+
+
+def model(tier: str) -> tuple[str, ...]:
+    return f"inferenceservice/{PREFIX[tier]}qwen25-05b-instruct", "-n", NAMES[tier]
+
+
+def cpus(shown: Demo, tier: str) -> str:
+    asked = "jsonpath={.spec.predictor.model.resources.limits.cpu}"
+    return shown.kubectl("get", *model(tier), "-o", asked)
+
+
+def history(shown: Demo, name: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = shown.apps()[name]["status"].get("history", [])
+    return found
+
+
+def test_dev_follows_a_change_of_its_own_and_the_others_do_not_move(shown: Demo, work: Path) -> None:
+    before = {name: shown.words(name) for name in ("llmops-staging", "llmops-production")}
+    edit(work, "dev", f'{LIMIT}"2"', f'{LIMIT}"3"')
+    commit = push(shown, work, "dev: three CPUs")
+    shown.until(lambda: cpus(shown, "dev") == "3" and shown.words("llmops-dev") == GOOD)
+    assert shown.apps()["llmops-dev"]["status"]["sync"]["revision"] == commit
+    assert {name: shown.words(name) for name in before} == before
+
+
+def test_staging_waits_with_a_change_of_its_own_and_the_diff_says_where_it_is_written(shown: Demo, work: Path) -> None:
+    shown.argosy("app", "sync", "llmops-staging")
+    shown.until(lambda: shown.words("llmops-staging") == GOOD)
+    edit(work, "staging", f'{LIMIT}"3"', f'{LIMIT}"5"')
+    push(shown, work, "staging: five CPUs")
+    shown.until(lambda: shown.words("llmops-staging") == DRIFTED)
+    assert cpus(shown, "staging") == "3"
+    lines = (work / overlay("staging")).read_text().splitlines()
+    number = lines.index('        value: "5"') + 1
+    told = shown.argosy("app", "diff", "llmops-staging", code=1)
+    assert told.count("→") == 1
+    [changed] = [line.split() for line in told.splitlines() if "→" in line]
+    assert changed[:5] == [
+        "spec.predictor.model.resources.limits.cpu", '"3"', "→", '"5"', f"{overlay('staging')}:{number},"
+    ]  # fmt: skip
+    [item] = json.loads(shown.argosy("app", "diff", "llmops-staging", "-o", "json", code=1))["items"]
+    assert [each["writtenIn"] for each in item["fields"]] == [f"{overlay('staging')}:{number}"]
+    shown.argosy("app", "sync", "llmops-staging")
+    shown.until(lambda: shown.words("llmops-staging") == GOOD)
+    assert cpus(shown, "staging") == "5"
+
+
+def test_production_is_synced_only_when_somebody_says_so(shown: Demo) -> None:
+    assert shown.words("llmops-production") == ("OutOfSync", "Missing")
+    shown.argosy("app", "sync", "llmops-production")
+    shown.until(lambda: shown.words("llmops-production") == GOOD)
+    assert {name: shown.words(name) for name in shown.apps()} == dict.fromkeys(shown.apps(), GOOD)
+
+
+def test_drift_is_healed_in_dev_and_only_flagged_in_production(shown: Demo) -> None:
+    for tier in ("dev", "production"):
+        shown.kubectl("patch", *model(tier), "--type", "merge", "-p", TEN)
+    shown.until(lambda: cpus(shown, "dev") == "3" and shown.words("llmops-dev") == GOOD)
+    shown.until(lambda: shown.words("llmops-production")[0] == "OutOfSync")
+    assert cpus(shown, "production") == "10"
+    shown.argosy("app", "sync", "llmops-production")
+    shown.until(lambda: shown.words("llmops-production") == GOOD)
+    assert cpus(shown, "production") == "4"
+
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: notes\ndata:\n  about: nothing\n"
+
+
+def test_what_leaves_git_is_pruned_in_dev_and_stays_elsewhere_until_somebody_prunes(shown: Demo, work: Path) -> None:
+    base = work / "llmops-via-argocd/deploy_model/base"
+    listed = (base / "kustomization.yaml").read_text()
+    assert "resources:\n" in listed
+    (base / "notes.yaml").write_text(CONFIG)
+    (base / "kustomization.yaml").write_text(listed.replace("resources:\n", "resources:\n  - notes.yaml\n"))
+    push(shown, work, "notes for all")
+    has = ("get", "configmap", "--ignore-not-found", "-o", "name")
+    shown.until(lambda: shown.kubectl(*has, "dev-notes", "-n", "llmops-dev"))
+    shown.until(lambda: shown.words("llmops-staging")[0] == "OutOfSync")
+    shown.argosy("app", "sync", "llmops-staging")
+    (base / "notes.yaml").unlink()
+    (base / "kustomization.yaml").write_text(listed)
+    push(shown, work, "no notes")
+    shown.until(lambda: not shown.kubectl(*has, "dev-notes", "-n", "llmops-dev"))
+    shown.until(lambda: shown.words("llmops-staging")[0] == "OutOfSync")
+    shown.argosy("app", "sync", "llmops-staging")
+    assert shown.kubectl(*has, "staging-notes", "-n", "llmops-staging")
+    shown.argosy("app", "sync", "llmops-staging", "--prune")
+    assert not shown.kubectl(*has, "staging-notes", "-n", "llmops-staging")
+    shown.until(lambda: shown.words("llmops-staging") == GOOD)
+
+
+def test_production_goes_back_to_an_older_entry_and_is_then_behind_main(shown: Demo, work: Path) -> None:
+    edit(work, "production", f'{LIMIT}"4"', f'{LIMIT}"6"')
+    push(shown, work, "production: six CPUs")
+    shown.until(lambda: shown.words("llmops-production")[0] == "OutOfSync")
+    shown.argosy("app", "sync", "llmops-production")
+    shown.until(lambda: shown.words("llmops-production") == GOOD)
+    entries = history(shown, "llmops-production")
+    assert all(each["revision"] and each["deployedAt"] for each in entries)
+    began = time.monotonic()
+    shown.argosy("app", "rollback", "llmops-production", str(entries[0]["id"]))
+    assert cpus(shown, "production") == "4"
+    assert time.monotonic() - began < HANG
+    shown.until(lambda: shown.words("llmops-production") == DRIFTED)
+    assert len(history(shown, "llmops-production")) == len(entries) + 1
+
+
+def test_dev_goes_back_only_with_a_hold_and_stays_there_until_it_is_released(shown: Demo) -> None:
+    first = history(shown, "llmops-dev")[0]["id"]
+    shown.argosy("app", "rollback", "llmops-dev", str(first), code=5)
+    assert cpus(shown, "dev") == "3"
+    shown.argosy("app", "rollback", "llmops-dev", str(first), "--hold")
+    shown.until(lambda: cpus(shown, "dev") == "2" and shown.words("llmops-dev")[0] == "OutOfSync")
+    shown.argosy("app", "release", "llmops-dev")
+    shown.until(lambda: cpus(shown, "dev") == "3" and shown.words("llmops-dev") == GOOD)
+
+
+def test_models_and_their_routes_are_found_over_all_namespaces(shown: Demo) -> None:
+    for kind in ("inferenceservice", "route"):
+        found = shown.kubectl("get", kind, "--all-namespaces", "--no-headers")
+        rows = [line.split()[:2] for line in found.splitlines() if "qwen25-05b" in line]
+        assert rows == [
+            [NAMES[tier], f"{PREFIX[tier]}qwen25-05b-instruct"] for tier in ("dev", "production", "staging")
+        ]
