@@ -162,6 +162,8 @@ async def _try(desk: ModelDesk, chosen: argparse.Namespace) -> int:
 
     model = read_model(await desk.find(chosen.name, chosen.namespace))
     _must_answer(model)
+    if not model.is_ready:
+        talk(f"{model.name} is not ready ({model.why or 'no reason is told'}); what still runs is asked")
     tried = await desk.ask(model, chosen.text, seconds=chosen.timeout, insecure=chosen.insecure)
     answered, document = tried.answered, tried.answered.document()
     if answered.code != 200 or document is None:
