@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from argosy.apiserver.tls import Certificates
 from argosy.app import kubeconfig
 from argosy.app.addons import load_addons, running
 from argosy.app.folder import DataFolder, Run, write_text
@@ -82,7 +83,6 @@ def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, inside: Inside) -> None:
-    from argosy.apiserver.call import ADMIN
     from argosy.apiserver.embedded import EmbeddedCluster
     from argosy.apiserver.plane import Folder, Plane
     from argosy.apiserver.server import serve
@@ -99,15 +99,12 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
     port = folder.last_port() if options.port is None else options.port
     async with (
         Plane.open(place, rbac=rbac, admin_token=token, in_memory=options.ephemeral) as plane,
-        serve(plane, found, port=port, any_port=options.port is None) as api,
+        _leading_back(folder, found, token, serve(plane, found, port=port, any_port=options.port is None)) as leads,
         running(addons, EmbeddedCluster(plane), on_failure=stop.set, folder=folder.root),
         inside(EmbeddedCluster(plane), folder, stop) as completed,
     ):
+        api, document = leads
         plane.actions.pod_logs = next((each.pod_logs for each in addons if each.pod_logs), None)
-        document = kubeconfig.document(
-            kubeconfig.context_of(folder), api, found.authority.read_bytes(), ADMIN.name, token
-        )
-        write_text(folder.kubeconfig, dump(document))
         if options.kubeconfig:
             kubeconfig.add_to(options.kubeconfig, document)
         file = options.kubeconfig or folder.kubeconfig
@@ -123,6 +120,24 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
             await stop.wait()
         if options.kubeconfig and options.ephemeral:
             kubeconfig.remove_from(options.kubeconfig, document)
+
+
+@contextlib.asynccontextmanager
+async def _leading_back(
+    folder: DataFolder, certificates: Certificates, token: str, serving: AbstractAsyncContextManager[str]
+) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """Serves, with a kubeconfig in the folder before add-ons begin: what they run may need the way back."""
+    async with serving as api:
+        document = _document(folder, api, certificates, token)
+        write_text(folder.kubeconfig, dump(document))
+        yield api, document
+
+
+def _document(folder: DataFolder, api: str, certificates: Certificates, token: str) -> dict[str, Any]:
+    from argosy.apiserver.call import ADMIN
+
+    authority = certificates.authority.read_bytes()
+    return kubeconfig.document(kubeconfig.context_of(folder), api, authority, ADMIN.name, token)
 
 
 def _admin_token(folder: DataFolder) -> str:

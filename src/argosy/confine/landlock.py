@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every Linux architecture we run on
 _ASK_VERSION = 1
-_PATH_BENEATH = 1
+_PATH_BENEATH, _NET_PORT = 1, 2
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14  # the kernel refuses a rule for a file with other rights
 _DEVICES = 1 << 6 | 1 << 11 | 1 << 15  # make character and block devices, ioctl on them
-_TCP = 0b11  # bind, connect
+_TCP, _CONNECT = 0b11, 0b10  # bind and connect; connect alone
 _SCOPED = 0b11  # abstract unix sockets, signals
 
 
@@ -34,10 +34,15 @@ def abi() -> int:
 
 
 def ruleset(
-    readable: Iterable[str], version: int, *, runnable: Iterable[str] = (), writable: Iterable[str] = ()
+    readable: Iterable[str],
+    version: int,
+    *,
+    runnable: Iterable[str] = (),
+    writable: Iterable[str] = (),
+    ports: Iterable[int] = (),
 ) -> int:
-    """A file descriptor of rules: nothing but reading below `readable`, running too below `runnable`, and all that
-    can be done to files below `writable`. Raises OSError."""
+    """A file descriptor of rules: nothing but reading below `readable`, running too below `runnable`, all that can be
+    done to files below `writable`, and calling these `ports`, of whichever machine. Raises OSError."""
     reading = _READ_FILE | _READ_DIR
     attributes = struct.pack("<QQQ", _file_rights(version), _TCP if version >= 4 else 0, _SCOPED if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
@@ -50,6 +55,8 @@ def ruleset(
         ):
             for path in paths:
                 _allow(rules, path, rights)
+        for port in ports if version >= 4 else ():
+            _checked(_syscall(_ADD_RULE, rules, _NET_PORT, struct.pack("=QQ", _CONNECT, port), 0))
     except OSError:
         os.close(rules)
         raise

@@ -31,7 +31,7 @@ def main(control: int) -> NoReturn:
     ours, theirs = os.pipe()
     order["needs"]["tasks"] = jail.count_tasks()
     descendants.adopt_orphans()
-    alone = _leave_processes(order)
+    alone = order["alone"] = _leave_processes(order)
     child = os.fork()
     if child == 0:
         os.close(control)
@@ -69,13 +69,14 @@ def _remove(folders: list[str]) -> None:
 
 def _leave_processes(order: dict[str, Any]) -> bool:
     """Whether the next process is the first of a numbering of its own."""
-    order["offline"] = False
+    order["offline"] = order["apart"] = False
     if sys.platform != "linux":
         return False
     if os.geteuid() == 0:
         return room.leave(room.NEW_PIDS)
-    order["offline"] = room.leave_as_user()
-    return bool(order["offline"])
+    order["apart"] = room.leave_as_user(network=not order.get("ports"))
+    order["offline"] = order["apart"] and not order.get("ports")
+    return bool(order["apart"])
 
 
 def _wait_for(child: int) -> dict[str, Any]:
@@ -133,21 +134,29 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
 
 def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
     """Whether this process has an empty network now. Who can have one can have a root folder of its own too."""
-    offline = order["offline"] or jail.leave_network()
-    if offline or os.geteuid() == 0:
+    offline = order["offline"] or (not order.get("ports") and jail.leave_network())
+    mounts, extras = order.get("mounts") or [], order.get("extras") or []
+    if offline or order["apart"] or os.geteuid() == 0:
         try:
             if not room.leave(room.NEW_NAMES):
                 raise PermissionError("not allowed")
-            room.move_in(order["room"], [*order["readable"], *order["runnable"]], order["writable"])
+            room.move_in(order["room"], [*order["readable"], *order["runnable"]], order["writable"], [*mounts, *extras])
+            for _, name, read_only in (*mounts, *extras):
+                which = "readable" if read_only else "writable"
+                order[which] = [*order[which], name]
+            return offline
         except OSError as problem:
             missing.append(f"files: no root folder of its own ({problem})")
+    if mounts:
+        raise PermissionError(1, f"no folder can be mounted on this machine ({'; '.join(missing)})", mounts[0][1])
     return offline
 
 
 def _rules(order: dict[str, Any], abi: int) -> int | None:
     if not abi:
         return None
-    return landlock.ruleset(order["readable"], abi, runnable=order["runnable"], writable=order["writable"])
+    return landlock.ruleset(order["readable"], abi, runnable=order["runnable"], writable=order["writable"],
+                            ports=order.get("ports") or ())
 
 
 def _say(report: int, name: str, value: Any) -> None:
@@ -165,12 +174,31 @@ def _watch(order: dict[str, Any], control: int, child: int) -> str:
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return ""
         for number, _ in poller.poll(wait * 1000):
-            if number == control:
+            if number == control and _hangs_up(control):
                 return "gone"
+            if number == control:
+                _ask_to_end(child, order["alone"])
         if time.monotonic() - looked >= wait:
             wait, looked = order.get("look", _LOOK), time.monotonic()
             if found := _excess(order):
                 return found
+
+
+def _hangs_up(control: int) -> bool:
+    """A byte is a wish that the program ends; no byte is nobody who waits for it."""
+    try:
+        return not os.read(control, 1)
+    except OSError:
+        return True
+
+
+def _ask_to_end(child: int, alone: bool) -> None:
+    """The program itself, which may be the child of the first process of a numbering: that one takes no notice."""
+    for pid in descendants.of(child)[:1] if alone else [child]:
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except (ProcessLookupError, PermissionError):
+            continue
 
 
 def _excess(order: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """A program that stays: confined like any other (see program.py), and serving sockets that were opened for it.
 
 In: a command, what it may read, sockets that listen. Out: a Resident: write to it, wait for its end, end it.
-Never: outlives us, or `end`; gives it any network but the sockets that it was passed.
+Never: outlives us, or `end`; gives it any network but the sockets that it was passed and the ports that were named.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import marshal
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -38,8 +38,14 @@ class Ended:
 class Resident:
     """Made by `start`. Its output's end is kept, for who asks why it ended."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, close: Callable[[], None]) -> None:
-        self._process, self._control, self._close = process, control, close
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        control: socket.socket,
+        close: Callable[[], None],
+        hear: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self._process, self._control, self._close, self._hears = process, control, close, hear
         self._said = bytearray()
         self._tasks = [asyncio.create_task(self._hear(pipe)) for pipe in (process.stdout, process.stderr) if pipe]
         self._ended: asyncio.Task[Ended] = asyncio.create_task(self._watch())
@@ -65,6 +71,11 @@ class Resident:
         with contextlib.suppress(OSError, ValueError):
             while data and self._process.stdin is not None:
                 data = data[os.write(self._process.stdin.fileno(), data) :]
+
+    def ask_to_end(self) -> None:
+        """SIGTERM, which it may ignore."""
+        with contextlib.suppress(OSError):
+            self._control.send(b"t")
 
     async def end(self) -> None:
         """Hang up: the launcher ends everything and then itself."""
@@ -101,10 +112,28 @@ class Resident:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         try:
             while more := await reader.read(1 << 12):
+                if self._hears is not None:
+                    self._hears(more)
                 self._said += more
                 del self._said[: -2 * KEPT]
         finally:
             transport.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a resident is given besides: all empty, it has nothing but its files and its sockets."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    ports: Sequence[int] = ()  # that it may call; then it shares this machine's network, and Landlock refuses the rest
+    mounts: Sequence[tuple[str, str, bool]] = ()  # what, under which name, read-only; refused where that cannot be
+    extras: Sequence[tuple[str, str, bool]] = ()  # the same, left out where it cannot be
+    disposable: Sequence[Path] = ()  # folders that are removed if we are killed and cannot do it
+    at_home: bool = False  # works in its own scratch folder
+    hear: Callable[[bytes], None] | None = None  # is given all that it prints
+
+
+NOTHING_MORE: Final = Surroundings()
 
 
 async def start(
@@ -114,12 +143,17 @@ async def start(
     readable: Sequence[Path] = (),
     sockets: Sequence[socket.socket] = (),
     limits: ProgramLimits,
+    around: Surroundings = NOTHING_MORE,
 ) -> Resident:
     """Of the limits, `wall` and `output` do not count. Raises RefusedError where there is no such program."""
     stack = contextlib.ExitStack()
     place, room = stack.enter_context(workshop(None))
     try:
-        order = {**order_for(argv, folder, readable, place, room, {}, limits), "look": LOOK}
+        order = {**order_for(argv, folder, readable, place, room, around.env, limits), "look": LOOK}
+        order.update(ports=list(around.ports), mounts=list(around.mounts), extras=list(around.extras))
+        order["leftovers"] += map(str, around.disposable)
+        if around.at_home:
+            order["folder"] = place
         ours, theirs = socket.socketpair()
         with theirs:
             process = await asyncio.to_thread(spawn, theirs, *sockets)
@@ -130,4 +164,4 @@ async def start(
     ours.setblocking(False)
     with contextlib.suppress(OSError):
         await asyncio.get_running_loop().sock_sendall(ours, len(text).to_bytes(8, "big") + text)
-    return Resident(process, ours, stack.close)
+    return Resident(process, ours, stack.close, around.hear)

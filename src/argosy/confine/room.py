@@ -23,13 +23,14 @@ def leave(kinds: int) -> bool:
     return int(ctypes.CDLL(None).unshare(kinds)) == 0
 
 
-def leave_as_user() -> bool:
+def leave_as_user(*, network: bool = True) -> bool:
     """What only root may do, an ordinary user may among users of its own, where the system allows those to be made.
 
-    Then process numbers and network are new too; the user stays who it is. False where it is not allowed.
+    Then process numbers are new too, and so is the network, if asked for; the user stays who it is. False where it is
+    not allowed.
     """
     user, group = os.getuid(), os.getgid()
-    if not leave(NEW_USERS | NEW_PIDS | NEW_NET | NEW_IPC):
+    if not leave(NEW_USERS | NEW_PIDS | NEW_IPC | (NEW_NET if network else 0)):
         return False
     try:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
@@ -40,8 +41,11 @@ def leave_as_user() -> bool:
     return True
 
 
-def move_in(place: str, seen: Iterable[str], written: Iterable[str]) -> None:
-    """Make `place`, an empty folder, the root, with what is `seen` and `written` under its own name. Raises OSError."""
+def move_in(
+    place: str, seen: Iterable[str], written: Iterable[str], mounts: Iterable[tuple[str, str, bool]] = ()
+) -> None:
+    """Make `place`, an empty folder, the root, with what is `seen` and `written` under its own name, and each of the
+    `mounts` (what, under which name, read-only) under another. Raises OSError."""
     os.umask(0o022)  # who moves in must be able to pass the folders that are made here
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
     _mount("tmpfs", place, "tmpfs", _NO_SUID | _NO_DEVICES, "mode=755,size=1m")
@@ -50,6 +54,8 @@ def move_in(place: str, seen: Iterable[str], written: Iterable[str]) -> None:
         root.show(path, read_only=True)
     for path in written:
         root.show(path, read_only=False)
+    for source, name, read_only in mounts:
+        root.mount(source, name, read_only=read_only)
     _mount(None, place, None, _REMOUNT | _READ_ONLY | _NO_SUID | _NO_DEVICES)
     os.chroot(place)
     os.chdir("/")
@@ -73,6 +79,21 @@ class _Root:
                 return
         if os.path.exists(at) and not self._is_shown(at, read_only):
             self._bind(at, read_only)
+
+    def mount(self, source: str, name: str, *, read_only: bool) -> None:
+        """What is there already is covered; nothing is made in a folder that is not ours."""
+        inside = os.path.realpath(self._place + os.path.normpath(f"/{name.strip('/')}"))
+        if not f"{inside}/".startswith(f"{self._place}/"):
+            raise PermissionError(1, "leads out of its root folder", name)
+        if not os.path.exists(inside):
+            if self._is_shown(inside.removeprefix(self._place), read_only=True):
+                raise PermissionError(1, "is in a folder of the machine, where nothing can be mounted", name)
+            os.makedirs(inside if os.path.isdir(source) else os.path.dirname(inside), 0o755, exist_ok=True)
+            if not os.path.isdir(source):
+                os.close(os.open(inside, os.O_CREAT | os.O_WRONLY, 0o644))
+        _mount(source, inside, None, _BIND | _RECURSIVE)
+        if read_only:
+            _mount(None, inside, None, _BIND | _REMOUNT | _READ_ONLY | _NO_SUID)
 
     def _is_shown(self, at: str, read_only: bool) -> bool:
         return read_only and any(at == other or at.startswith(f"{other}/") for other in self._shown)

@@ -8,9 +8,11 @@ another add-on has marked as its own is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from argosy.addons.simulators import names, nodes, openshift, serving
@@ -25,6 +27,7 @@ from argosy.addons.simulators.ingresses import Ingresses
 from argosy.addons.simulators.jobs import Jobs
 from argosy.addons.simulators.logs import SimulatedLogs
 from argosy.addons.simulators.pods import Pods
+from argosy.addons.simulators.processes import Processes
 from argosy.addons.simulators.quotas import Quotas
 from argosy.addons.simulators.replica_sets import ReplicaSets
 from argosy.addons.simulators.services import Services
@@ -65,21 +68,37 @@ def make(variant: str) -> AddOn:
     chosen = {"": WHOLE, KUBELET: WITHOUT_CONTROL_PLANE, PLAIN: WITHOUT_OPENSHIFT}.get(variant)
     kinds = chosen if chosen is not None else _kinds(variant)
     models = Models() if serving.INFERENCE_SERVICE in kinds else None
-    made = playing(kinds, name=f"{NAME}={variant}" if variant else NAME, probe=models)
-    return replace(made, beside=models.beside) if models is not None else made
+    processes = Processes()
+    made = playing(kinds, name=f"{NAME}={variant}" if variant else NAME, probe=models, processes=processes)
+    return replace(made, beside=partial(_beside, processes, models))
+
+
+@asynccontextmanager
+async def _beside(processes: Processes, models: Models | None, folder: Path) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        for each in (processes, models):
+            if each is not None:
+                await stack.enter_async_context(each.beside(folder))
+        yield
 
 
 def playing(
-    kinds: Iterable[GroupKind], *, name: str = NAME, probe: Probe | None = None, domain: str = openshift.DOMAIN
+    kinds: Iterable[GroupKind],
+    *,
+    name: str = NAME,
+    probe: Probe | None = None,
+    processes: Processes | None = None,
+    domain: str = openshift.DOMAIN,
 ) -> AddOn:
     """An AddOn for these kinds only, for clusters where others play the rest.
 
-    `probe` asks a model, where one runs; `domain` is what hosts end in.
+    `probe` asks a model, where one runs; `processes` runs Pods that ask for it; `domain` is what hosts end in.
     """
     chosen = [kind for kind in PLAYED if kind in set(kinds)]
     needed = dict.fromkeys(name for kind in chosen for name in NEEDS.get(kind, ()))
     made: dict[GroupKind, Callable[[], Controller]] = {
         **PLAYED,
+        names.POD: partial(Pods, processes),
         openshift.ROUTE: partial(openshift.Routes, domain),
         serving.INFERENCE_SERVICE: partial(
             InferenceServices, probe, domain=domain, has_routes=openshift.ROUTE in chosen
@@ -88,12 +107,12 @@ def playing(
     asked = (*openshift.admitters(domain), *serving.ADMITTERS)
     return AddOn(
         name,
-        about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs but answers of models ({names.BY})",
+        about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs but what asks for it ({names.BY})",
         controllers=[made[kind]() for kind in chosen],
         definitions=definitions(*needed) if needed else (),
         admitters=[each for each in asked if each.kind in chosen],
         first=nodes.first_objects(),
-        pod_logs=SimulatedLogs(),
+        pod_logs=SimulatedLogs(processes),
         embedded_only=True,
     )
 

@@ -9,15 +9,26 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from argosy.addons.simulators.names import BY
+from argosy.addons.simulators.processes import Processes
 from argosy.model.manifest import Manifest
 
 
 class SimulatedLogs:
-    """Nothing more is ever printed, so following it ends as well."""
+    """Of a Pod that is a process, what it prints; of another nothing more is ever printed, so following it ends."""
+
+    def __init__(self, processes: Processes | None = None) -> None:
+        self._processes = processes
 
     async def lines(
         self, pod: Manifest, *, container: str, follow: bool, tail: int | None
     ) -> AsyncIterator[str]:
+        real = None
+        if self._processes is not None:
+            real = self._processes.lines(pod, container=container, follow=follow, tail=tail)
+        if real is not None:
+            async for line in real:
+                yield line
+            return
         found = _told(pod, container)
         for line in found if tail is None else found[max(len(found) - tail, 0) :]:
             yield line

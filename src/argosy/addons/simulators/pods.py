@@ -29,6 +29,7 @@ from argosy.addons.simulators.names import (
     owner_of,
     unmarked,
 )
+from argosy.addons.simulators.processes import Doing, Processes
 from argosy.addons.simulators.scheduler import Scheduler
 from argosy.addons.simulators.times import Moments, left, moment_of, stamp
 from argosy.addons.simulators.wishes import NONE, Fault, Wishes, asked, read_wishes
@@ -41,6 +42,7 @@ from argosy.runtime import Cache, Context, Requeue, Watch
 ABOVE = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
 FINISHED = ("Succeeded", "Failed")
 STOPPED = "stopped"
+RUN_HERE = "its commands run as confined local processes (argosy)"
 LOW_ON_MEMORY = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 92Mi. "
 
 
@@ -49,7 +51,8 @@ class Pods:
 
     name = "simulated-pods"
 
-    def __init__(self) -> None:
+    def __init__(self, processes: Processes | None = None) -> None:
+        self._processes = processes or Processes()
         self._moments = Moments()
         self._scheduler = Scheduler()
         self._events = Recorder("kubelet")
@@ -84,6 +87,8 @@ class Pods:
         self._scheduler.open(context.cache)
         self._scheduler.forget(key)
         pod = context.cache.get(key)
+        if pod is None:
+            await self._processes.forget_gone(key, context.clock.now())
         if pod is None or is_played_by_others(pod):
             return None
         if not pod["spec"].get("nodeName"):
@@ -106,15 +111,25 @@ class Pods:
         if problem and status.get("phase") in (None, "Pending"):
             await self._report(pod, pod_status.not_understood(actor, problem, address), wishes, context)
             return None
-        acting = act(actor)
+        doing = await self._processes.step(pod, context) if self._is_process(wishes) else None
+        acting = act(actor) if doing is None else _acting(doing)
         ends = [*_eviction(actor, acting), *_deadline(actor, acting)]
         for wait, reason, message in ends:
             if wait <= 0:
+                await self._processes.end(pod, now)
                 await self._report(pod, pod_status.failed(pod, reason, message, stamp(now)), wishes, context)
                 return None
-        await self._report(pod, pod_status.status_of(actor, acting, address), wishes, context)
+        wanted = pod_status.status_of(actor, acting, address)
+        if doing is not None:
+            told_by = {"containerStatuses": doing.containers, "initContainerStatuses": doing.init or None}
+            wanted |= {"message": RUN_HERE, **told_by}
+        await self._report(pod, wanted, wishes, context)
         waits = [wait for wait in (acting.wait, *(each[0] for each in ends)) if wait is not None]
         return Requeue(min(waits)) if waits else None
+
+    def _is_process(self, wishes: Wishes) -> bool:
+        """A fault is played all the same: nobody rehearses with a real one."""
+        return wishes.is_process and wishes.fail is None and self._processes.is_open
 
     def _failed_before(self, pod: Manifest, wishes: Wishes) -> int:
         """Pods of the same owner, those that are gone by now as well. Only some wishes depend on it."""
@@ -138,6 +153,7 @@ class Pods:
         wishes, _ = _wishes(pod, context.cache)
         phase = (pod.get("status") or {}).get("phase")
         wait = _until_stopped(pod, wishes, context.clock.now())
+        wait = max(wait, await self._processes.stop(pod, context.clock.now()))
         if phase not in FINISHED and key_of(pod) not in self._stopping:
             self._stopping.add(key_of(pod))
             await self._events.tell(pod, pod_events.stopping(pod), context)
@@ -151,6 +167,12 @@ class Pods:
             return None  # it is for others now
         await remove(pod, context.cluster, grace=0)
         return None
+
+
+def _acting(doing: Doing) -> Acting:
+    """Of all containers together, for the Pod's own conditions."""
+    first = doing.containers[0]
+    return Acting(doing.phase, first["state"], ready=doing.is_ready, wait=doing.wait)
 
 
 def _wishes(pod: Manifest, cache: Cache) -> tuple[Wishes, str]:

@@ -11,11 +11,12 @@ from enum import StrEnum
 from typing import Final
 
 from argosy.addons.simulators.times import seconds_of
-from argosy.model.annotations import FAIL, FAIL_TIMES, READY_AFTER, RUN_FOR, STOP_AFTER
+from argosy.model.annotations import FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 
-NAMES: Final = (FAIL, FAIL_TIMES, READY_AFTER, RUN_FOR, STOP_AFTER)
+NAMES: Final = (FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER)
+PROCESS: Final = "process"
 SLOW_SECONDS: Final = 30.0
 EVICTED_AFTER: Final = 5.0
 
@@ -42,6 +43,7 @@ class Wishes:
     ready_after: float = 0.0
     run_for: float = 0.0
     stop_after: float = 0.0
+    is_process: bool = False
 
 
 def asked(manifest: Manifest) -> dict[str, str]:
@@ -65,6 +67,7 @@ def read_wishes(annotations: Iterable[Mapping[str, str]]) -> Wishes:
         _seconds(found, READY_AFTER, slow),
         _seconds(found, RUN_FOR, EVICTED_AFTER if fail is Fault.EVICTED else slow),
         _seconds(found, STOP_AFTER, 0.0),
+        _is_process(found.get(RUN, "")),
     )
 
 
@@ -77,6 +80,12 @@ def _fault(text: str) -> Fault:
     except ValueError:
         known = ", ".join(Fault)
         raise UserError(f"there is no fault {text}; choose among: {known}", where=FAIL) from None
+
+
+def _is_process(text: str) -> bool:
+    if text not in ("", PROCESS):
+        raise UserError(f"{text!r} cannot be run; write {PROCESS}, or take it away", where=RUN)
+    return text == PROCESS
 
 
 def _count(text: str) -> int:

@@ -1,0 +1,233 @@
+"""Pods with `sandbox.argosy.dev/run: process`: their commands really run, seen with the real kubectl."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import Finished, Sandbox, kubectl, sandbox
+
+from argosy.confine import landlock
+
+pytestmark = [
+    pytest.mark.usefixtures("needs_kubectl"),
+    pytest.mark.skipif(sys.platform != "linux", reason="processes: volumes are mounted on Linux only"),
+]
+ASKED = {"sandbox.argosy.dev/run": "process"}
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("processes") / "data"
+    with sandbox(folder, "--port", "0", "--rbac", "--addons", "simulators") as started:
+        yield started
+
+
+@pytest.fixture
+def namespace(cluster: Sandbox, request: pytest.FixtureRequest) -> str:
+    name = f"p{abs(hash(request.node.name)) % 10**8}"
+    kubectl(cluster.kubeconfig, "create", "namespace", name)
+    wait = ("wait", "serviceaccount/default", "--for=create", "--timeout=10s")
+    assert kubectl(cluster.kubeconfig, "-n", name, *wait).code == 0
+    return name
+
+
+@pytest.fixture
+def run(cluster: Sandbox, namespace: str) -> Run:
+    def runs(*words: object, given: Any = None, code: int = 0) -> str:
+        text = given if given is None or isinstance(given, str) else json.dumps(given)
+        done: Finished = kubectl(cluster.kubeconfig, "-n", namespace, *words, input=text, timeout=60)
+        assert done.code == code, done.out + done.err
+        return done.out + done.err
+
+    return runs
+
+
+def pod(name: str, script: str, *, policy: str = "Never", spec: Any = None, **container: Any) -> dict[str, Any]:
+    made = {"name": "main", "image": "example:1", "command": ["/bin/sh", "-c", script], **container}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": ASKED},
+        "spec": {"restartPolicy": policy, "containers": [made], **(spec or {})},
+    }  # fmt: skip
+
+
+def ended(run: Run, name: str, phase: str) -> str:
+    """What it printed, when it has ended so."""
+    run("wait", f"pod/{name}", f"--for=jsonpath={{.status.phase}}={phase}", "--timeout=30s")
+    return run("logs", name, "-c", "main")
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    ends = time.monotonic() + 30
+    while time.monotonic() < ends:
+        if found := holds():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it never came true")
+
+
+def test_a_command_runs_with_its_environment_and_its_exit_code_is_told(run: Run) -> None:
+    run("create", "configmap", "words", "--from-literal=greeting=good morning")
+    run("create", "secret", "generic", "door", "--from-literal=key=sesame")
+    env = [
+        {"name": "GREETING", "valueFrom": {"configMapKeyRef": {"name": "words", "key": "greeting"}}},
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "door", "key": "key"}}},
+        {"name": "ME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "BOTH", "value": "$(ME) $(GREETING) $$x"},
+    ]
+    script = 'echo "$BOTH, $1"; echo "$KEY" >&2; echo "${PYTHONPATH:-none} $HOSTNAME"; exit 3'
+    run("apply", "-f", "-", given=pod("one", script, env=env, args=["sh", "$(ME)"]))
+    assert ended(run, "one", "Failed").splitlines() == ["one good morning $x, one", "sesame", "none one"]
+    status = json.loads(run("get", "pod", "one", "-o", "json"))["status"]
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert "local processes" in status["message"]
+
+
+def test_a_hook_job_runs_its_real_script_until_its_image_is_built(run: Run, namespace: str, cluster: Sandbox) -> None:
+    flags = ["--name", "model", "--image-tag", "model:latest", "--namespace", namespace, "--with-rbac"]
+    times = ["--timeout", "60", "--interval", "1"]
+    command = [sys.executable, "-m", "argosy", "generate", "wait-for-image", *flags, *times]
+    made = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    job = "job/wait-for-model-image"
+    made = run("annotate", "--local", "-f", "-", "sandbox.argosy.dev/run=process", "-o", "yaml", given=made)
+    run("apply", "-f", "-", given=made)
+    stream = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": {"name": "model"}}
+    config = {
+        "apiVersion": "build.openshift.io/v1", "kind": "BuildConfig",
+        "metadata": {"name": "model", "annotations": {"sandbox.argosy.dev/run-for": "1s"}},
+        "spec": {
+            "source": {"git": {"uri": "https://git.example.com/model"}}, "strategy": {"dockerStrategy": {}},
+            "output": {"to": {"kind": "ImageStreamTag", "name": "model:latest"}},
+            "triggers": [{"type": "ConfigChange"}],
+        },
+    }  # fmt: skip
+    listed = {"apiVersion": "v1", "kind": "List", "items": [stream, config]}
+    run("apply", "-f", "-", given=listed)
+    run("wait", job, "--for=condition=Complete", "--timeout=60s")
+    said = run("logs", job)
+    assert "waiting for image stream tag model:latest" in said
+    assert "image stream tag model:latest is there after" in said
+
+
+def test_what_is_printed_can_be_followed(run: Run) -> None:
+    run("apply", "-f", "-", given=pod("talk", "for i in 1 2 3 4; do echo line $i; sleep 0.3; done"))
+    until(lambda: "line" in run("logs", "talk") if "Running" in run("get", "pod", "talk") else "")
+    assert run("logs", "talk", "-f").splitlines() == [f"line {number}" for number in range(1, 5)]
+    assert run("logs", "talk", "--tail=1") == "line 4\n"
+
+
+def test_a_process_is_asked_to_end_and_then_ended(run: Run) -> None:
+    obeys = "trap 'echo bye >/data/said; exit 0' TERM; while :; do sleep 0.05; done"
+    claim = {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }  # fmt: skip
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    run("apply", "-f", "-", given=claim)
+    run("apply", "-f", "-", given=pod("good", obeys, policy="Always", spec={"volumes": volumes}, volumeMounts=mounts))
+    run("apply", "-f", "-", given=pod("deaf", "trap '' TERM; while :; do sleep 0.05; done"))
+    run("wait", "pod/good", "pod/deaf", "--for=condition=Ready", "--timeout=30s")
+    began = time.monotonic()
+    run("delete", "pod", "good")
+    run("delete", "pod", "deaf", "--grace-period=1")
+    assert time.monotonic() - began < 25  # the usual grace is 30 s
+    run("apply", "-f", "-", given=pod("heir", "cat /data/said", spec={"volumes": volumes}, volumeMounts=mounts))
+    assert ended(run, "heir", "Succeeded") == "bye\n"
+
+
+def test_a_command_that_fails_is_started_again(run: Run) -> None:
+    run("apply", "-f", "-", given=pod("again", "echo $$; exit 1", policy="OnFailure"))
+    path = "jsonpath={.status.containerStatuses[0].restartCount}"
+    until(lambda: run("get", "pod", "again", "-o", path) == "2")
+    waiting = run("get", "pod", "again", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
+    assert waiting == "CrashLoopBackOff"
+
+
+def test_init_containers_come_first_and_missing_settings_are_waited_for(run: Run) -> None:
+    first = {"name": "first", "image": "example:1", "command": ["sh", "-c", "echo ready > /shared/flag"]}
+    mount = [{"name": "shared", "mountPath": "/shared"}, {"name": "late", "mountPath": "/etc/late"}]
+    volumes = [{"name": "shared", "emptyDir": {}}, {"name": "late", "configMap": {"name": "late"}}]
+    spec = {"initContainers": [{**first, "volumeMounts": mount[:1]}], "volumes": volumes}
+    run("apply", "-f", "-", given=pod("two", "cat /shared/flag /etc/late/x", spec=spec, volumeMounts=mount))
+    path = "jsonpath={.status.initContainerStatuses[0].state.waiting.message}"
+    until(lambda: 'configmap "late" not found' in run("get", "pod", "two", "-o", path))
+    run("create", "configmap", "late", "--from-literal=x=here")
+    assert ended(run, "two", "Succeeded") == "ready\nhere\n"
+
+
+def test_a_pod_acts_with_the_rights_of_its_account_and_no_more(run: Run, namespace: str) -> None:
+    run("create", "serviceaccount", "reader")
+    run("create", "role", "reads", "--verb=get,list", "--resource=configmaps")
+    run("create", "rolebinding", "reads", "--role=reads", f"--serviceaccount={namespace}:reader")
+    script = "oc whoami; kubectl get cm kube-root-ca.crt -o name; oc get secrets 2>&1; cat $SA/namespace"
+    env = [{"name": "SA", "value": "/var/run/secrets/kubernetes.io/serviceaccount"}]
+    run("apply", "-f", "-", given=pod("acts", script, spec={"serviceAccountName": "reader"}, env=env))
+    said = ended(run, "acts", "Succeeded").splitlines()
+    assert said[:2] == [f"system:serviceaccount:{namespace}:reader", "configmap/kube-root-ca.crt"]
+    assert "forbidden" in said[2] and said[-1] == namespace
+
+
+def test_a_process_reads_neither_our_secrets_nor_calls_other_ports(run: Run, cluster: Sandbox) -> None:
+    if not landlock.abi():
+        pytest.skip("landlock: this kernel has none, and confinement depends on the user alone")
+    folder = cluster.kubeconfig.parent
+    files = [folder / "secret.key", folder / "kubeconfig", folder / "argosy.db", Path(__file__)]
+    assert all(each.exists() for each in files)
+    script = f"""
+for file in {' '.join(map(str, files))}; do cat "$file" 2>/dev/null && echo READ; done
+touch /usr/bin/planted {folder}/planted 2>/dev/null && echo WRITTEN
+echo done"""
+    run("apply", "-f", "-", given=pod("thief", script))
+    assert ended(run, "thief", "Succeeded") == "done\n"
+    if landlock.abi() >= 4:
+        code = "import socket\ntry: socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError as e: print(e.errno)"
+        caller = pod("caller", "", command=[sys.executable, "-I", "-c", code])
+        run("apply", "-f", "-", given=caller)
+        assert ended(run, "caller", "Succeeded") == "13\n"
+
+
+def test_a_process_that_takes_too_much_memory_is_ended(run: Run) -> None:
+    code = "x = []\nwhile True: x.append(bytearray(1 << 20))"
+    greedy = pod("greedy", "", command=[sys.executable, "-I", "-c", code], resources={"limits": {"memory": "96Mi"}})
+    run("apply", "-f", "-", given=greedy)
+    run("wait", "pod/greedy", "--for=jsonpath={.status.phase}=Failed", "--timeout=30s")
+
+
+def test_a_pod_without_a_command_says_what_it_needs(run: Run) -> None:
+    run("apply", "-f", "-", given=pod("mute", "", command=[]))
+    path = "jsonpath={.status.containerStatuses[0].state.waiting.message}"
+    assert "needs a command" in until(lambda: run("get", "pod", "mute", "-o", path))
+
+
+@pytest.mark.parametrize("number", [9, 15])
+def test_no_process_outlives_the_sandbox(tmp_path: Path, number: int) -> None:
+    mark = f"{os.getpid()}{number}"
+    script = f"sleep 9{mark} & setsid sleep 8{mark} & sleep 7{mark}"
+    with sandbox(tmp_path / "data", "--port", "0", "--addons", "simulators") as started:
+        given = json.dumps(pod("stays", script, policy="Always"))
+        assert kubectl(started.kubeconfig, "apply", "-f", "-", input=given).code == 0
+        until(lambda: len(_alive(mark)) >= 3)
+        started.process.send_signal(number)
+        started.process.wait(30)
+        until(lambda: not _alive(mark))
+
+
+def _alive(mark: str) -> list[str]:
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"sleep") and words[1][1:] == mark.encode():
+            found.append(name)
+    return found
