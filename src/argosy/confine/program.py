@@ -275,14 +275,14 @@ def _read(pipe: IO[bytes] | None) -> bytes:
     return os.read(pipe.fileno(), _CHUNK) if pipe else b""
 
 
-def spawn(control: socket.socket, *passed: socket.socket) -> subprocess.Popen[bytes]:
-    """The launcher; what is `passed` its program has under the same number."""
+def spawn(control: socket.socket, *passed: socket.socket, merged: bool = False) -> subprocess.Popen[bytes]:
+    """The launcher; what is `passed` its program has under the same number. `merged`: stderr is stdout."""
     descriptor = control.fileno()
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, str(descriptor), _HOME],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT if merged else subprocess.PIPE,
         pass_fds=(descriptor, *(each.fileno() for each in passed)),
         env={},
         cwd="/",

@@ -14,6 +14,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -130,7 +131,7 @@ class Surroundings:
     extras: Sequence[tuple[str, str, bool]] = ()  # the same, left out where it cannot be
     disposable: Sequence[Path] = ()  # folders that are removed if we are killed and cannot do it
     at_home: bool = False  # works in its own scratch folder
-    hear: Callable[[bytes], None] | None = None  # is given all that it prints
+    hear: Callable[[bytes], None] | None = None  # is given all that it prints, in its order
 
 
 NOTHING_MORE: Final = Surroundings()
@@ -156,7 +157,7 @@ async def start(
             order["folder"] = place
         ours, theirs = socket.socketpair()
         with theirs:
-            process = await asyncio.to_thread(spawn, theirs, *sockets)
+            process = await asyncio.to_thread(partial(spawn, theirs, *sockets, merged=around.hear is not None))
     except BaseException:
         stack.close()
         raise
