@@ -145,11 +145,15 @@ def test_a_process_is_asked_to_end_and_then_ended(run: Run) -> None:
 
 
 def test_a_command_that_fails_is_started_again(run: Run) -> None:
-    run("apply", "-f", "-", given=pod("again", "echo $$; exit 1", policy="OnFailure"))
+    script = "read n 2>/dev/null </d/n; echo life ${n:-0}; echo $((${n:-0} + 1)) >/d/n; exit 1"
+    kept = {"volumes": [{"name": "d", "emptyDir": {}}]}
+    mounts = [{"name": "d", "mountPath": "/d"}]
+    run("apply", "-f", "-", given=pod("again", script, policy="OnFailure", spec=kept, volumeMounts=mounts))
     path = "jsonpath={.status.containerStatuses[0].restartCount}"
     until(lambda: run("get", "pod", "again", "-o", path) == "2")
     waiting = run("get", "pod", "again", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
     assert waiting == "CrashLoopBackOff"
+    assert run("logs", "again", "--previous") == run("logs", "again") == "life 1\n"
 
 
 def test_init_containers_come_first_and_missing_settings_are_waited_for(run: Run) -> None:

@@ -19,7 +19,7 @@ from argosy.apiserver.reviews import Authenticate, Reviews
 from argosy.apiserver.scale import applied_scale, read_scale, write_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.tokens import Tokens
-from argosy.cluster import PatchKind, PodLogs, User
+from argosy.cluster import EarlierLogs, PatchKind, PodLogs, User
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.schema import selectors
@@ -189,7 +189,7 @@ class Actions:
         tail: int | None,
         previous: bool = False,
     ) -> AsyncIterator[str]:
-        """k8s: with one container its name may be left out. What a container printed before its restart is not kept."""
+        """k8s: with one container its name may be left out. What was printed before a restart, few keep."""
         self._registry.authorize(user, "get", served, namespace, name, "log")
         entry = self._registry.store.get(served.bucket, namespace, name)
         if entry is None:
@@ -206,6 +206,11 @@ class Actions:
         elif container not in names:
             raise refusals.bad_request(f"container {container} is not valid for pod {name}")
         if previous:
+            kept: object = self.pod_logs
+            if isinstance(kept, EarlierLogs):
+                earlier = kept.earlier(pod, container=container, tail=tail)
+                if earlier is not None:
+                    return earlier
             raise refusals.bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
         if self.pod_logs is None:
             raise refusals.bad_request(f'container "{container}" in pod "{name}" has no log: {NOTHING_RUNS}')

@@ -150,6 +150,13 @@ class PodLogs(Protocol):
     ) -> AsyncIterator[str]: ...
 
 
+@runtime_checkable
+class EarlierLogs(Protocol):
+    """Who also knows what a container printed before it was restarted; None: of this one, nobody does."""
+
+    def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None: ...
+
+
 class Admitter(NamedTuple):
     """Stands between every request for a kind and the store, as a webhook does: completes or refuses."""
 
@@ -174,6 +181,7 @@ __all__ = [
     "Cluster",
     "ClusterReader",
     "ClusterWriter",
+    "EarlierLogs",
     "KindInfo",
     "Listing",
     "PatchKind",

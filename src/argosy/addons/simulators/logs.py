@@ -33,6 +33,11 @@ class SimulatedLogs:
         for line in found if tail is None else found[max(len(found) - tail, 0) :]:
             yield line
 
+    def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
+        if self._processes is None or not _status(pod, container).get("restartCount"):
+            return None
+        return self._processes.lines(pod, container=container, follow=False, tail=tail, previous=True)
+
 
 def _told(pod: Manifest, name: str) -> list[str]:
     status = _status(pod, name)

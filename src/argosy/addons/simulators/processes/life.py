@@ -53,7 +53,10 @@ class Life:
         return int(found["exitCode"]) if found else None
 
     def log(self, *, previous: bool = False) -> Path:
-        return self._logs / self.name / f"{self.restarts - previous}.log"
+        """Who waits to be started again has printed nothing yet: then that of the run before."""
+        file = self._logs / self.name / f"{self.restarts - previous}.log"
+        waits = not previous and self.restarts and "waiting" in self.state
+        return self._logs / self.name / f"{self.restarts - 1}.log" if waits else file
 
     async def step(self, start: Start, policy: str, now: datetime) -> float | None:
         """Seconds until it should be looked at again; None: nothing will change by itself."""
@@ -74,6 +77,7 @@ class Life:
 
     async def _start(self, start: Start, now: datetime) -> float | None:
         self._again = None
+        self.state = {}
         journal = Journal(self.log())
         try:
             self._resident = await start(self.container, journal.write)
