@@ -38,7 +38,10 @@ class Quotas:
             return
         asked = usage_of(resource.group, resource.plural, manifest)
         for quota in (orjson.loads(entry.body) for entry in entries):
-            names = asked.keys() & ((quota.get("spec") or {}).get("hard") or {}).keys()
+            # k8s: what the quota's controller has taken over into its status counts, and nothing before
+            taken_over = (quota.get("status") or {}).get("hard") or {}
+            quota = {**quota, "spec": {**(quota.get("spec") or {}), "hard": taken_over}}
+            names = asked.keys() & taken_over.keys()
             if names and is_about(quota, resource.plural, manifest):
                 used = self._used(served, place, quota, names)
                 if why := refusal(quota, manifest, asked, used):

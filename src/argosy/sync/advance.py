@@ -10,13 +10,13 @@ and is made once; it is kept by a finalizer until its end has been written, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from argosy.cluster import Catalog, Cluster, Propagation
 from argosy.model.application import Application, OperationState, Outcome, Progress
-from argosy.model.errors import ClusterError
+from argosy.model.errors import ClusterError, Conflict
 from argosy.model.flow import Task
 from argosy.model.hooks import DeletePolicy
 from argosy.model.names import ResourceKey
@@ -169,7 +169,7 @@ class _Call:
             return self._running(waiting_text(vanishing, DELETION), DELETING)
         await self._release_hooks()
         if self.board.failures():
-            return await self._fail()
+            return await self._fail(NOT_APPLIED if self.terms.state.message.startswith(NOT_APPLIED) else UNSUCCESSFUL)
         return await self._next_step()
 
     async def _vanishing(self) -> list[Turn]:
@@ -188,11 +188,17 @@ class _Call:
                 try:
                     await hooks.release(turn.key, turn.live, self.cluster)
                 except ClusterError as error:
+                    if error.may_pass or isinstance(error, Conflict):
+                        raise
                     said = f"Failed to remove hook finalizer: {error.message}"
                     self.board.record(turn, turn.outcome, Progress.ERROR, said)
 
-    async def _fail(self, message: str = UNSUCCESSFUL) -> Advanced:
+    async def _fail(self, message: str) -> Advanced:
         last = self.board.of_failure
+        has_ends = any(turn.is_pending for turn in last) or any(self._leaving(DeletePolicy.HOOK_FAILED))
+        if has_ends and self.board.results != self.terms.state.results:
+            # That it failed is written before anything is done about it: what made it fail may have passed by then.
+            return self._running(message, 0.0)
         await self._delete_hooks(DeletePolicy.HOOK_FAILED)
         if pending := [turn for turn in last if turn.is_pending]:
             ran = await self.runner.run(pending)
@@ -241,17 +247,22 @@ class _Call:
 
     async def _delete_hooks(self, policy: DeletePolicy) -> None:
         """argo: how the operation ended decides, not how the hook did."""
+        for turn in self._leaving(policy):
+            assert turn.live is not None
+            try:
+                await hooks.remove(turn.key, turn.live, self.cluster, Propagation(self.terms.propagation))
+            except ClusterError as error:
+                if error.may_pass or isinstance(error, Conflict):
+                    raise  # argo: would leave the hook; here the operation is not over, and this pass is made again
+                said = f"failed to delete resource: {error.message}"
+                self.board.record(turn, turn.outcome, Progress.ERROR, said)
+
+    def _leaving(self, policy: DeletePolicy) -> Iterator[Turn]:
         for turn in self.board.turns:
             if turn.is_pending and turn.is_ours:
                 continue  # made just before a crash: it has not been told of yet
             if turn.is_hook and turn.live is not None and not turn.is_running and turn.has_policy(policy):
-                try:
-                    await hooks.remove(turn.key, turn.live, self.cluster, Propagation(self.terms.propagation))
-                except ClusterError as error:
-                    if error.may_pass:
-                        raise  # argo: would leave the hook; here the operation is not over, and this pass is made again
-                    said = f"failed to delete resource: {error.message}"
-                    self.board.record(turn, turn.outcome, Progress.ERROR, said)
+                yield turn
 
     # -- answers ------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from simulated_world import (
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.errors import Forbidden
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 
 pytestmark = pytest.mark.anyio
@@ -31,6 +31,17 @@ QUOTA = GroupKind("", "ResourceQuota")
 
 def quota(name: str = "compute", hard: dict[str, str] | None = None, **spec: Any) -> Manifest:
     return made("v1", "ResourceQuota", {"hard": hard or {"pods": "2"}, **spec}, name)
+
+
+async def in_force(cluster: EmbeddedCluster, wanted: Manifest) -> None:
+    """Taken over by its controller, or by somebody in its place: until then it counts for nothing."""
+    made = await cluster.create(wanted)
+    await cluster.patch(key_of(made), {"status": {"hard": wanted["spec"]["hard"]}}, subresource="status")
+
+
+async def test_a_quota_that_nobody_has_taken_over_counts_for_nothing(cluster: EmbeddedCluster) -> None:
+    await cluster.create(quota(hard={"pods": "0"}))
+    await cluster.create(pod())
 
 
 def asking(**amounts: str) -> Manifest:
@@ -47,7 +58,7 @@ async def test_a_deployment_that_exceeds_a_quota_says_so_and_goes_on_when_there_
     cluster: EmbeddedCluster,
 ) -> None:
     async with simulated(cluster) as world:
-        await cluster.create(quota())
+        await in_force(cluster, quota())
         await cluster.create(deployment(3))
         live = await world.becomes(DEPLOYMENT, lambda it: condition(it, "ReplicaFailure")["status"] == "True")
         message = condition(live, "ReplicaFailure")["message"]
@@ -65,7 +76,7 @@ async def test_a_deployment_that_exceeds_a_quota_says_so_and_goes_on_when_there_
 
 async def test_a_job_and_a_stateful_set_wait_for_room_and_tell_of_it(cluster: EmbeddedCluster) -> None:
     async with simulated(cluster) as world:
-        await cluster.create(quota(hard={"pods": "0"}))
+        await in_force(cluster, quota(hard={"pods": "0"}))
         await cluster.create(made("batch/v1", "Job", {"template": template(restartPolicy="Never")}))
         selector = {"selector": {"matchLabels": {"app": "web"}}, "serviceName": "web"}
         await cluster.create(made("apps/v1", "StatefulSet", {**selector, "template": template()}))
@@ -106,7 +117,7 @@ async def test_a_job_and_a_stateful_set_wait_for_room_and_tell_of_it(cluster: Em
 async def test_what_is_too_much_is_refused_at_the_door(
     cluster: EmbeddedCluster, hard: dict[str, str], wanted: Manifest, why: str
 ) -> None:
-    await cluster.create(quota(hard=hard))
+    await in_force(cluster, quota(hard=hard))
     wanted = {name: value for name, value in wanted.items() if name != "spec" or wanted["kind"] != "ConfigMap"}
     with pytest.raises(Forbidden) as refused:
         await cluster.create(wanted)
@@ -114,8 +125,8 @@ async def test_what_is_too_much_is_refused_at_the_door(
 
 
 async def test_scopes_say_which_pods_count(cluster: EmbeddedCluster) -> None:
-    await cluster.create(quota("best", {"pods": "0"}, scopes=["BestEffort"]))
-    await cluster.create(quota("ending", {"pods": "0"}, scopes=["Terminating"]))
+    await in_force(cluster, quota("best", {"pods": "0"}, scopes=["BestEffort"]))
+    await in_force(cluster, quota("ending", {"pods": "0"}, scopes=["Terminating"]))
     await cluster.create(asking(cpu="1"))
     with pytest.raises(Forbidden, match="exceeded quota: best"):
         await cluster.create({**pod(), "metadata": {"name": "other", "namespace": "default"}})
