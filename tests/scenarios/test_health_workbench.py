@@ -93,7 +93,7 @@ def rule_folder(folder: Path, *, message: str = "ready") -> Path:
 def test_a_check_in_settings_judges_the_objects_of_the_same_call(files: Path) -> None:
     for settings in ("argocd-cm.yaml", "argocd.yaml"):
         code, out, err = health(files, "test", files / settings, files / "model.yaml", "--expect", "Healthy")
-        assert (code, err) == (0, "")
+        assert code == 0 and err in ("", "judging 1 objects …\n"), err  # the latter on a slow machine
         assert out.splitlines()[1].split()[:4] == ["Model/churn", "✔", "Healthy", "ready"]
 
 
@@ -382,7 +382,7 @@ def test_the_guide_goes_as_shown(files: Path) -> None:
         printed.append(command)
         words = [str(ARGOSY), *command.split()[2:]]
         done = subprocess.run(words, cwd=files, env=environment(files), check=False, timeout=SECONDS, **TOGETHER)
-        printed += [line for line in done.stdout.splitlines() if not line.endswith(" cases …")]  # on a slow machine
+        printed += [line for line in done.stdout.splitlines() if not line.endswith(" …")]  # on a slow machine
     assert [line.split() for line in printed] == [line.split() for line in shown]
     assert health(files, "lint", files / "argocd-cm.yaml")[0] == 0
     assert health(files, "test", files / "argocd-cm.yaml", files / "model.yaml", "--expect", "Progressing")[0] == 0

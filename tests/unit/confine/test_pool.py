@@ -322,6 +322,6 @@ def test_a_parent_that_gets_sigkill_leaves_no_process():
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         server = int(parent.stdout.readline())
         family = [server, *children(server)]
-        assert len(family) == 3 and all(is_running(pid) for pid in family)
+        assert len(family) >= 3 and all(is_running(pid) for pid in family)
         parent.kill()
     assert asyncio.run(soon(lambda: not any(is_running(pid) for pid in family)))
