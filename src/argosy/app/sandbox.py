@@ -13,7 +13,7 @@ import resource
 import secrets
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,10 @@ from argosy.apiserver.tls import Certificates
 from argosy.app import kubeconfig
 from argosy.app.addons import load_addons, running
 from argosy.app.folder import DataFolder, Run, write_text
-from argosy.cluster import Cluster
+from argosy.app.part_logs import PartLogs
+from argosy.cluster import Cluster, PodLogs
 from argosy.model.manifest import dump
+from argosy.runtime import AddOn
 
 Ready = Callable[[Run], None]
 # What runs in it besides: begins before it is ready, ends before it does, and completes what is told of the run.
@@ -98,13 +100,14 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
     rbac = folder.last_rbac() if options.rbac is None else options.rbac
     port = folder.last_port() if options.port is None else options.port
     async with (
+        _heard(addons) as pod_logs,
         Plane.open(place, rbac=rbac, admin_token=token, in_memory=options.ephemeral) as plane,
         _leading_back(folder, found, token, serve(plane, found, port=port, any_port=options.port is None)) as leads,
         running(addons, EmbeddedCluster(plane), on_failure=stop.set, folder=folder.root),
         inside(EmbeddedCluster(plane), folder, stop) as completed,
     ):
         api, document = leads
-        plane.actions.pod_logs = next((each.pod_logs for each in addons if each.pod_logs), None)
+        plane.actions.pod_logs = pod_logs
         if options.kubeconfig:
             kubeconfig.add_to(options.kubeconfig, document)
         file = options.kubeconfig or folder.kubeconfig
@@ -120,6 +123,18 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
             await stop.wait()
         if options.kubeconfig and options.ephemeral:
             kubeconfig.remove_from(options.kubeconfig, document)
+
+
+@contextlib.asynccontextmanager
+async def _heard(addons: Sequence[AddOn]) -> AsyncIterator[PodLogs | None]:
+    """Whoever plays Pods tells their logs; those of a stand-in's Pods are what argosy itself logs."""
+    players = next((each.pod_logs for each in addons if each.pod_logs), None)
+    if players is None:
+        yield None
+        return
+    told = PartLogs(players)
+    with told.listening():
+        yield told
 
 
 @contextlib.asynccontextmanager

@@ -171,7 +171,10 @@ class ApplicationController:
     async def _written(self, app: Application, passed: Passed, cluster: Cluster) -> Manifest | None:
         """Events first: one that is told twice is the same Event, one that is lost is lost."""
         for event in passed.events:
+            log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, event["reason"], event["message"])
             await _tell(event, cluster)
+        for each in (passed.patch or {}).get("status", {}).get("conditions") or ():
+            log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, each["type"], each["message"])
         if passed.patch is None:
             return None
         patch: dict[str, Any] = dict(passed.patch)

@@ -6,6 +6,7 @@ the installation; the resource's status. Never: merges with what somebody wrote 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -20,6 +21,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context, Watch
 
+log = logging.getLogger(__name__)
 MANAGER: Final = "argocd-operator"
 
 
@@ -91,12 +93,14 @@ async def _keep_config_map(instance: Instance, name: str, data: Mapping[str, str
     wanted = {**parts.config_map(instance, name), "data": dict(data)}
     live = await cluster.get(key_of(wanted))
     if live is None:
+        log.info("ArgoCD %s/%s: making ConfigMap %s", instance.namespace, instance.name, name)
         await cluster.create(wanted)
         return
     references = _repaired(live["metadata"].get("ownerReferences") or [], instance.reference())
     if live.get("data") != data or references != live["metadata"].get("ownerReferences"):
         # argo: the data is replaced as a whole, so that what others added is gone
         metadata = {**live["metadata"], "ownerReferences": references}
+        log.info("ArgoCD %s/%s: ConfigMap %s differs: replacing it", instance.namespace, instance.name, name)
         await cluster.replace({**live, "metadata": metadata, "data": dict(data)})
 
 

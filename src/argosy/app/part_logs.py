@@ -1,0 +1,113 @@
+"""What each part of argosy logs, told as the log of the Pod that stands for it: operator, controller, server.
+
+In: log records; a Pod of the stand-in for an Argo CD. Out: the last lines of its part, and those that come. Never:
+lines that nobody logged. Pods of others are left to whoever plays them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from argosy.cluster import EarlierLogs, PodLogs
+from argosy.model.annotations import SIMULATED
+from argosy.model.manifest import Manifest
+
+NAME_LABEL: Final = "app.kubernetes.io/name"
+MOST_LINES: Final = 2000
+PAUSE: Final = 0.2  # seconds between looks for news
+WORKERS: Final = "argosy.runtime.workers"  # logs for all controllers, and names the controller first
+OPERATOR: Final = "operator"
+PARTS: Final = {
+    "application-controller": ("argosy.controllers", "argosy.pipeline", "argosy.sync", "argosy.health", "application"),
+    "repo-server": ("argosy.source", "argosy.render", "argosy.confine"),
+    "server": ("argosy.apiserver",),
+    OPERATOR: ("argosy.addons.argocd_operator", "argocd-operator", "argocd-player"),
+}
+
+
+class PartLogs(logging.Handler):
+    def __init__(self, others: PodLogs) -> None:
+        super().__init__(logging.INFO)
+        self._others = others
+        self._kept: dict[str, deque[tuple[int, str]]] = {part: deque(maxlen=MOST_LINES) for part in PARTS}
+        self._numbers = itertools.count()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Warnings still reach whoever started this."""
+        logger, aloud = logging.getLogger("argosy"), logging.StreamHandler(sys.stderr)
+        aloud.setLevel(logging.WARNING)
+        before = logger.level
+        logger.setLevel(logging.INFO)
+        for each in (self, aloud):
+            logger.addHandler(each)
+        try:
+            yield
+        finally:
+            for each in (self, aloud):
+                logger.removeHandler(each)
+            logger.setLevel(before)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        part = _part_of_record(record)
+        if part:
+            self._kept[part].append((next(self._numbers), _line(record)))
+
+    async def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
+        part = _part_of_pod(pod)
+        if not part:
+            async for line in self._others.lines(pod, container=container, follow=follow, tail=tail):
+                yield line
+            return
+        found, last = list(self._kept[part]), -1
+        while True:
+            for last, line in found if tail is None else found[max(len(found) - tail, 0) :]:  # noqa: B007 - used below
+                yield line
+            if not follow:
+                return
+            await asyncio.sleep(PAUSE)
+            found, tail = [each for each in self._kept[part] if each[0] > last], None
+
+    def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
+        if isinstance(self._others, EarlierLogs) and not _part_of_pod(pod):
+            return self._others.earlier(pod, container=container, tail=tail)
+        return None
+
+
+def _part_of_record(record: logging.LogRecord) -> str:
+    name = record.name
+    if name == WORKERS and isinstance(record.args, tuple) and record.args:
+        name = str(record.args[0])
+    found = (part for part, owners in PARTS.items() if any(_is_below(name, owner) for owner in owners))
+    return next(found, "")
+
+
+def _is_below(name: str, owner: str) -> bool:
+    return name == owner or name.startswith(f"{owner}.")
+
+
+def _part_of_pod(pod: Manifest) -> str:
+    """A Pod of the stand-in, by the name that its workload has in any installation."""
+    metadata = pod["metadata"]
+    name = (metadata.get("labels") or {}).get(NAME_LABEL, "")
+    if SIMULATED not in (metadata.get("annotations") or {}):
+        return ""
+    if f"-{OPERATOR}-" in name:
+        return OPERATOR
+    return next((part for part in PARTS if name.endswith(f"-{part}")), "")
+
+
+def _line(record: logging.LogRecord) -> str:
+    """argo: the form of its own logs, so that what people search for is found."""
+    when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    level = {"WARNING": "warning", "CRITICAL": "fatal"}.get(record.levelname, record.levelname.lower())
+    return f'time="{when}" level={level} msg={json.dumps(record.getMessage(), ensure_ascii=False)}'

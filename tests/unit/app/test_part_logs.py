@@ -1,0 +1,91 @@
+"""Whose log line is told as the log of which Pod."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from argosy.app.part_logs import MOST_LINES, PartLogs
+from argosy.model.manifest import Manifest
+
+CONTROLLER = "openshift-gitops-application-controller"
+
+
+class Others:
+    async def lines(
+        self, pod: Manifest, *, container: str, follow: bool, tail: int | None
+    ) -> AsyncIterator[str]:
+        yield "of others"
+
+
+def pod(name: str, **annotations: str) -> Manifest:
+    marks = {"sandbox.argosy.dev/simulated": "simulated by argosy", **annotations}
+    return {"metadata": {"name": f"{name}-0", "labels": {"app.kubernetes.io/name": name}, "annotations": marks}}
+
+
+async def told(logs: PartLogs, of: Manifest, **how: Any) -> list[str]:
+    return [line async for line in logs.lines(of, container="", **{"follow": False, "tail": None, **how})]
+
+
+@pytest.mark.parametrize(
+    ("logger", "name"),
+    [
+        ("argosy.controllers.application", CONTROLLER),
+        ("argosy.pipeline.looking", "argocd-application-controller"),
+        ("argosy.source.git.mirror", "openshift-gitops-repo-server"),
+        ("argosy.apiserver.http.app", "openshift-gitops-server"),
+        ("argosy.addons.argocd_operator.operator", "openshift-gitops-operator-controller-manager"),
+    ],
+)
+async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str, name: str) -> None:
+    logs = PartLogs(Others())
+    with logs.listening():
+        logging.getLogger(logger).info("said %s", "so")
+    (line,) = await told(logs, pod(name))
+    assert line.startswith('time="') and line.endswith('Z" level=info msg="said so"')
+    every = ("application-controller", "repo-server", "server", "operator-controller-manager")
+    own = next(each for each in every if name.endswith(f"-{each}"))
+    assert [await told(logs, pod(f"openshift-gitops-{each}")) for each in every if each != own] == [[]] * 3
+
+
+async def test_workers_log_for_the_controller_that_they_name_first() -> None:
+    logs = PartLogs(Others())
+    with logs.listening():
+        logging.getLogger("argosy.runtime.workers").warning("%s %s: %s", "application", "models", 'no "branch"')
+        logging.getLogger("argosy.runtime.workers").warning("%s %s: %s", "pods", "a", "not ours")
+    (line,) = await told(logs, pod(CONTROLLER))
+    assert line.endswith(r'level=warning msg="application models: no \"branch\""')
+
+
+async def test_other_pods_are_left_to_whoever_plays_them() -> None:
+    logs = PartLogs(Others())
+    unmarked = {"metadata": {"name": "a", "labels": {"app.kubernetes.io/name": CONTROLLER}}}
+    assert await told(logs, unmarked) == ["of others"]
+    assert await told(logs, pod("openshift-gitops-redis")) == ["of others"]
+
+
+async def test_only_so_many_lines_are_kept_and_the_last_are_told() -> None:
+    logs = PartLogs(Others())
+    with logs.listening():
+        for number in range(MOST_LINES + 5):
+            logging.getLogger("argosy.controllers").info("%d", number)
+    assert len(await told(logs, pod(CONTROLLER))) == MOST_LINES
+    assert [line[-4:-1] for line in await told(logs, pod(CONTROLLER), tail=2)] == ["003", "004"]
+
+
+async def test_who_follows_hears_what_comes_once() -> None:
+    logs = PartLogs(Others())
+    log = logging.getLogger("argosy.controllers")
+    with logs.listening():
+        log.info("first")
+        following = logs.lines(pod(CONTROLLER), container="", follow=True, tail=1)
+        async with asyncio.timeout(20):
+            assert (await anext(following)).endswith('"first"')
+            log.info("second")
+            assert (await anext(following)).endswith('"second"')
+            log.info("third")
+            assert (await anext(following)).endswith('"third"')
