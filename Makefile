@@ -55,7 +55,7 @@ prove: install  ## run the proofs in full; takes long
 	ARGOSY_PROOF_SCALE=1 ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -m prove $(ARGS)
 
 real: realcluster  ## run what takes minutes against a real API server: engine, kubectl, Ansible
-	ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -k real tests/scenarios/engine $(wildcard tests/scenarios/test_engine_*.py) \
+	ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -k 'real or wire' tests/scenarios/engine $(wildcard tests/scenarios/test_engine_*.py) \
 	  tests/proofs/test_engine_crashes_elsewhere.py tests/kubectl/test_real.py tests/integrations/test_ansible_real_server.py $(ARGS)
 
 realcluster: install  ## build a real kube-apiserver and etcd into a cache; needs Go

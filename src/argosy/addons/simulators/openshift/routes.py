@@ -81,8 +81,15 @@ def _place(route: Manifest) -> tuple[str, str]:
     return str(route["spec"].get("host") or ""), str(route["spec"].get("path") or "")
 
 
-def _age(route: Manifest) -> tuple[str, str]:
-    return str(route["metadata"]["creationTimestamp"]), str(route["metadata"]["uid"])
+def _age(route: Manifest) -> tuple[str, bool, str]:
+    """Of two that were made in one second, whoever is admitted keeps the host."""
+    is_admitted = any(each["type"] == "Admitted" and each["status"] == "True" for each in _conditions(route))
+    return str(route["metadata"]["creationTimestamp"]), not is_admitted, str(route["metadata"]["uid"])
+
+
+def _conditions(route: Manifest) -> list[Any]:
+    entries = (route.get("status") or {}).get("ingress") or ()
+    return [condition for entry in entries for condition in entry.get("conditions") or ()]
 
 
 def status_of(route: Manifest, owner: Manifest | None, domain: str, now: datetime) -> Manifest:
@@ -91,12 +98,7 @@ def status_of(route: Manifest, owner: Manifest | None, domain: str, now: datetim
         host, name = route["spec"]["host"], owner["metadata"]["name"]
         why = f"route {name} already exposes {host} and is older ({BY})"
         admitted = {"type": "Admitted", "status": "False", "reason": "HostAlreadyClaimed", "message": why}
-    known: list[Any] = [
-        condition
-        for entry in (route.get("status") or {}).get("ingress") or ()
-        for condition in entry.get("conditions") or ()
-    ]
-    before: dict[str, Any] = next((each for each in known if each["type"] == "Admitted"), {})
+    before: dict[str, Any] = next((each for each in _conditions(route) if each["type"] == "Admitted"), {})
     same = before.get("status") == admitted["status"]
     since = before.get("lastTransitionTime") if same else None
     entry = {
