@@ -27,6 +27,21 @@ Add = Callable[..., Any]
 SEE = "See also: docs/guides/deliver.md, docs/reference/cli.md"
 
 
+def described(
+    parts: Commands[argparse.ArgumentParser], name: str, about: str, examples: Sequence[str]
+) -> argparse.ArgumentParser:
+    """A verb of any group that says what it does, with examples of how to call argosy."""
+    shown = "\n".join(f"  argosy {each}" for each in examples)
+    parser: argparse.ArgumentParser = parts.add_parser(
+        name,
+        help=about,
+        description=about[0].upper() + about[1:] + ".",
+        epilog=f"Examples:\n{shown}\n\n{SEE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
 def verb(
     parts: Commands[argparse.ArgumentParser],
     name: str,
@@ -38,14 +53,7 @@ def verb(
     forms: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
     """One verb. `named` is one, any (some or none) or none; `forms` are its outputs, the usual one first."""
-    shown = "\n".join(f"  argosy app {each}" for each in examples)
-    parser = parts.add_parser(
-        name,
-        help=about,
-        description=about[0].upper() + about[1:] + ".",
-        epilog=f"Examples:\n{shown}\n\n{SEE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = described(parts, name, about, [f"app {each}" for each in examples])
     if named == "one":
         parser.add_argument("name", metavar="NAME", help="the Application, as NAME or NAMESPACE/NAME")
     elif named == "any":

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.app_flags import at_desk, talk
+from argosy.cli.app_flags import at_desk, described, talk
 from argosy.cli.target_flags import add_target_flags
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 PROJECT = ("PROJECT", "the project")
-SEE = "See also: docs/guides/deliver.md, docs/reference/cli.md"
 
 
 def verb(
@@ -31,14 +30,7 @@ def verb(
     forms: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
     """One verb; `named` are its arguments with what each is."""
-    shown = "\n".join(f"  argosy proj {each}" for each in examples)
-    parser = parts.add_parser(
-        name,
-        help=about,
-        description=about[0].upper() + about[1:] + ".",
-        epilog=f"Examples:\n{shown}\n\n{SEE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = described(parts, name, about, [f"proj {each}" for each in examples])
     for argument, meaning in named:
         parser.add_argument(argument.lower().replace("-", "_"), metavar=argument, help=meaning)
     if forms:
