@@ -37,6 +37,8 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floo
 MAY_USE_BESIDE = {"language": {"confine"}, "cluster": {"patch", "schema"}}
 ADDONS_MAY_USE = FLOORS[0] | FLOORS[1] | {"runtime", "source"}
 WIRING = {"app"}
+RUNNER = "addons.notebooks.runner"
+RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
 
 PARTS_OF_SYNC = "automatic checks gates images migration options order patching plan retry rollback states terms"
 PURE_PARTS_OF_SYNC = {f"sync.{part}" for part in PARTS_OF_SYNC.split()}
@@ -56,8 +58,11 @@ OWNERS = {
     "httptools": {"apiserver.http.protocol"},
     "joblib": {"addons.simulators.answering.artefact"},
     "jq": {"language.jq_worker"},
+    "jupyter_client": {"addons.notebooks.runner"},
     "lupa": {"health.lua"},
     "multidict": {"cluster", "outbound"},
+    "nbclient": {"addons.notebooks.runner"},
+    "nbformat": {"addons.notebooks.runner"},
     "orjson": {""},
     "sqlite3": set(),
     "urllib.request": {"cluster", "outbound"},
@@ -171,6 +176,15 @@ def addons_use_what_a_stranger_could(module: Module) -> Iterator[str]:
             yield f"imports {found}, another add-on"
 
 
+def the_notebook_runner_can_be_shipped_alone(module: Module) -> Iterator[str]:
+    if not within(module.name, RUNNER):
+        return
+    for found in module.imports():
+        top = found.partition(".")[0]
+        if top not in (sys.stdlib_module_names | RUNNER_NEEDS) and not within(found, f"argosy.{RUNNER}"):
+            yield f"imports {found}, which a Pod does not have"
+
+
 def only_the_wiring_knows_the_embedded_cluster(module: Module) -> Iterator[str]:
     if module.room not in WIRING:
         for room, found in module.rooms_used():
@@ -218,6 +232,7 @@ RULES: tuple[Callable[[Module], Iterator[str]], ...] = (
     imports_go_down_only,
     pure_rooms_do_nothing,
     addons_use_what_a_stranger_could,
+    the_notebook_runner_can_be_shipped_alone,
     only_the_wiring_knows_the_embedded_cluster,
     libraries_have_one_owner,
     names_say_what_is_inside,
@@ -283,6 +298,7 @@ BROKEN = [
     (pure_rooms_do_nothing, "model/names.py", "import urllib.request", "pure"),
     (addons_use_what_a_stranger_could, "addons/notebooks/run.py", "from argosy.compare import diff", "stranger"),
     (addons_use_what_a_stranger_could, "addons/notebooks/run.py", "from argosy.addons.simulators import x", "another"),
+    (the_notebook_runner_can_be_shipped_alone, "addons/notebooks/runner/a.py", "import argosy.model.names", "a Pod"),
     (only_the_wiring_knows_the_embedded_cluster, "cli/sandbox.py", "import argosy.apiserver.plane", "only app"),
     (libraries_have_one_owner, "runtime/informer.py", "import aiohttp", "belongs to cluster, outbound"),
     (libraries_have_one_owner, "schema/types.py", "from yaml import CParser", "belongs to model.manifest, render"),
