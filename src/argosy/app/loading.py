@@ -37,7 +37,7 @@ def administrator(folder: DataFolder, run: Run) -> Connection:
     from argosy.cluster.connection import Connection
 
     authority = str(folder.tls / "ca.crt")
-    return Connection(run.api, "the sandbox", ca_file=authority, token_file=str(folder.admin_token))
+    return Connection(run.api, f"the {run.name}", ca_file=authority, token_file=str(folder.admin_token))
 
 
 def load_manifests(folder: DataFolder, sources: list[Path]) -> Iterator[str]:

@@ -108,6 +108,9 @@ class Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
+        if self._is_alone(message):
+            print(self.format_help(), end="", flush=True)  # argo: its help, and an exit code that is not zero
+            raise Mistyped(message)
         hint = ""
         if "invalid choice: " in message:
             import difflib  # late: it is for mistakes
@@ -121,6 +124,11 @@ class Parser(argparse.ArgumentParser):
         called = command.replace("argosy", ARGOCD, 1) if _is_argocd() else command  # some groups are there only
         say(f"{what} was not understood", f"{message}{hint}", f"{called} --help")
         raise Mistyped(message)
+
+    def _is_alone(self, message: str) -> bool:
+        """Whether a group was typed without a verb, and nothing else is wrong: then all verbs are the answer."""
+        groups = (each for each in self._actions if isinstance(each, argparse._SubParsersAction))
+        return any(message.endswith(f"arguments are required: {each.metavar}") for each in groups)
 
 
 def _command(prog: str) -> str:

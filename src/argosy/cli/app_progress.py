@@ -55,6 +55,20 @@ class Lines:
         """Nothing is left open."""
 
 
+class Retries:
+    """Each attempt that failed and will be made again: elsewhere than in a terminal nothing else tells of the pause."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._told = tell, 0
+
+    def see(self, app: Application) -> None:
+        state = app.state
+        if state is None or state.progress.is_over or not state.finished or state.retries <= self._told:
+            return
+        self._told = state.retries
+        self._tell(f"{app.name}: {plain(state.message)}")
+
+
 class Sentences:
     """What is still missing, told when it changes, and now and then so that nobody thinks it hangs."""
 

@@ -90,14 +90,13 @@ def run_list(chosen: argparse.Namespace) -> int:
             from argosy.cli.app_watching import watch_list
 
             return await watch_list(desk, chosen, lambda app: _fits(app, chosen), everywhere=everywhere)
-        found = await desk.all(chosen.selector, everywhere=everywhere)
-        apps = [app for app in found if _fits(app, chosen)]
-        fields = {}
+        apps = [app for app in await desk.all(chosen.selector, everywhere=everywhere) if _fits(app, chosen)]
+        found = {}
         if form(chosen) == "table" and not chosen.quick:
-            from argosy.app.applications.counting import differing_fields
+            from argosy.app.applications.counting import found_out
 
-            fields = await differing_fields(desk, apps)
-        _print_list(chosen, apps, desk, fields)
+            found = await found_out(desk, apps)
+        _print_list(chosen, apps, desk, found)
         return 0
 
     return _until_interrupted(chosen, work)
@@ -124,7 +123,7 @@ def _fits(app: Application, chosen: argparse.Namespace) -> bool:
 
 
 def _print_list(
-    chosen: argparse.Namespace, apps: list[Application], desk: Desk, fields: Mapping[ResourceKey, str]
+    chosen: argparse.Namespace, apps: list[Application], desk: Desk, found: Mapping[ResourceKey, str]
 ) -> None:
     from argosy.app.applications.desk import clock
     from argosy.cli import app_screen
@@ -143,7 +142,7 @@ def _print_list(
         talk(f"no Applications in {desk.namespace}; create one: argosy app create --help")
         return
     else:
-        lines = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace, fields)[chosen.no_headers :]
+        lines = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace, found)[chosen.no_headers :]
     print("".join(f"{line}\n" for line in lines), end="")
     if how == "table" and sys.stdout.isatty():
         talk(app_screen.summary_line(apps))

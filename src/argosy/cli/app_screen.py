@@ -69,7 +69,7 @@ def list_lines(
     screen: Screen,
     now: datetime,
     home: str,
-    fields: Mapping[ResourceKey, str] | None = None,
+    found: Mapping[ResourceKey, str] | None = None,
 ) -> list[str]:
     """A glance: what each is, and why it is not as it should be."""
     rows = []
@@ -81,7 +81,7 @@ def list_lines(
                 name,
                 screen.mark(facts.sync_word(app)),
                 screen.mark(facts.health_word(app)),
-                facts.why(app, (fields or {}).get(app.key, "")),
+                facts.why(app, (found or {}).get(app.key, "")),
                 ",".join(map(facts.short, facts.revisions(app))) or "-",
                 f"{facts.policy_word(app)}{' (held)' if hold else ''}",
                 facts.age(facts.created(app), now),

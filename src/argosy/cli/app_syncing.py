@@ -43,7 +43,7 @@ def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
         parts, "rollback", "go back to what was deployed before", run_rollback, forms=FORMS,
         examples=("rollback models", "rollback models 3 --hold --reason 'latency'"),
     )  # fmt: skip
-    about = "which deployment, as history numbers them (default: the one before the last)"
+    about = "which deployment, as history numbers them (default: the last that was another)"
     parser.add_argument("id", nargs="?", type=int, metavar="ID", help=about)
     parser.add_argument("--prune", action="store_true", help="delete what that deployment did not have")
     parser.add_argument("--hold", action="store_true", help="pause automated sync until it is released")
@@ -190,16 +190,20 @@ async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[Res
 async def _followed(desk: Desk, app: Application, chosen: argparse.Namespace, what: str) -> int:
     """Until the operation is over, shown as it goes."""
     from argosy.app.applications.following import follow_operation
-    from argosy.cli.app_progress import picture
+    from argosy.cli.app_progress import Retries, Waves, picture
 
     how = form(chosen)
     shown = None if how in ("json", "yaml") else picture()
-    ended = await follow_operation(desk, app, chosen.timeout, shown.see if shown else _ignore, talk)
+    retries = Retries(talk)
+
+    def see(now: Application) -> None:
+        if shown is not None:
+            shown.see(now)
+        if not isinstance(shown, Waves):  # a picture has it
+            retries.see(now)
+
+    ended = await follow_operation(desk, app, chosen.timeout, see, talk)
     return await _told(desk, ended, chosen, what)
-
-
-def _ignore(app: Application) -> None:
-    """Nothing is shown on the way."""
 
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
@@ -291,10 +295,13 @@ def _advice(app: Application, message: str) -> str:
 
 def run_rollback(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.changing import AutoSyncOn, entry_to_roll_back_to, roll_back
+        from argosy.app.applications.changing import AutoSyncOn, entry_to_roll_back_to, is_deployed_already, roll_back
 
         app = await desk.find(chosen.name)
-        entry = entry_to_roll_back_to(app, chosen.id)
+        entry = entry_to_roll_back_to(app, chosen.id, is_compat=is_compat(chosen))
+        if is_deployed_already(app, entry):
+            told = f"deployment {entry.id} is what is deployed already"
+            talk(f"{app.name}: {told}; an older one may be meant: argosy app history {app.name}")
         reason = (chosen.reason or f"rolled back to {entry.id}") if chosen.hold or chosen.reason else None
         try:
             begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason)

@@ -28,6 +28,7 @@ def operation(phase: str, message: str = "", **result: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+ILL = {"status": "Degraded", "message": "Caused by serving.kserve.io/InferenceService:ml/a"}
 OUT = {"sync": {"status": "OutOfSync", "revision": COMMIT}, "resources": [OBJECT]}
 
 
@@ -60,6 +61,22 @@ OUT = {"sync": {"status": "OutOfSync", "revision": COMMIT}, "resources": [OBJECT
 )  # fmt: skip
 def test_why_is_the_one_thing_to_know(status: dict[str, Any], more: dict[str, Any], expected: str) -> None:
     assert facts.why(application(status, **more)) == expected
+
+
+@pytest.mark.parametrize(
+    "status, is_ill, expected",
+    [
+        ({"sync": {"status": "Synced"}, "health": ILL}, True, "no such claim"),
+        ({**OUT, "history": [{"id": 0}], "health": ILL}, False, "no such claim"),
+        ({"sync": {"status": "Synced"}, "health": {"status": "Degraded", "message": "no image"}}, False, "no such claim"),
+        ({"conditions": [{"type": "ComparisonError", "message": "x"}], "health": ILL}, False, "ComparisonError: x"),
+    ],
+)
+def test_what_somebody_found_out_goes_before_a_name_but_not_before_an_error(
+    status: dict[str, Any], is_ill: bool, expected: str
+) -> None:
+    app = application(status)
+    assert (facts.is_only_ill(app), facts.why(app, "no such claim")) == (is_ill, expected)
 
 
 def test_a_long_reason_is_cut_and_on_one_line() -> None:

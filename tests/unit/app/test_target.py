@@ -62,6 +62,15 @@ def test_a_running_sandbox_goes_before_kubeconfig(home: Path, monkeypatch: pytes
     assert server() == "https://mine.example.com"
 
 
+def test_a_demo_is_called_one(home: Path) -> None:
+    folder = DataFolder()
+    with folder.owned():
+        run = Run(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root), name="demo")
+        folder.write_run(run)
+        found = find_target(TargetOptions())
+    assert (found.where, found.connection.name) == ("the demo (https://127.0.0.1:1)", "the demo")
+
+
 def test_argosy_context_goes_before_a_running_sandbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kubeconfig(home / ".kube" / "config", "usual", "other")
     monkeypatch.setenv("ARGOSY_CONTEXT", "other")

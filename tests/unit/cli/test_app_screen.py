@@ -10,7 +10,7 @@ from argosy.app.applications.differing import Differing, normal, unified
 from argosy.app.applications.trees import branches
 from argosy.cli import app_screen
 from argosy.cli.app_flags import spelled
-from argosy.cli.app_progress import Lines, Waves, wave_lines
+from argosy.cli.app_progress import Lines, Retries, Waves, wave_lines
 from argosy.cli.compat import without_server
 from argosy.cli.screen import Screen
 from argosy.live.relations import Parent
@@ -21,7 +21,7 @@ from argosy.model.names import ResourceKey
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
 
 
-def application(phase: str = "Running") -> object:
+def application(phase: str = "Running", **operation: object) -> object:
     return read_application(
         {
             "metadata": {"name": "models", "namespace": "argocd", "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -41,6 +41,7 @@ def application(phase: str = "Running") -> object:
                     "phase": phase,
                     "message": "one more",
                     "startedAt": "2026-01-01T00:00:00Z",
+                    **operation,
                     "syncResult": {
                         "revision": "x",
                         "resources": [
@@ -99,6 +100,18 @@ def test_a_line_is_printed_once_for_each_state() -> None:
     assert printed[0].split()[0] == "TIMESTAMP"
     assert [line.split()[-4:][0] for line in printed[1:]].count("settings") <= 1
     assert len(printed) == 4  # two objects, and the one whose status is now that of the Application again
+
+
+def test_each_attempt_that_will_be_made_again_is_told_once() -> None:
+    told: list[str] = []
+    retries = Retries(told.append)
+    ended = "2026-01-01T00:00:01Z"
+    for count in (0, 1, 1, 2):
+        said = f"no such branch. Retrying attempt #{count} at 3:04PM."
+        retries.see(application(finishedAt=ended if count else "", retryCount=count, message=said))  # type: ignore[arg-type]
+    retries.see(application(retryCount=2))  # type: ignore[arg-type]
+    retries.see(application("Failed", finishedAt=ended, retryCount=3))  # type: ignore[arg-type]
+    assert told == [f"models: no such branch. Retrying attempt #{count} at 3:04PM." for count in (1, 2)]
 
 
 def test_differences_are_printed_as_the_program_diff_prints_them() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cli import CANNOT, REFUSED, UNREACHABLE, failed, main
+from argosy.cli import CANNOT, GROUPS, REFUSED, UNREACHABLE, failed, main
 from argosy.cluster.refusals import Unavailable
 from argosy.model.errors import (
     ArgosyError,
@@ -19,6 +19,7 @@ from argosy.model.errors import (
 from argosy.model.names import ResourceKey
 
 KEY = ResourceKey("", "ConfigMap", "team", "a")
+NEED_NO_VERB = ("controller", "demo", "init", "kubectl", "oc", "render", "version")
 
 ROWS = [
     (UserError("is no folder; choose another", where="x"), CANNOT, "argosy: x: is no folder\nnext: choose another\n"),
@@ -90,3 +91,17 @@ def test_a_verb_without_its_group_is_told_where_it_belongs(
     assert ended.value.code == CANNOT
     assert "did you mean 'argosy app sync'?" in told
     assert told.endswith("next: argosy --help\n")
+
+
+@pytest.mark.parametrize("group", [name for name in GROUPS if name not in NEED_NO_VERB])
+def test_a_group_alone_shows_its_verbs_and_is_no_success(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([group])
+    told = capsys.readouterr()
+    assert ended.value.code == CANNOT
+    assert told.out.startswith(f"usage: argosy {group}") and "Examples:" in told.out and told.err == ""
+
+
+def test_argocds_groups_alone_end_as_its_own_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["app"], program="argocd") == 1
+    assert "sync" in capsys.readouterr().out

@@ -75,19 +75,29 @@ async def release(desk: Desk, app: Application) -> tuple[Application, bool]:
     return after, True
 
 
-def entry_to_roll_back_to(app: Application, number: int | None) -> Deployment:
-    """The one that is asked for, or the one before the last."""
+def entry_to_roll_back_to(app: Application, number: int | None, *, is_compat: bool = False) -> Deployment:
+    """The one that is asked for, or the last one that was another: who synced the same twice wants neither of both."""
     entries = deployments(app.status)
     if number is None:
         if len(entries) < 2:
             told = f"{app.name} has no earlier deployment to go back to; see: argosy app history {app.name}"
             raise UserError(told)
-        return entries[-2]
+        others = [] if is_compat else [each for each in entries if not is_same_content(each, entries[-1])]
+        return others[-1] if others else entries[-2]  # argo: the one before the last, whatever it was
     for entry in entries:
         if entry.id == number:
             return entry
     known = ", ".join(str(entry.id) for entry in entries) or "none"
     raise UserError(f"{app.name} has no deployment {number} in its history; there are: {known}")
+
+
+def is_same_content(one: Deployment, other: Deployment) -> bool:
+    return (one.revisions, one.sources) == (other.revisions, other.sources)
+
+
+def is_deployed_already(app: Application, entry: Deployment) -> bool:
+    """Whether going back to it changes nothing that came from Git."""
+    return is_same_content(entry, deployments(app.status)[-1])
 
 
 async def roll_back(

@@ -1,4 +1,4 @@
-"""How many fields differ, for a list.
+"""How many fields differ and what is ill, for a list.
 
 In: a desk, Applications. Out: texts by key. Never: for more than a few, or for long: who lists is in a hurry.
 """
@@ -8,37 +8,54 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from argosy.app.applications.desk import Desk
-from argosy.app.applications.facts import is_only_differing
+from argosy.app.applications.facts import health_word, is_only_differing, is_only_ill
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 from argosy.model.names import ResourceKey
+
+if TYPE_CHECKING:
+    from argosy.app.applications.reader import Reader
 
 MOST: Final = 5  # applications
 SECONDS: Final = 2.0
 
 
-async def differing_fields(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
-    """Of those whose only trouble is a difference; none at all where they are many."""
-    wanted = [app for app in apps if is_only_differing(app)]
+async def found_out(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
+    """Of those whose only trouble is a difference or an object that is not healthy; none at all where they are many."""
+    differing = [app for app in apps if is_only_differing(app)]
+    ill = [app for app in apps if is_only_ill(app)]
     found: dict[ResourceKey, str] = {}
-    if not wanted or len(wanted) > MOST:
+    if not 0 < len(differing) + len(ill) <= MOST:
         return found
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(SECONDS):
-            await _count(desk, wanted, found)
+            await _look(desk, differing, ill, found)
     return found
 
 
-async def _count(desk: Desk, apps: Sequence[Application], found: dict[ResourceKey, str]) -> None:
-    from argosy.app.applications.differing import differing, in_short  # late: most lists need no comparison
-    from argosy.app.applications.reader import open_reader
+async def _look(
+    desk: Desk, differing: Sequence[Application], ill: Sequence[Application], found: dict[ResourceKey, str]
+) -> None:
+    from argosy.app.applications.reader import open_reader  # late: most lists need no comparison
 
     async with open_reader(desk) as reader:
-        for app in apps:
+        for app, say in [*((app, _diagnosis) for app in ill), *((app, _count) for app in differing)]:
             with contextlib.suppress(ArgosyError):  # the list tells what it knows without
-                look = await reader.look(app)
-                if look.is_whole and (text := in_short(differing(look.comparison))):
+                if text := await say(reader, app):
                     found[app.key] = text
+
+
+async def _count(reader: Reader, app: Application) -> str:
+    from argosy.app.applications.differing import differing, in_short
+
+    look = await reader.look(app)
+    return in_short(differing(look.comparison)) if look.is_whole else ""
+
+
+async def _diagnosis(reader: Reader, app: Application) -> str:
+    """Of the object that is worst, what it says itself: its name is in `argosy app get`."""
+    ill = [(key, said) for key, said in (await reader.health(app)).items() if said.health == health_word(app)]
+    return next((f"{key.kind}: {said.message}" for key, said in ill if said.message), "")

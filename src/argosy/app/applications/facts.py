@@ -91,16 +91,21 @@ def is_only_differing(app: Application) -> bool:
     return has_been_synced and sync_word(app) == "OutOfSync" and _why(app, "") == _differing(app)
 
 
-def why(app: Application, fields: str = "") -> str:
+def is_only_ill(app: Application) -> bool:
+    """Whether there is nothing else to say of it than that something is not healthy, of which it tells the name."""
+    return health_message(app).startswith("Caused by ") and _why(app, "") == health_message(app)
+
+
+def why(app: Application, found: str = "") -> str:
     """The one thing to know of it: what is wrong, what holds it up, or what differs. Empty where all is well.
 
-    `fields` says how many differ, where somebody counted them.
+    `found` says how many fields differ, or what is ill, where somebody has looked.
     """
-    text = _why(app, fields).replace("\n", " ")
+    text = _why(app, found).replace("\n", " ")
     return text if len(text) <= LONGEST_WHY else f"{text[: LONGEST_WHY - 1]}…"
 
 
-def _why(app: Application, fields: str) -> str:
+def _why(app: Application, found: str) -> str:
     if app.deleted:
         told = next((each for each in mappings(app.status.get("conditions"))), None)
         return f"is being deleted: {told.get('message')}" if told else "is being deleted"
@@ -117,9 +122,9 @@ def _why(app: Application, fields: str) -> str:
     if app.state is not None and app.state.progress in ("Failed", "Error") and sync_word(app) != "Synced":
         return f"last sync {app.state.progress.value.lower()}: {app.state.message}"
     if sync_word(app) == "OutOfSync":
-        return fields or _differing(app)
+        return found or _differing(app)
     if health_word(app) not in ("Healthy", "Unknown") and health_message(app):
-        return health_message(app)
+        return found or health_message(app)
     if not app.status:
         return "not looked at yet; is a controller running?"
     return f"{conditions[0].get('type')}: {conditions[0].get('message')}" if conditions else ""
