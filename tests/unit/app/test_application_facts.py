@@ -68,7 +68,7 @@ def test_why_is_the_one_thing_to_know(status: dict[str, Any], more: dict[str, An
     [
         ({"sync": {"status": "Synced"}, "health": ILL}, True, "no such claim"),
         ({**OUT, "history": [{"id": 0}], "health": ILL}, False, "no such claim"),
-        ({"sync": {"status": "Synced"}, "health": {"status": "Degraded", "message": "no image"}}, False, "no such claim"),
+        ({"sync": {"status": "Synced"}, "health": {"status": "Degraded", "message": "x"}}, False, "no such claim"),
         ({"conditions": [{"type": "ComparisonError", "message": "x"}], "health": ILL}, False, "ComparisonError: x"),
     ],
 )
