@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from demo_theatre import Demo, demo
@@ -21,7 +24,7 @@ RUNTIME = {
     "kind": "ServingRuntime",
     "metadata": {"name": "any", "namespace": "llmops-dev"},
     "spec": {
-        "supportedModelFormats": [{"name": "python", "autoSelect": True}],
+        "supportedModelFormats": [{"name": each, "autoSelect": True} for each in ("python", "sklearn")],
         "containers": [{"name": "kserve-container", "image": "any:1"}],
     },
 }
@@ -31,12 +34,21 @@ CLAIM = {
     "metadata": {"name": "models", "namespace": "llmops-dev"},
     "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
 }
-DOUBLING = {
-    "apiVersion": "serving.kserve.io/v1beta1",
-    "kind": "InferenceService",
-    "metadata": {"name": "doubling", "namespace": "llmops-dev"},
-    "spec": {"predictor": {"model": {"modelFormat": {"name": "python"}, "storageUri": "pvc://models/doubling"}}},
-}
+def served(name: str, kind: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "serving.kserve.io/v1beta1",
+        "kind": "InferenceService",
+        "metadata": {"name": name, "namespace": "llmops-dev"},
+        "spec": {"predictor": {"model": {"modelFormat": {"name": kind}, "storageUri": f"pvc://models/{name}"}}},
+    }
+
+
+def deliver(shown: Demo, place: Path, model: dict[str, Any]) -> None:
+    file = place / "model.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [RUNTIME, CLAIM, model]}))
+    shown.kubectl("apply", "-f", str(file))
+    name = model["metadata"]["name"]
+    shown.kubectl("wait", "--for=condition=Ready", f"inferenceservice/{name}", "-n", "llmops-dev", "--timeout=60s")
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +99,37 @@ def test_a_name_that_is_wrong_is_corrected(shown: Demo) -> None:
     shown.argosy("model", "try", NAME, '{"messages": []}', code=1)
 
 
+LEARNED = """
+import sys, joblib
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+
+found = load_iris()
+joblib.dump(DecisionTreeClassifier(random_state=0).fit(found.data, found.target_names[found.target]), sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="scikit-learn: it is not installed")
+def test_what_scikit_learn_learned_tells_flowers_apart_and_its_log_tells_of_it(shown: Demo, tmp_path: Path) -> None:
+    folder = Path(shown.where["dataDir"]) / "volumes" / "llmops-dev" / "models" / "iris"
+    folder.mkdir(parents=True)
+    subprocess.run([sys.executable, "-c", LEARNED, str(folder / "model.joblib")], check=True, timeout=60)
+    deliver(shown, tmp_path, served("iris", "sklearn"))
+    assert shown.argosy("model", "try", "iris", "[[5.1, 3.5, 1.4, 0.2]]") == '["setosa"]\n'
+    rows = {"name": "x", "shape": [1, 4], "datatype": "FP64", "data": [6.7, 3.0, 5.2, 2.3]}
+    (found,) = json.loads(shown.argosy("model", "try", "iris", json.dumps({"inputs": [rows]})))
+    assert (found["data"], found["datatype"]) == (["virginica"], "BYTES")
+    pods = ("-l", "serving.kserve.io/inferenceservice=iris", "-c", "kserve-container", "-n", "llmops-dev")
+    shown.until(lambda: "POST '/v2/models/iris/infer' 200" in shown.kubectl("logs", *pods))
+    shown.argosy("model", "try", "iris", "[[1]]", code=1)
+    shown.until(lambda: "ValueError: X has 1 features" in shown.argosy("oc", "logs", *pods))
+
+
 def test_a_model_on_a_volume_answers_and_is_read_again_after_a_restart(shown: Demo, tmp_path: Path) -> None:
     folder = Path(shown.where["dataDir"]) / "volumes" / "llmops-dev" / "models" / "doubling"
     folder.mkdir(parents=True)
     (folder / "model.py").write_text("def predict(instances):\n    return [2 * each for each in instances]\n")
-    for manifest in (RUNTIME, CLAIM, DOUBLING):
-        (tmp_path / "it.json").write_text(json.dumps(manifest))
-        shown.kubectl("apply", "-f", str(tmp_path / "it.json"))
-    ready = ("wait", "--for=condition=Ready", "inferenceservice/doubling", "-n", "llmops-dev", "--timeout=60s")
-    shown.kubectl(*ready)
+    deliver(shown, tmp_path, served("doubling", "python"))
     assert shown.argosy("model", "try", "doubling", "[1, 21]") == "[2, 42]\n"
     (folder / "model.py").write_text("def predict(instances):\n    return [3 * each for each in instances]\n")
     shown.argosy("model", "restart", "doubling")

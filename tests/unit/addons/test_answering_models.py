@@ -8,6 +8,8 @@ import importlib.util
 import json
 import os
 import pickle
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -18,9 +20,11 @@ from modelled_world import MODEL_KINDS, POD, SERVICE, model, runtime
 from simulated_world import World, condition, key, made
 
 from argosy.addons.simulators import make
+from argosy.addons.simulators.answering.artefact import Unloadable, load
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
 from argosy.model.manifest import Manifest
+from argosy.runtime import AddOn
 
 pytestmark = pytest.mark.anyio
 KINDS = "+".join(kind.kind for kind in MODEL_KINDS)
@@ -37,8 +41,8 @@ def place() -> Iterator[Path]:
 
 
 @contextlib.asynccontextmanager
-async def answering(cluster: EmbeddedCluster, place: Path) -> AsyncIterator[World]:
-    async with running([make(KINDS)], cluster, on_failure=lambda: None, folder=place):
+async def answering(cluster: EmbeddedCluster, place: Path, addon: AddOn | None = None) -> AsyncIterator[World]:
+    async with running([addon or make(KINDS)], cluster, on_failure=lambda: None, folder=place):
         formats = [{"name": each, "autoSelect": True} for each in ("vLLM", "python", "sklearn")]
         await cluster.create(runtime(formats=formats))
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -192,13 +196,52 @@ async def test_a_model_that_cannot_be_loaded_says_why(
         assert "simulated by argosy" in condition(live, "Ready")["message"]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("joblib") is not None, reason="joblib: it is installed")
-async def test_a_missing_library_is_named_with_what_to_install(cluster: EmbeddedCluster, place: Path) -> None:
-    put(place, "model.joblib", b"")
+LEARNED = """
+import pickle, sys
+import joblib
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+found = load_iris()
+learned = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200)).fit(found.data, found.target)
+joblib.dump(learned, sys.argv[1])
+with open(sys.argv[2], "wb") as file:
+    pickle.dump(learned, file)
+"""
+FLOWERS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]  # a setosa and a virginica
+
+
+@pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="scikit-learn: it is not installed")
+async def test_what_scikit_learn_learned_is_served_from_both_of_its_files(
+    cluster: EmbeddedCluster, place: Path
+) -> None:
+    files = put(place, "model.joblib", b"", "joblib"), put(place, "model.pkl", b"", "pickle")
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", LEARNED, *map(str, files)], check=True, timeout=60)
     async with answering(cluster, place) as world:
-        await cluster.create(model(**{**PYTHON, "modelFormat": {"name": "sklearn"}}))
-        live = await world.becomes(SERVICE, is_failed)
-        assert "pip install scikit-learn" in condition(live, "Ready")["message"]
+        for name in ("joblib", "pickle"):
+            served = model(modelFormat={"name": "sklearn"}, storageUri=f"pvc://models/{name}")
+            served["metadata"]["name"] = name
+            await cluster.create(served)
+        for name in ("joblib", "pickle"):
+            url = (await world.becomes(SERVICE, is_ready, name))["status"]["url"]
+            found = await ask(url, f"/v1/models/{name}:predict", {"instances": FLOWERS})
+            assert found == (200, {"predictions": [0, 2]})
+            rows = {"name": "x", "shape": [2, 4], "datatype": "FP64", "data": [one for row in FLOWERS for one in row]}
+            code, found = await ask(url, f"/v2/models/{name}/infer", {"inputs": [rows]})
+            assert (code, found["outputs"][0]["data"], found["outputs"][0]["datatype"]) == (200, [0, 2], "INT64")
+            assert (await ask(url, f"/v2/models/{name}"))[1]["platform"] == "sklearn"
+
+
+@pytest.mark.parametrize(("file", "library"), [("model.joblib", "joblib"), ("model.pkl", "sklearn")])
+def test_a_missing_library_is_named_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    (tmp_path / file).write_bytes(b"csklearn.linear_model\nLogisticRegression\n.")  # a pickle that names a class
+    with pytest.raises(Unloadable, match=f"{file} needs scikit-learn, which is not .* pip install scikit-learn"):
+        load(str(tmp_path))
 
 
 async def test_a_path_out_of_the_volume_is_refused(cluster: EmbeddedCluster, place: Path) -> None:
@@ -236,3 +279,55 @@ async def test_a_model_reaches_neither_files_nor_network_nor_processes(cluster: 
         _, found = await ask(url, "/v1/models/web:predict", {"instances": [1]})
         assert found == {"predictions": ["refused"] * 4}
 
+
+
+SPEAKING = "print('I am read')\n\ndef predict(instances):\n    print('asked', instances)\n    return instances\n"
+
+
+async def printed(addon: AddOn, pod: Manifest, *, follow: bool = False) -> AsyncIterator[str]:
+    assert addon.pod_logs is not None
+    async for line in addon.pod_logs.lines(pod, container="kserve-container", follow=follow, tail=None):
+        yield line
+
+
+async def test_the_log_of_a_predictor_is_what_its_process_prints(cluster: EmbeddedCluster, place: Path) -> None:
+    put(place, "model.py", SPEAKING)
+    addon = make(KINDS)
+    async with answering(cluster, place, addon) as world:
+        await cluster.create(model(**PYTHON))
+        url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
+        (pod,) = await world.pods()
+        await ask(url, "/v1/models/web:predict", {"instances": [7]})
+        async with asyncio.timeout(20):
+            followed = printed(addon, pod, follow=True)
+            lines = [await anext(followed) for _ in range(5)]
+            assert "loading web from pvc://models/doubling (simulated by argosy)" in lines[0]
+            assert lines[1] == "I am read" and "loaded in" in lines[2] and lines[3] == "asked [7]"
+            assert lines[4].split(" ", 1)[1].startswith("POST '/v1/models/web:predict' 200")
+            assert [line async for line in printed(addon, pod)] == lines
+            await cluster.delete(key(SERVICE, "web"))
+            assert [line async for line in followed] == []
+    assert not (place / "logs" / "models").exists()
+
+
+async def test_stubs_share_a_process_and_no_lines(cluster: EmbeddedCluster, place: Path) -> None:
+    addon = make(KINDS)
+    async with answering(cluster, place, addon) as world:
+        other = model()
+        other["metadata"]["name"] = "other"
+        for manifest in (model(), other):
+            await cluster.create(manifest)
+        urls = {name: (await world.becomes(SERVICE, is_ready, name))["status"]["url"] for name in ("web", "other")}
+        await ask(urls["other"], "/v1/completions", {"prompt": "Hello"})
+        pods = {each["metadata"]["labels"]["app"]: each for each in await world.pods()}
+
+        async def lines(app: str) -> list[str]:
+            return [line async for line in printed(addon, pods[app])]
+
+        async def has_both() -> bool:
+            return len(await lines("isvc.other-predictor")) == 2
+
+        await until(has_both)
+        assert "POST '/v1/completions' 200" in (await lines("isvc.other-predictor"))[1]
+        (only,) = await lines("isvc.web-predictor")
+        assert "a stub answers for web" in only

@@ -70,7 +70,7 @@ def make(variant: str) -> AddOn:
     models = Models() if serving.INFERENCE_SERVICE in kinds else None
     processes = Processes()
     made = playing(kinds, name=f"{NAME}={variant}" if variant else NAME, probe=models, processes=processes)
-    return replace(made, beside=partial(_beside, processes, models))
+    return replace(made, beside=partial(_beside, processes, models), pod_logs=SimulatedLogs(processes, models))
 
 
 @asynccontextmanager

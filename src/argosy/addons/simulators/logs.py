@@ -6,29 +6,35 @@ In: a Pod, a container's name. Out: a few lines that say what they are. Never: p
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Protocol
 
 from argosy.addons.simulators.names import BY
 from argosy.addons.simulators.processes import Processes
 from argosy.model.manifest import Manifest
 
 
-class SimulatedLogs:
-    """Of a Pod that is a process, what it prints; of another nothing more is ever printed, so following it ends."""
+class Printing(Protocol):
+    def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str] | None:
+        """None: nothing of it runs here."""
 
-    def __init__(self, processes: Processes | None = None) -> None:
+
+class SimulatedLogs:
+    """Of a Pod that is a process, or that one answers for, what that prints; of another nothing more is ever printed,
+    so following it ends."""
+
+    def __init__(self, processes: Processes | None = None, models: Printing | None = None) -> None:
         self._processes = processes
+        self._printing = [each for each in (processes, models) if each is not None]
 
     async def lines(
         self, pod: Manifest, *, container: str, follow: bool, tail: int | None
     ) -> AsyncIterator[str]:
-        real = None
-        if self._processes is not None:
-            real = self._processes.lines(pod, container=container, follow=follow, tail=tail)
-        if real is not None:
-            async for line in real:
-                yield line
-            return
+        for each in self._printing:
+            real = each.lines(pod, container=container, follow=follow, tail=tail)
+            if real is not None:
+                async for line in real:
+                    yield line
+                return
         found = _told(pod, container)
         for line in found if tail is None else found[max(len(found) - tail, 0) :]:
             yield line

@@ -1,7 +1,8 @@
 """The process that answers: HTTP on a socket that it was given, for the models that it is told of, until nobody tells.
 
 In: the number of a listening socket; on standard input a line of JSON for each model to serve or to forget.
-Out: answers. Never: opens a connection; goes on when standard input ends.
+Out: answers; on standard output what happens, each line after the host that it is of. Never: opens a connection; goes
+on when standard input ends.
 """
 
 from __future__ import annotations
@@ -12,20 +13,24 @@ import os
 import socket
 import sys
 import threading
+import time
+import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from argosy.addons.simulators.answering.artefact import Unloadable, load
-from argosy.addons.simulators.answering.speaking import answer, is_openai
+from argosy.addons.simulators.answering.speaking import answer, is_openai, paths
 from argosy.addons.simulators.answering.stub import Stub
 from argosy.addons.simulators.answering.words import BY, Entry, Refusal, Reply, Request
 
 MOST_BYTES = 8 << 20  # of a request
 MOST_AT_ONCE = 16
 SILENCE = 10.0  # seconds without a byte of a request
+STAMP = "%Y-%m-%dT%H:%M:%SZ"
 PATIENCE = 30.0  # seconds for a model to answer
 ALIAS = "/openai"  # kserve: where its own runtime for text models answers
 SUFFIX = ".localhost"
+PROBE = "argosy-probe"  # who asks whether a model is ready, again and again: not worth a line
 
 
 class Shelf:
@@ -49,6 +54,7 @@ class Shelf:
         else:
             entry.model, entry.state = Stub(entry.name), "loaded"
             self._entries[entry.host] = entry
+            say(entry.host, f"a stub answers for {entry.name}, {entry.source} is not loaded ({BY})")
 
     def find(self, host: str, path: str) -> Entry:
         """By the host that was asked for; or by the name, where only one model has it. Raises Refusal."""
@@ -65,15 +71,31 @@ class Shelf:
         raise Refusal(404, f"no model answers as {host[:200]!r}; hosts here: {hosts}")
 
 
+def say(host: str, text: str) -> None:
+    """One line of the model of this host; what a model itself prints has no host before it."""
+    lines = text.splitlines() or [""]
+    print("\n".join(f"{host} {time.strftime(STAMP, time.gmtime())} {line}" for line in lines), flush=True)
+
+
 def _load(entry: Entry, folder: str) -> None:
+    began = time.monotonic()
+    say(entry.host, f"loading {entry.name} from {entry.source} ({BY})")
     try:
         entry.model = load(folder)
     except Unloadable as error:
-        entry.state, entry.message = "failed", str(error)
+        if error.__cause__ is not None:
+            say(entry.host, "".join(traceback.format_exception(error.__cause__)))
+        _fail(entry, str(error))
     except BaseException as error:  # such as a lack of memory: somebody else's code ran
-        entry.state, entry.message = "failed", f"{type(error).__name__}: {str(error)[:300]}"
+        _fail(entry, f"{type(error).__name__}: {str(error)[:300]}")
     else:
         entry.state = "loaded"
+        say(entry.host, f"loaded in {time.monotonic() - began:.1f} s; {paths(entry.name)}")
+
+
+def _fail(entry: Entry, why: str) -> None:
+    entry.state, entry.message = "failed", why
+    say(entry.host, f"{entry.name} cannot be served: {why}")
 
 
 class Requests(BaseHTTPRequestHandler):
@@ -88,16 +110,19 @@ class Requests(BaseHTTPRequestHandler):
         self._serve()
 
     def _serve(self) -> None:
-        path = self.path.partition("?")[0].removeprefix(ALIAS)
+        path, began, host = self.path.partition("?")[0].removeprefix(ALIAS), time.monotonic(), ""
         try:
             request = Request(self.command, path, self._body())
-            reply = _patiently(lambda: answer(request, self.shelf.find(self.headers.get("Host") or "", path)))
+            entry = self.shelf.find(self.headers.get("Host") or "", path)
+            host = entry.host
+            reply = _patiently(lambda: answer(request, entry))
         except Refusal as refusal:
             reply = refusal.reply(is_openai=is_openai(path))
         if reply.events is not None:
             self._stream(reply)
         else:
             self._send(reply)
+        self._tell(host, path, reply, began)
         if reply.status == 504:
             os._exit(4)  # it cannot be made to stop; a new process is made
 
@@ -129,8 +154,15 @@ class Requests(BaseHTTPRequestHandler):
         for event in reply.events or ():
             self.wfile.write(f"data: {event}\n\n".encode())
 
+    def _tell(self, host: str, path: str, reply: Reply, began: float) -> None:
+        if host and self.headers.get("User-Agent") != PROBE:
+            error = reply.document.get("error") if reply.status >= 400 else None
+            why = error.get("message") if isinstance(error, dict) else error
+            took = f"{(time.monotonic() - began) * 1000:.0f} ms"
+            say(host, f"{self.command} {path!a} {reply.status} {took}{f': {why}' if why else ''}")
+
     def log_message(self, format: str, *args: Any) -> None:
-        print(f"{self.headers.get('Host') if hasattr(self, 'headers') else ''} {format % args}", flush=True)
+        """Each request is told of once, by `_tell`."""
 
 
 def _patiently(work: Any) -> Reply:

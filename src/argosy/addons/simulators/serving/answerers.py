@@ -12,14 +12,17 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import argosy
 from argosy.addons.simulators.serving.plans import Plan
+from argosy.addons.simulators.times import stamp
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
-from argosy.confine.resident import DAYS, Ended, Resident, start
+from argosy.confine.resident import DAYS, Ended, Resident, Surroundings, start
 from argosy.model.errors import ArgosyError
 
 LIMITS: Final = ProgramLimits(cpu=DAYS, memory=1 << 30, scratch=64 << 20, processes=64)
@@ -27,6 +30,10 @@ LOOPBACK: Final = "127.0.0.1"
 WAITING: Final = 64  # connections that wait while it starts
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 STEADY: Final = 60.0  # who lived so long has not failed at once
+# Of a machine with many cores each would take threads and memory beyond what a model may have.
+ONE_THREAD: Final = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1"
+)
 HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
 # The packages above it are there in name only: what they import is not for a process that should be small.
 BOOT: Final = """import sys, types
@@ -41,8 +48,9 @@ main(int(sys.argv[2]))
 class Answerer:
     """One process and its port, for one model that is an artefact, or for all that are stubs."""
 
-    def __init__(self, *folders: str, port: int = 0) -> None:
+    def __init__(self, *folders: str, port: int = 0, hear: Callable[[bytes], None] | None = None) -> None:
         """`port` is the one that users know already; where others have it by now, it is any."""
+        self._hear = hear
         self._folders = [Path(each) for each in folders]
         self._socket = _listening(port)
         self.port = int(self._socket.getsockname()[1])
@@ -86,6 +94,7 @@ class Answerer:
                 if self._is_renewed:
                     self.problem, self._is_renewed = "", False
                     continue
+                self._tell(f"the process that answers ended: {self.problem}; it is started again")
                 pause = FIRST_PAUSE if time.monotonic() - began > STEADY else min(pause * 2, LONGEST_PAUSE)
                 await asyncio.sleep(pause)
         finally:
@@ -104,10 +113,17 @@ class Answerer:
 
     async def _start(self) -> Resident:
         plain = () if self._folders else ("-S",)  # what is installed is for artefacts only
-        flags = ("-I", "-B", *plain, "-X", "utf8")
+        flags = ("-I", "-B", "-u", *plain, "-X", "utf8")  # unbuffered: lines are there when they are printed
         argv = (sys.executable, *flags, "-c", BOOT, HOME, str(self._socket.fileno()))
         readable = (*python_places(), *self._folders)
-        return await start(argv, folder=Path(HOME), readable=readable, sockets=[self._socket], limits=LIMITS)
+        around = Surroundings(env=ONE_THREAD if self._folders else {}, hear=self._hear)
+        sockets = [self._socket]
+        return await start(argv, folder=Path(HOME), readable=readable, sockets=sockets, limits=LIMITS, around=around)
+
+    def _tell(self, text: str) -> None:
+        hear = self._hear or (lambda _: None)
+        for host in self.plans:
+            hear(f"{host} {stamp(datetime.now(UTC))} {text}\n".encode())
 
     def is_answering(self) -> bool:
         return self._resident is not None and self._resident.is_running

@@ -9,20 +9,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.addons.simulators.names import letters, told
+from argosy.addons.simulators.names import letters, own_key, told
 from argosy.addons.simulators.replicas import is_ready
 from argosy.addons.simulators.serving.answerers import Answerer
+from argosy.addons.simulators.serving.names import COMPONENT, INFERENCE_SERVICE, OF_SERVICE
+from argosy.addons.simulators.serving.pages import Pages
 from argosy.addons.simulators.serving.plans import NoModel, Plan, host_of, plan_of
 from argosy.addons.simulators.serving.probing import Answer, ModelState
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 
-VOLUMES: Final = "volumes"
+VOLUMES, LOGS = "volumes", "logs/models"
+PROBE: Final = "argosy-probe"  # who asks so is not written down
 DOMAIN: Final = "localhost"  # its names are of this machine: curl and browsers know that without asking anybody
 PATIENCE: Final = 2.0
 MOST_BYTES: Final = 1 << 20
@@ -44,6 +47,7 @@ class Models:
 
     def __init__(self) -> None:
         self._volumes: Path | None = None
+        self._pages: Pages | None = None
         self._served: dict[ResourceKey, Served] = {}
         self._hosts: dict[str, ResourceKey] = {}
         self._ports: dict[ResourceKey, int] = {}  # of those that had one
@@ -52,7 +56,7 @@ class Models:
     @contextlib.asynccontextmanager
     async def beside(self, folder: Path) -> AsyncIterator[None]:
         """While it lasts, models answer; `folder` is where volumes are."""
-        self._volumes = folder / VOLUMES
+        self._volumes, self._pages = folder / VOLUMES, Pages(folder / LOGS)
         try:
             yield
         finally:
@@ -62,6 +66,8 @@ class Models:
             self._hosts.clear()
             self._stubs = None
             await asyncio.gather(*(each.end() for each in answerers))
+            self._pages.close()
+            self._pages = None
 
     async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> Answer:
         if self._volumes is None:
@@ -91,6 +97,26 @@ class Models:
             await served.answerer.forget(served.plan.host)
         else:
             await served.answerer.end()
+        if self._pages is not None:
+            self._pages.end(served.plan.host)
+
+    def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str] | None:
+        """What the process prints that answers for this Pod; None: none does."""
+        labels = pod["metadata"].get("labels") or {}
+        if labels.get(COMPONENT) != "predictor" or container != pod["spec"]["containers"][0]["name"]:
+            return None
+        key = own_key(INFERENCE_SERVICE, pod["metadata"]["namespace"], str(labels.get(OF_SERVICE)))
+        served = self._served.get(key)
+        if served is None or self._pages is None or not is_ready(pod):
+            return None
+        if served.pod != pod["metadata"]["uid"]:
+            return _one_line(told("one process answers for all Pods of this model; its lines are those of another Pod"))
+
+        def is_over() -> bool:
+            known = self._served.get(key)
+            return known is None or known.pod != served.pod
+
+        return self._pages.lines(served.plan.host, tail=tail, follow=follow, is_over=is_over)
 
     async def _serving(self, service: Manifest, pod: str, volumes: Path) -> Served:
         """As its Pod has it: a Pod reads its model once, when it starts."""
@@ -101,24 +127,37 @@ class Models:
         plan = plan_of(service, self._host(key), volumes)
         if known is not None and known.plan.folder and plan.folder:
             await known.answerer.renew(plan)
+            self._begin_page(plan)
             self._served[key] = replace(known, pod=pod, plan=plan)
             return self._served[key]
         await self.let_go(key)
         self._hosts[plan.host] = key
+        self._begin_page(plan)
         if plan.folder:
-            answerer = Answerer(plan.folder, port=self._ports.get(key, 0))
+            answerer = Answerer(plan.folder, port=self._ports.get(key, 0), hear=self._hearing(plan.host))
             self._ports[key] = answerer.port
         else:
-            answerer = self._stubs = self._stubs or Answerer()
+            answerer = self._stubs = self._stubs or Answerer(hear=self._hearing())
         self._served[key] = Served(pod, plan, answerer)
         await answerer.serve(plan)
         return self._served[key]
+
+    def _begin_page(self, plan: Plan) -> None:
+        if self._pages is not None:
+            self._pages.begin(plan.host)
+
+    def _hearing(self, host: str = "") -> Callable[[bytes], None] | None:
+        return self._pages.hearing(host) if self._pages is not None else None
 
     def _host(self, key: ResourceKey) -> str:
         usual = host_of(key.namespace, key.name)
         if self._hosts.get(usual, key) == key:
             return usual
         return f"{usual[:52]}-{letters(str(key), 10)}"  # `a-b` in `c`, where `a` in `b-c` is called so
+
+
+async def _one_line(text: str) -> AsyncIterator[str]:
+    yield text
 
 
 async def _answer_of(served: Served) -> Answer:
@@ -145,12 +184,13 @@ async def _get(served: Served, path: str) -> tuple[int, dict[str, Any]]:
     """Raises OSError or ValueError."""
     reader, writer = await asyncio.open_connection("127.0.0.1", served.answerer.port, limit=MOST_BYTES)
     try:
-        writer.write(f"GET {path} HTTP/1.0\r\nHost: {served.plan.host}.{DOMAIN}\r\n\r\n".encode())
-        head, _, body = (await reader.read(MOST_BYTES)).partition(b"\r\n\r\n")
+        head = (f"GET {path} HTTP/1.0", f"Host: {served.plan.host}.{DOMAIN}", f"User-Agent: {PROBE}", "", "")
+        writer.write("\r\n".join(head).encode())
+        begun, _, body = (await reader.read(MOST_BYTES)).partition(b"\r\n\r\n")
         while more := await reader.read(MOST_BYTES):
             body += more
-        if not head:
+        if not begun:
             raise ValueError("no answer")
-        return int(head.split(b" ", 2)[1]), json.loads(body or b"{}")
+        return int(begun.split(b" ", 2)[1]), json.loads(body or b"{}")
     finally:
         writer.close()
