@@ -150,9 +150,9 @@ def test_a_command_that_fails_is_started_again(run: Run) -> None:
     mounts = [{"name": "d", "mountPath": "/d"}]
     run("apply", "-f", "-", given=pod("again", script, policy="OnFailure", spec=kept, volumeMounts=mounts))
     path = "jsonpath={.status.containerStatuses[0].restartCount}"
-    until(lambda: run("get", "pod", "again", "-o", path) == "2")
-    waiting = run("get", "pod", "again", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
-    assert waiting == "CrashLoopBackOff"
+    reason = "jsonpath={.status.containerStatuses[0].state.waiting.reason}"
+    until(lambda: run("get", "pod", "again", "-o", path) == "1" and run("get", "pod", "again", "-o", reason) != "")
+    assert run("get", "pod", "again", "-o", reason) == "CrashLoopBackOff"
     assert run("logs", "again", "--previous") == run("logs", "again") == "life 1\n"
 
 

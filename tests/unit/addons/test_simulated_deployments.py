@@ -127,7 +127,9 @@ async def test_a_paused_deployment_rolls_nothing_out_but_can_be_scaled(cluster: 
         await world.pods_become(lambda pods: len(pods) == 2)
         await world.settled()
         assert len(await world.all(REPLICA_SET)) == 1
-        assert health(await world.get(DEPLOYMENT)) == ("Suspended", "Deployment is paused")
+        live = await world.get(DEPLOYMENT)
+        assert health(live) == ("Suspended", "Deployment is paused")
+        assert condition(live, "Progressing")["reason"] == "DeploymentPaused"
         await world.patch(DEPLOYMENT, {"spec": {"paused": False}})
         await world.becomes(DEPLOYMENT, is_done)
         assert {each["spec"]["containers"][0]["image"] for each in await world.pods()} == {"example:2"}

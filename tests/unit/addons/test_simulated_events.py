@@ -82,11 +82,12 @@ async def test_a_missing_image_of_an_init_container_holds_the_others_up(cluster:
 async def test_a_crash_is_told_with_its_restarts_and_back_offs_grow(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod(fail("CrashLoop")))
-        found = await world.becomes(POD, lambda it: container(it)["restartCount"] == 2)
+        found = await world.becomes(POD, lambda it: container(it)["restartCount"] == 1)
         message = container(found)["state"]["waiting"]["message"]
-        assert message.startswith("back-off 10s restarting failed container=main")
+        which = f"web_default({found['metadata']['uid']})"
+        assert message.startswith(f"back-off 10s restarting failed container=main pod={which}")
         clock.leap(11)
-        found = await world.becomes(POD, lambda it: container(it)["restartCount"] == 3)
+        found = await world.becomes(POD, lambda it: container(it)["restartCount"] == 2)
         assert container(found)["state"]["waiting"]["message"].startswith("back-off 20s")
         which = f"main in pod web_default({found['metadata']['uid']})"
         await world.told(
@@ -135,8 +136,8 @@ async def test_a_pod_that_is_not_ready_tells_of_its_probe(cluster: EmbeddedClust
 async def test_what_happens_again_is_counted(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod(fail("CrashLoop")))
-        await world.becomes(POD, lambda it: container(it)["restartCount"] == 2)
-        for count in (3, 4):
+        await world.becomes(POD, lambda it: container(it)["restartCount"] == 1)
+        for count in (2, 3):
             clock.leap(60)
             await world.becomes(POD, lambda it, count=count: container(it)["restartCount"] == count)  # type: ignore[misc]
         async with asyncio.timeout(20):

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import JOB, condition, fail, health, key, made, simulated, template
+from simulated_world import JOB, POD, condition, fail, health, key, made, simulated, template
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
@@ -74,6 +74,18 @@ async def test_a_job_that_takes_too_long_is_failed_and_its_pods_go(cluster: Embe
         live = await world.becomes(JOB, ended)
         await world.pods_become(lambda pods: not pods)
     assert condition(live, "Failed")["reason"] == "DeadlineExceeded" and health(live)[0] == "Degraded"
+    assert live["status"]["failed"] == 1
+
+
+async def test_a_pod_that_somebody_takes_away_has_failed(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(job({"sandbox.argosy.dev/run-for": "1h"}, backoffLimit=1))
+        for count in (1, 2):
+            (only,) = await world.pods_become(lambda pods: [it["status"]["phase"] for it in pods] == ["Running"])
+            await cluster.delete(key(POD, only["metadata"]["name"]))
+            live = await world.becomes(JOB, lambda it, count=count: it["status"].get("failed") == count)  # type: ignore[misc]
+        live = await world.becomes(JOB, ended)
+    assert condition(live, "Failed")["reason"] == "BackoffLimitExceeded"
 
 
 async def test_never_more_pods_at_a_time_than_asked_for(cluster: EmbeddedCluster) -> None:
@@ -109,7 +121,7 @@ async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: Embedded
         await world.patch(JOB, {"spec": {"suspend": True}})
         await world.pods_become(lambda pods: not pods)
         live = await world.becomes(JOB, lambda it: condition(it, "Suspended")["status"] == "True")
-        assert "startTime" not in live["status"]
+        assert "startTime" not in live["status"] and "failed" not in live["status"]
 
 
 async def test_a_finished_job_is_removed_when_its_time_has_come(cluster: EmbeddedCluster) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from argosy.addons.simulators.images import missing_of
 from argosy.addons.simulators.names import BY, told
-from argosy.addons.simulators.times import Moments, left
+from argosy.addons.simulators.times import Moments, left, span
 from argosy.addons.simulators.wishes import ENDING, Fault, Wishes
 from argosy.model.manifest import Manifest
 
@@ -79,10 +79,10 @@ def act(actor: Actor) -> Acting:
     if "running" in state:
         return _running(actor, actor.moments.read(actor.uid, state["running"]["startedAt"]), restarts, last)
     if waiting:  # it crashed; who takes the fault away need not wait
-        resume = _resume(actor, last["terminated"], restarts)
-        if actor.is_failing(restarts) and resume > 0:
+        resume = _resume(actor, last["terminated"], restarts + 1)
+        if actor.is_failing(restarts + 1) and resume > 0:
             return Acting("Running", state, last, restarts, wait=resume)
-        return _running(actor, actor.now, restarts, last)
+        return _running(actor, actor.now, restarts + 1, last)
     return Acting(str(status.get("phase") or "Succeeded"), state, last, restarts)
 
 
@@ -115,12 +115,17 @@ def _running(actor: Actor, began: datetime, restarts: int, last: Manifest) -> Ac
         restarts, last = restarts + 1, {"terminated": end}
         if restarts > 1:  # k8s: the first time it starts again at once
             resume = _resume(actor, end, restarts)
-            if resume > 0:
-                message = told(f"back-off {_backoff(restarts):g}s restarting failed container={{name}}")
-                waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
-                return Acting("Running", waiting, last, restarts, wait=resume)
+            if resume > 0:  # k8s: a restart counts when it is made
+                waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": _back_off(actor, restarts)}}
+                return Acting("Running", waiting, last, restarts - 1, wait=resume)
         began = max(finished, actor.now) if restarts > 1 else finished
     return _alive(actor, began, restarts, last)
+
+
+def _back_off(actor: Actor, restarts: int) -> str:
+    metadata = actor.pod["metadata"]
+    which = f"{metadata['name']}_{metadata['namespace']}({actor.uid})"
+    return told(f"back-off {span(_backoff(restarts))} restarting failed container={{name}} pod={which}")
 
 
 def _ending(actor: Actor, restarts: int) -> tuple[int, float] | None:

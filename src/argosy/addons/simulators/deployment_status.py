@@ -16,7 +16,7 @@ from argosy.model.manifest import Manifest
 
 Status = dict[str, Any]
 NO_DEADLINE: Final = 2**31 - 1
-DONE: Final = "NewReplicaSetAvailable"
+DONE, LATE, PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"
 
 
 def status_of(
@@ -63,10 +63,11 @@ def _progress(
     spec, known = deployment["spec"], condition(deployment, "Progressing")
     deadline = spec.get("progressDeadlineSeconds", NO_DEADLINE)
     name = f'ReplicaSet "{new["metadata"]["name"]}"' if new else "Deployment"
-    if spec.get("paused"):
-        return known or _said("Progressing", "Unknown", "DeploymentPaused", "Deployment is paused"), None
     if deadline == NO_DEADLINE:
         return None, None
+    if spec.get("paused"):  # k8s: that it took too long stays told
+        is_late = known.get("reason") == LATE
+        return (known if is_late else _said("Progressing", "Unknown", PAUSED, "Deployment is paused")), None
     if is_complete(counts, bounds.wanted):
         return _said("Progressing", "True", DONE, f"{name} has successfully progressed."), None
     if known.get("reason") == DONE and counts["replicas"] == counts["updatedReplicas"]:
@@ -74,17 +75,17 @@ def _progress(
     if _has_moved(deployment, known, counts):
         moved = _said("Progressing", "True", "ReplicaSetUpdated", f"{name} is progressing.")
         return {**moved, "lastUpdateTime": stamp(now)}, float(deadline)
-    if known.get("reason") == "ProgressDeadlineExceeded":
+    if known.get("reason") == LATE:
         return known, None
     wait = left(moment_of(known["lastUpdateTime"]), deadline, now)
     if wait > 0:
         return known, wait
-    return _said("Progressing", "False", "ProgressDeadlineExceeded", f"{name} has timed out progressing."), None
+    return _said("Progressing", "False", LATE, f"{name} has timed out progressing."), None
 
 
 def _has_moved(deployment: Manifest, known: Status, counts: Status) -> bool:
     before = deployment.get("status") or {}
-    if not known or known.get("reason") in (DONE, "DeploymentPaused") or not known.get("lastUpdateTime"):
+    if not known or known.get("reason") in (DONE, PAUSED) or not known.get("lastUpdateTime"):
         return True
     more = ("updatedReplicas", "readyReplicas", "availableReplicas")
     old = counts["replicas"] - counts["updatedReplicas"]

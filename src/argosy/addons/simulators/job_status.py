@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from argosy.addons.simulators.job_tally import Tally
 from argosy.addons.simulators.names import is_dying, told
 from argosy.addons.simulators.replicas import is_active, is_ready, phase_of
 from argosy.addons.simulators.times import left, moment_of, stamp
@@ -50,17 +51,14 @@ def index_of(pod: Manifest) -> int:
     return int(text) if text.isdigit() else -1
 
 
-def look(job: Manifest, pods: Sequence[Manifest], now: datetime) -> Outlook:
-    """Counts only grow: a Pod that was counted may be deleted by anybody."""
+def look(job: Manifest, pods: Sequence[Manifest], tally: Tally, now: datetime) -> Outlook:
     status = job.get("status") or {}
     active = [each for each in pods if is_active(each)]
     dying = [each for each in pods if is_dying(each) and phase_of(each) not in ("Succeeded", "Failed")]
     ended = [each for each in pods if phase_of(each) == "Succeeded"]
     done = frozenset(_numbers(status.get("completedIndexes") or "")) | {index_of(each) for each in ended}
     done = frozenset(each for each in done if 0 <= each < int(job["spec"].get("completions") or 0))
-    succeeded = len(done) if is_indexed(job) else max(int(status.get("succeeded") or 0), len(ended))
-    failures = [each for each in pods if phase_of(each) == "Failed"]
-    failed = max(int(status.get("failed") or 0), len(failures))
+    succeeded, failed = len(done) if is_indexed(job) else tally.succeeded, tally.failed
     began = status.get("startTime")
     limit = job["spec"].get("activeDeadlineSeconds")
     deadline = left(moment_of(began), float(limit), now) if began and limit is not None else None
@@ -76,8 +74,7 @@ def _verdict(
         type_ = "Failed" if target["type"] == "FailureTarget" else "Complete"
         return type_, str(target["reason"]), str(target.get("message") or "")  # once decided, it stays
     limit = int(spec.get("backoffLimit", 6))
-    restarts = sum(_restarts(each) for each in active)
-    if failed > limit or (spec["template"]["spec"].get("restartPolicy") == "OnFailure" and restarts > limit):
+    if failed > limit or (spec["template"]["spec"].get("restartPolicy") == "OnFailure" and _tried(active, limit)):
         return "Failed", "BackoffLimitExceeded", told("Job has reached the specified backoff limit")
     if deadline is not None and deadline <= 0:
         return "Failed", "DeadlineExceeded", told("Job was active longer than specified deadline")
@@ -88,9 +85,11 @@ def _verdict(
     return None
 
 
-def _restarts(pod: Manifest) -> int:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return max((int(each.get("restartCount") or 0) for each in statuses), default=0)
+def _tried(active: Sequence[Manifest], limit: int) -> bool:
+    """k8s: restarts of all containers count together, and the limit itself is too many, if there is one."""
+    statuses = [pod.get("status") or {} for pod in active]
+    lists = [status.get(which) or () for status in statuses for which in ("initContainerStatuses", "containerStatuses")]
+    return sum(int(each.get("restartCount") or 0) for found in lists for each in found) >= max(limit, 1)
 
 
 def next_try(job: Manifest, outlook: Outlook, pods: Sequence[Manifest], now: datetime) -> float:

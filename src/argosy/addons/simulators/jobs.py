@@ -21,6 +21,7 @@ from argosy.addons.simulators.job_status import (
     next_try,
     status_of,
 )
+from argosy.addons.simulators.job_tally import Tallies
 from argosy.addons.simulators.making import make_pods, remove_pods
 from argosy.addons.simulators.names import (
     BY,
@@ -50,28 +51,37 @@ class Jobs:
 
     def __init__(self) -> None:
         self._events = Recorder("job-controller")
+        self._tallies = Tallies()
 
     @patient
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
         job = context.cache.get(key)
         if job is None or is_dying(job) or is_played_by_others(job):
+            self._tallies.forget(key)
             return None
         if job["spec"].get("managedBy", CONTROLLER) != CONTROLLER:
             return None  # k8s: somebody else plays it
         if is_finished(job):
+            self._tallies.forget(key)
             return await _clean_up(job, context)
         now, pods = context.clock.now(), pods_of(job, context.cache)
-        outlook = look(job, pods, now)
+        outlook = look(job, pods, self._tallies.count(job, pods), now)
         wanted = status_of(job, outlook, now)
         if await keep_status(job, wanted, context.cluster):
             await self._events.tell(job, _news(job, wanted), context)
         if outlook.verdict or job["spec"].get("suspend"):
+            if not outlook.verdict:
+                self._tallies.excuse(job, outlook.active)
             await remove_pods(job, outlook.active, self._events, context)
             return None
+        wanted_now = _wanted(job, outlook)
+        surplus = list(reversed(outlook.active))[: max(len(outlook.active) - wanted_now, 0)]
+        self._tallies.excuse(job, surplus)
+        await remove_pods(job, surplus, self._events, context)
         waits = [outlook.deadline]
         if (wait := next_try(job, outlook, pods, now)) > 0:
             waits.append(wait)
-        elif await _fill(job, outlook, pods, self._events, context):
+        elif await _fill(job, outlook, wanted_now, pods, self._events, context):
             waits.append(REFUSED_SECONDS)
         return Requeue(min(each for each in waits if each is not None)) if any(waits) else None
 
@@ -103,20 +113,22 @@ def _news(job: Manifest, wanted: dict[str, Any]) -> Iterator[Happening]:
             yield Happening("Suspended" if each["status"] == "True" else "Resumed", message)
 
 
-async def _fill(
-    job: Manifest, outlook: Outlook, pods: Sequence[Manifest], recorder: Recorder, context: Context
-) -> str:
-    """As many Pods at a time as it asks for, and never more than are still needed; why not, if that cannot be."""
-    spec = job["spec"]
-    completions = spec.get("completions")
-    wanted = int(spec.get("parallelism", 1))
+def _wanted(job: Manifest, outlook: Outlook) -> int:
+    """As many Pods at a time as it asks for, and never more than are still needed."""
+    completions, wanted = job["spec"].get("completions"), int(job["spec"].get("parallelism", 1))
     if completions is not None:
-        wanted = min(wanted, completions - outlook.succeeded)
-    elif outlook.succeeded:  # k8s: with no number, the first that succeeds says that the work is done
-        wanted = min(wanted, len(outlook.active))
-    surplus = len(outlook.active) - wanted
-    await remove_pods(job, list(reversed(outlook.active))[: max(surplus, 0)], recorder, context)
-    missing = min(wanted - len(outlook.active) - len(outlook.dying), MOST_AT_ONCE)
+        return min(wanted, completions - outlook.succeeded)
+    # k8s: with no number, the first that succeeds says that the work is done
+    return min(wanted, len(outlook.active)) if outlook.succeeded else wanted
+
+
+async def _fill(
+    job: Manifest, outlook: Outlook, wanted: int, pods: Sequence[Manifest], recorder: Recorder, context: Context
+) -> str:
+    """Why the Pods that are missing cannot be made, if they cannot."""
+    # k8s: one that is being stopped is replaced at once, unless the Job says that it waits for its end
+    ending = len(outlook.dying) if job["spec"].get("podReplacementPolicy") == "Failed" else 0
+    missing = min(wanted - len(outlook.active) - ending, MOST_AT_ONCE)
     if missing <= 0:
         return ""
     made = (_indexed if is_indexed(job) else _plain)(job, outlook, pods)

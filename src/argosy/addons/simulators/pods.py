@@ -43,7 +43,7 @@ ABOVE = (REPLICA_SET, DEPLOYMENT, STATEFUL_SET, DAEMON_SET, JOB, CRON_JOB)
 FINISHED = ("Succeeded", "Failed")
 STOPPED = "stopped"
 RUN_HERE = "its commands run as confined local processes (argosy)"
-LOW_ON_MEMORY = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 92Mi. "
+LOW_ON_MEMORY = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 92Mi."
 
 
 class Pods:

@@ -60,3 +60,9 @@ class Moments:
 def left(since: datetime, seconds: float, now: datetime) -> float:
     """How long it is until `seconds` after `since`; 0 or less: it is over."""
     return (since + timedelta(seconds=seconds) - now).total_seconds()
+
+
+def span(seconds: float) -> str:
+    """As Kubernetes tells of a while: 10s, 1m20s."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from argosy.addons.simulators.processes.journal import Journal
 from argosy.addons.simulators.processes.settings import NotYet
-from argosy.addons.simulators.times import left, stamp
+from argosy.addons.simulators.times import left, span, stamp
 from argosy.confine.refusals import RefusedError
 from argosy.confine.resident import Ended, Resident
 from argosy.model.manifest import Manifest
 
 FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
+BACK_OFF: Final = "CrashLoopBackOff"
 RETRY: Final = 1.0
 CANNOT_START, KILLED = 128, 137
 BY: Final = "run by argosy as a local process"
@@ -29,8 +30,8 @@ class Life:
     def __init__(self, container: Manifest, logs: Path, known: Manifest) -> None:
         """`known` is what was told of it before this process began, if anything was."""
         self.container, self._logs = container, logs
-        self.restarts = int(known.get("restartCount") or 0)
         self.state: dict[str, Any] = dict(known.get("state") or {})
+        self.restarts = int(known.get("restartCount") or 0) + self._waits_for_restart
         self.last: dict[str, Any] = dict(known.get("lastState") or {})
         self._resident: Resident | None = None
         self._journal: Journal | None = None
@@ -45,6 +46,10 @@ class Life:
     @property
     def is_running(self) -> bool:
         return "running" in self.state
+
+    @property
+    def _waits_for_restart(self) -> bool:
+        return bool((self.state.get("waiting") or {}).get("reason") == BACK_OFF)
 
     @property
     def code(self) -> int | None:
@@ -100,8 +105,8 @@ class Life:
         self.restarts += 1
         pause = 0.0 if self.restarts == 1 else min(FIRST_BACKOFF * 2 ** min(self.restarts - 2, 10), MOST_BACKOFF)
         self._again = now + timedelta(seconds=pause)
-        message = f"back-off {pause:g}s restarting failed container={self.name}"
-        self.state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+        message = f"back-off {span(pause)} restarting failed container={self.name}"
+        self.state = {"waiting": {"reason": BACK_OFF, "message": message}}
 
     def _hear_end(self, ended: Ended, now: datetime) -> None:
         if self._journal is not None:
@@ -138,7 +143,7 @@ class Life:
             "containerID": f"process://{self.name}/{self.restarts}" if "waiting" not in state else None,
             "ready": "running" in state,
             "started": "running" in state,
-            "restartCount": self.restarts,
+            "restartCount": self.restarts - self._waits_for_restart,  # k8s: a restart counts when it is made
             "state": state,
             "lastState": self.last,
         }
