@@ -117,7 +117,7 @@ def _wanted(job: Manifest, outlook: Outlook) -> int:
     """As many Pods at a time as it asks for, and never more than are still needed."""
     completions, wanted = job["spec"].get("completions"), int(job["spec"].get("parallelism", 1))
     if completions is not None:
-        return min(wanted, completions - outlook.succeeded)
+        return min(wanted, int(completions) - outlook.succeeded)
     # k8s: with no number, the first that succeeds says that the work is done
     return min(wanted, len(outlook.active)) if outlook.succeeded else wanted
 
