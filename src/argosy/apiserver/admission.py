@@ -83,6 +83,12 @@ class Admission:
                 manifest = {**changed, "metadata": meta.ordered(changed["metadata"])}
         return manifest
 
+    def warnings(self, served: Served, manifest: Manifest) -> list[str]:
+        """What admitters tell whoever writes it, beside the answer."""
+        kind = (served.resource.group, served.resource.kind)
+        asked = [each.warn for each in self.admitters if each.kind == kind and each.warn is not None]
+        return [text for warn in asked for text in warn(manifest)]
+
     def faults(self, served: Served, manifest: Manifest, old: Manifest | None) -> Sequence[Fault]:
         match served.resource.group, served.resource.kind:
             case "", "Service":

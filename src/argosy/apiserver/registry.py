@@ -102,6 +102,7 @@ class Registry:
             dying = bool(served.read(found)["metadata"].get("deletionTimestamp"))
             raise refusals.already_exists(resource, name, dying=dying)
         self.admission.check_quotas(served, new)
+        warnings = [*warnings, *self.admission.warnings(served, new)]
         if call.dry_run:
             return Written(served, self.unstored(served, namespace, new), created=True, warnings=warnings)
         commit = self.store.put(served.bucket, namespace, name, encoder(served.store(new)))
@@ -193,6 +194,7 @@ class Registry:
             self.access.authorizer.check_escalation(call.user, served.resource, new)
             await self._check_rules(served, new, old)
             if self.store.latest(served.bucket, namespace, name) is entry:  # else: somebody wrote while rules ran
+                warnings = warnings if subresource else [*warnings, *self.admission.warnings(served, new)]
                 return await self._store_change(served, entry, old, new, call, warnings)
 
     def _completed_update(

@@ -164,6 +164,7 @@ class Admitter(NamedTuple):
     name: str  # told to whoever is refused
     manager: str  # who owns the fields that it sets
     admit: Callable[[Manifest, Manifest | None], Manifest]  # the new manifest, the one before; raises UserError
+    warn: Callable[[Manifest], Sequence[str]] | None = None  # what is told to whoever writes it, which is stored anyway
 
 
 @runtime_checkable

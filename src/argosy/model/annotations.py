@@ -49,6 +49,9 @@ POST_DELETE_FINALIZER: Final = "post-delete-finalizer.argocd.argoproj.io"
 SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"  # noqa: S105 - a label's name
 HORIZONTAL_POD_AUTOSCALER_CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"
 
+# Of a NotebookValidationJob
+RE_RUN: Final = "mlops.dev/re-run"  # any text that was not there before asks for one more run
+
 # Of the sandbox: what its simulators play, and what they are asked to play
 SIMULATED: Final = "sandbox.argosy.dev/simulated"  # who made or plays this; only that one gives it a status
 FAIL: Final = "sandbox.argosy.dev/fail"

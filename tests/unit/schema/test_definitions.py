@@ -235,7 +235,7 @@ def test_the_example_of_a_notebook_job_has_every_field() -> None:
     """By the last two names of its path: shapes that stand in several places are shown once."""
     schema = spec_of(JOB)["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     wanted = typed_paths({"properties": {"spec": schema["spec"], "status": schema["status"]}})
-    maps = ("limits", "requests", "nodeSelector", "matchLabels", "strategyConfig")
+    maps = ("limits", "requests", "nodeSelector", "matchLabels", "strategyConfig", "parameters")
     given = {tail(path) for path in paths(example("NotebookValidationJob"))}
     assert [path for path in wanted if tail(path) not in given and not path.endswith(maps)] == []
 
@@ -246,7 +246,7 @@ def tail(path: str) -> tuple[str, ...]:
 
 async def test_a_notebook_job_gets_the_documented_defaults(cluster: EmbeddedCluster) -> None:
     model = {"predictionValidation": {}}
-    manifest = notebook("defaults", comparisonConfig={}, modelValidation=model, validationConfig={})
+    manifest = notebook("defaults", comparisonConfig={}, modelValidation=model, validationConfig={}, retryPolicy={})
     manifest["spec"]["podConfig"] |= {"buildConfig": {}, "tolerations": [{"key": "a"}]}
     spec = (await cluster.create(manifest))["spec"]
     assert spec["timeout"] == "30m"
@@ -267,6 +267,7 @@ async def test_a_notebook_job_gets_the_documented_defaults(cluster: EmbeddedClus
         "ignoreTimestamps": True,
         "ignoreExecutionCount": True,
     }
+    assert spec["retryPolicy"] == {"maxRetries": 3, "backoff": "1m"}
     assert spec["modelValidation"] == {
         "enabled": True,
         "platform": "kserve",
@@ -290,6 +291,13 @@ async def test_a_notebook_job_gets_the_documented_defaults(cluster: EmbeddedClus
 async def test_a_notebook_job_may_have_volumes_beside_its_pod(cluster: EmbeddedCluster) -> None:
     volumes = [{"name": "models", "persistentVolumeClaim": {"claimName": "ml-model-storage"}}]
     assert (await cluster.create(notebook("beside", volumes=volumes)))["spec"]["volumes"] == volumes
+
+
+async def test_a_notebook_job_without_an_image_is_stored_as_it_was_written(cluster: EmbeddedCluster) -> None:
+    manifest = notebook("imageless")
+    manifest["spec"]["podConfig"] = {"credentials": ["s3"]}
+    stored_pod = (await cluster.create(manifest))["spec"]["podConfig"]
+    assert stored_pod == {"credentials": ["s3"], "serviceAccountName": "default"}
 
 
 async def test_a_field_that_a_notebook_job_does_not_have_is_pruned(cluster: EmbeddedCluster) -> None:
@@ -337,7 +345,11 @@ WRONG: list[tuple[str, str, Any]] = [
     ("NotebookValidationJob", "spec.notebook.git.ref", ABSENT),
     ("NotebookValidationJob", "spec.notebook.path", "train.py"),
     ("NotebookValidationJob", "spec.goldenNotebook.path", "train.py"),
-    ("NotebookValidationJob", "spec.podConfig.containerImage", ABSENT),
+    ("NotebookValidationJob", "spec.podConfig.containerImage", 1),
+    ("NotebookValidationJob", "spec.podConfig.initContainers[0].name", "Fetch"),
+    ("NotebookValidationJob", "spec.retryPolicy.on", "sometimes"),
+    ("NotebookValidationJob", "spec.retryPolicy.maxRetries", 11),
+    ("NotebookValidationJob", "spec.retryPolicy.backoff", "soon"),
     ("NotebookValidationJob", "spec.podConfig.resources.limits.cpu", 2),
     ("NotebookValidationJob", "spec.podConfig.env[0].name", ABSENT),
     ("NotebookValidationJob", "spec.podConfig.env[1].valueFrom.secretKeyRef.key", ABSENT),
@@ -364,7 +376,7 @@ WRONG: list[tuple[str, str, Any]] = [
     ("NotebookValidationJob", "spec.validationConfig.expectedOutputs[0].minValue", "low"),
     ("NotebookValidationJob", "status.phase", "Done"),
     ("NotebookValidationJob", "status.results[0].status", "Good"),
-    ("NotebookValidationJob", "status.comparisonResult.diffs[0].cellType", "raw"),
+    ("NotebookValidationJob", "status.comparisonResult.diffs[0].cellType", "heading"),
     ("InferenceService", "spec.predictor", ABSENT),
     ("InferenceService", "spec.predictor.minReplicas", "1"),
     ("InferenceService", "spec.predictor.model.modelFormat.name", ABSENT),

@@ -1,0 +1,31 @@
+"""Durations as Go writes them.
+
+In: `1h30m`. Out: seconds, and such a text again. Never: a guess: what is no duration is a UserError.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from argosy.model.errors import UserError
+
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_WHOLE: Final = re.compile(r"((\d+(\.\d+)?)(ms|s|m|h))+", re.ASCII)
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+MOST_SECONDS: Final = 7 * 86400.0
+
+
+def seconds_of(text: str, where: str = "") -> float:
+    if len(text) > 100 or not _WHOLE.fullmatch(text):
+        raise UserError(f"{text[:40]!r} is no duration; write for example 90s, 15m or 1h30m", where=where)
+    return min(sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text)), MOST_SECONDS)
+
+
+def written(seconds: float) -> str:
+    """`1.5s`, `15m`, `1h30m`: the units that are not zero."""
+    if seconds < 60:
+        return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+    whole = round(seconds)
+    parts = ((whole // 3600, "h"), (whole // 60 % 60, "m"), (whole % 60, "s"))
+    return "".join(f"{number}{unit}" for number, unit in parts if number)
