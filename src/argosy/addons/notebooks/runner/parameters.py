@@ -1,0 +1,95 @@
+"""Parameters of a notebook, in the convention of papermill: a code cell with the tag `parameters` holds the defaults.
+
+In: a notebook, values. Out: the notebook with the values assigned in that very cell, so that no cell has another index.
+Never: runs a cell; guesses what a name means.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+TAG, INJECTED = "parameters", "injected-parameters"
+HEADING: Final = "# Parameters"
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One parameter, as the cell declares it: `name: type = default  # about`."""
+
+    name: str
+    default: str
+    type: str = ""
+    about: str = ""
+
+
+def declared(notebook: Mapping[str, Any]) -> list[Declared]:
+    """What the cell with the tag declares, in its order; nothing where there is none, or it is not plain Python."""
+    cell = _tagged(notebook, TAG)
+    if cell is None:
+        return []
+    source = _source(cell)
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return []
+    lines = source.splitlines()
+    found: dict[str, Declared] = {}
+    for node in tree.body:
+        for name, kind, value in _assigned(node):
+            last = lines[(node.end_lineno or node.lineno) - 1][node.end_col_offset or 0 :].strip()
+            found[name] = Declared(name, ast.unparse(value), kind, last.lstrip("# ") if last[:1] == "#" else "")
+    return list(found.values())
+
+
+def inject(notebook: dict[str, Any], values: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Assign the values in the notebook's own cell; else what is to be run before the first one. Then what was odd."""
+    if not values:
+        return "", []
+    text = f"{HEADING}\n" + "".join(f"{name} = {literal(value)}\n" for name, value in values.items())
+    notebook.setdefault("metadata", {}).setdefault("papermill", {})["parameters"] = dict(values)
+    if cell := _tagged(notebook, INJECTED):
+        cell["source"] = text
+        return "", []
+    known = {each.name for each in declared(notebook)}
+    if cell := _tagged(notebook, TAG):
+        cell["source"] = f"{_source(cell).rstrip()}\n\n{text}"
+        return "", [f"parameter {name}: the notebook declares no such name" for name in values if name not in known]
+    return text, [f"parameters: no cell has the tag {TAG}, so that they are set before the first one"]
+
+
+def literal(value: Any) -> str:
+    """Python for what JSON can say. Raises ValueError for anything else."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{literal(name)}: {literal(each)}' for name, each in value.items())}}}"
+    raise ValueError(f"a parameter cannot be of type {type(value).__name__}; write text, a number or a list")
+
+
+def _assigned(node: ast.stmt) -> list[tuple[str, str, ast.expr]]:
+    if isinstance(node, ast.Assign):
+        return [(target.id, "", node.value) for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+        return [(node.target.id, ast.unparse(node.annotation), node.value)]
+    return []
+
+
+def _tagged(notebook: Mapping[str, Any], tag: str) -> dict[str, Any] | None:
+    for cell in notebook.get("cells") or ():
+        if cell.get("cell_type") == "code" and tag in ((cell.get("metadata") or {}).get("tags") or ()):
+            found: dict[str, Any] = cell
+            return found
+    return None
+
+
+def _source(cell: Mapping[str, Any]) -> str:
+    source = cell.get("source") or ""
+    return source if isinstance(source, str) else "".join(source)
