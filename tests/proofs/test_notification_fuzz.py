@@ -1,0 +1,97 @@
+"""Expressions and templates that are almost right, by the thousand: a value or a reason, never a crash, hang or flood."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+from fuzzing import feed
+
+from argosy.language.argocd_names import namespaces
+from argosy.language.expr import builtins, compile_expression
+from argosy.language.templates import compile_template
+from argosy.language.templates.nodes import FUNCTIONS
+
+pytestmark = pytest.mark.prove
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+APP = {
+    "metadata": {"name": "wine", "labels": {"b": "1"}, "generation": 3},
+    "status": {"at": "2026-01-01T00:00:00Z", "n": 2.5, "ok": True, "null": None, "list": [1, "a", None, {"k": [2]}]},
+}
+EXPRESSIONS = [
+    "app.status.n > 2 and app.metadata.name in ['wine', 'beer']",
+    "time.Now().Sub(time.Parse(app.status.at)).Minutes() >= 5",
+    "let s = app.status.list; filter(s, {# != nil}) | map(string(#)) | join(', ')",
+    "app.status?.nothing?.here ?? (app.status.ok ? 'a' + 'b' : {a: 1, \"b\": [1, 2][0:1]})",
+    "reduce(1..10, #acc + # * 2 ** 3 % 4) / -1.5e3",
+    "'abc' matches '^a' && not ('x' contains 'y') || 'a' startsWith \"b\"",
+    "sortBy(app.status.list, string(#), 'desc') == groupBy(1..3, # % 2)",
+]
+TEMPLATES = [
+    "{{if eq .app.metadata.name \"wine\"}}{{.app.status.n | printf \"%5.2f\"}}{{else}}no{{end}}",
+    "{{range $k, $v := .app.metadata.labels}}{{$k}}={{$v}};{{else}}-{{end}}",
+    "{{- with $x := .app.status.list}}{{index $x 1}}{{len $x}}{{end -}}",
+    "{{define \"T\"}}<{{.}}>{{end}}{{template \"T\" .app}}{{block \"B\" .}}{{end}}",
+    "{{(call .time.Parse .app.status.at).Add 5}} {{now | date \"2006-01-02\"}}",
+    "{{$a := dict \"k\" (list 1 2)}}{{$_ := set $a \"d\" 3}}{{toJson $a}}{{range until 3}}{{break}}{{end}}",
+    "{{regexReplaceAll \"a(b)\" \"xab\" \"${1}\"}}{{/* c */}}{{`raw`}}{{'c'}}",
+]
+WORDS = [
+    "app", ".", "?.", "[", "]", "(", ")", "{", "}", "{{", "}}", "{{-", "-}}", "|", ",", ":=", "=", "==", "!=", "<", ">=",
+    " ", "\n", "'", '"', "`", "\\", "#", "$", "$x", "0", "1", "-1", "1.5", "1e308", "9223372036854775807", "0x1F", "nil",
+    "true", "not ", " in ", " and ", " or ", "..", "**", "%", "/", "let a = 1; ", "else", "end", "if ", "range ", "with ",
+    "define ", "template ", "break", "é", "\u2028", "\x00", "💩", "a(b)*", "%s", "%d", "%v", "%*d", "2006-01-02",
+    "app.status.list", "app.status.null", "app.metadata", "time.Now()", "time.Hour", "1..100000",
+]  # fmt: skip
+NAMES = [*builtins.PLAIN, *builtins.ASKING, *FUNCTIONS]
+
+
+def texts(rng: random.Random, good: list[str], count: int) -> Iterator[bytes]:
+    for _ in range(count):
+        text = rng.choice(good)
+        for _ in range(rng.choice((1, 1, 2, 4, 8))):
+            at = rng.randrange(len(text) + 1)
+            end = min(len(text), at + rng.choice((0, 0, 1, 3, 10)))
+            word = rng.choice(NAMES) + rng.choice(("(", " ", "")) if rng.random() < 0.4 else rng.choice(WORDS)
+            if rng.random() < 0.2:
+                other = rng.choice(good)
+                word = other[rng.randrange(len(other)) :][:40]
+            text = text[:at] + word + text[end:]
+        yield text[:3000].encode("utf-8", "replace")
+
+
+def calls(rng: random.Random, count: int) -> Iterator[bytes]:
+    """Every function with whatever values."""
+    values = ["0", "-1", "3", "1.5", '"a"', '"(a)"', '""', "(list 1 2)", '(dict "a" 1)', ".app", ".app.status.list", "nil",
+              "now", "true", ".app.status.at", '"1h30m"', "99999999", '"%d%s"', "(list)", '"2006-01-02"']  # fmt: skip
+    for _ in range(count):
+        given = " ".join(rng.choices(values, k=rng.randrange(5)))
+        yield f"{{{{ {rng.choice([*FUNCTIONS])} {given} }}}}".encode()
+
+
+def test_no_expression_does_anything_but_answer_or_refuse(rng: random.Random, size: Callable[[int], int]) -> None:
+    values = {"app": APP, **namespaces(NOW)}
+
+    def take(data: bytes) -> None:
+        compile_expression(data.decode("utf-8", "replace")).evaluate(values, steps=20_000)
+
+    count = size(100_000)
+    refused = feed(texts(rng, EXPRESSIONS, count), take)
+    assert refused < count, "nothing was understood"
+
+
+def test_no_template_does_anything_but_answer_or_refuse(rng: random.Random, size: Callable[[int], int]) -> None:
+    def take(data: bytes) -> None:
+        values = {"app": copy.deepcopy(APP), **namespaces(NOW)}
+        text = compile_template(data.decode("utf-8", "replace")).render(values, now=NOW, steps=20_000)
+        assert len(text) <= 1 << 20
+
+    count = size(100_000)
+    refused = feed(texts(rng, TEMPLATES, count), take)
+    assert refused < count, "nothing was understood"
+    refused = feed(calls(rng, count), take)
+    assert refused < count, "no function was understood"
