@@ -33,8 +33,10 @@ class Demo:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
-    def kubectl(self, *words: str) -> str:
-        done = self._run([str(KUBECTL), "--kubeconfig", self.where["kubeconfig"], *words])
+    def kubectl(self, *words: str, editor: str = "") -> str:
+        """`editor` is what a person does in theirs, as a command that gets the file."""
+        more = {"KUBE_EDITOR": editor} if editor else {}
+        done = self._run([str(KUBECTL), "--kubeconfig", self.where["kubeconfig"], *words], **more)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -44,9 +46,10 @@ class Demo:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+    def _run(self, command: list[str], **more: str) -> subprocess.CompletedProcess[str]:
+        env = {**own(self.home), **more}
         return subprocess.run(
-            command, capture_output=True, text=True, env=own(self.home), timeout=PATIENCE, check=False,
+            command, capture_output=True, text=True, env=env, timeout=PATIENCE, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 

@@ -1,0 +1,122 @@
+"""`kill -9` of the demo in the middle of a production sync, and what is there after a start on the same folder."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from demo_theatre import Demo, demo
+from serving import KUBECTL
+
+from argosy.model.manifest import Manifest, dump_all
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+OVERLAY = "llmops-via-argocd/deploy_model/overlays/production"
+NAME, NAMESPACE = "llmops-production", "llmops-prod"
+GOOD = ("Synced", "Healthy")
+HOOKS = {"check": "PreSync", "warm-up": "Sync", "tell": "PostSync"}
+
+
+def hook(name: str, phase: str, **asked: str) -> Manifest:
+    annotations = {"argocd.argoproj.io/hook": phase, **asked}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example:1"}]}
+    metadata = {"name": name, "annotations": annotations}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
+
+
+def push_a_release_with_hooks(running: Demo, work: Path) -> None:
+    running.git("clone", "-q", running.where["repository"], str(work))
+    file = work / OVERLAY / "kustomization.yaml"
+    text = file.read_text()
+    assert text.count('limits/cpu\n        value: "4"') == text.count("  - ../../base\n") == 1
+    text = text.replace('limits/cpu\n        value: "4"', 'limits/cpu\n        value: "6"')
+    file.write_text(text.replace("  - ../../base\n", "  - ../../base\n  - hooks.yaml\n"))
+    slow = {"sandbox.argosy.dev/run-for": "3s", "argocd.argoproj.io/sync-wave": "2"}
+    hooks = [hook(name, phase, **(slow if phase == "Sync" else {})) for name, phase in HOOKS.items()]
+    (work / OVERLAY / "hooks.yaml").write_text(dump_all(hooks))
+    running.git("-C", str(work), "add", "-A")
+    running.git("-C", str(work), "commit", "-qm", "production: six CPUs, with hooks")
+    running.git("-C", str(work), "push", "-q")
+
+
+def jobs(running: Demo) -> dict[str, str]:
+    return _identities(running.kubectl("get", "jobs", "-n", NAMESPACE, "-o", "json"))
+
+
+def models(running: Demo) -> dict[str, str]:
+    return _identities(running.kubectl("get", "inferenceservices", "-A", "-o", "json"))
+
+
+def _identities(listed: str) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in json.loads(listed)["items"]}
+
+
+def pods_made(running: Demo) -> dict[str, int]:
+    """How often each Job began, by what its controller told; what is deleted since is counted, too."""
+    found = json.loads(running.kubectl("get", "events", "-n", NAMESPACE, "-o", "json"))["items"]
+    begun = [each for each in found if each["involvedObject"]["kind"] == "Job" and each["reason"] == "SuccessfulCreate"]
+    counts: dict[str, int] = {}
+    for each in begun:
+        name = each["involvedObject"]["name"]
+        counts[name] = counts.get(name, 0) + each.get("count", 1)
+    return counts
+
+
+def histories(running: Demo) -> dict[str, list[Any]]:
+    return {name: app["status"].get("history", []) for name, app in running.apps().items()}
+
+
+def operation(running: Demo) -> dict[str, Any]:
+    found: dict[str, Any] = running.apps()[NAME]["status"]["operationState"]
+    return found
+
+
+def test_a_production_sync_that_was_killed_ends_after_a_restart_with_each_hook_once(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    place = ("--data-dir", str(tmp_path / "kept"), "--api-port", "0", "--argocd", "plain")
+    with demo(tmp_path / "home", *place) as running:
+        running.argosy("app", "sync", NAME)
+        running.until(lambda: running.words(NAME) == GOOD)
+        push_a_release_with_hooks(running, tmp_path / "work")
+        running.until(lambda: running.words(NAME)[0] == "OutOfSync")
+        before = histories(running)
+        assert {name: len(each) for name, each in before.items()} == {
+            "llmops-dev": 1, "llmops-staging": 2, NAME: 1,
+        }  # fmt: skip
+        running.argosy("app", "sync", NAME, "--async")
+        running.until(lambda: "prod-warm-up" in jobs(running))
+        begun, served = jobs(running), models(running)
+        assert operation(running)["phase"] == "Running" and sorted(begun) == ["prod-check", "prod-warm-up"]
+        running.process.kill()
+        running.process.wait()
+    with demo(tmp_path / "home", *place) as running:
+        running.until(lambda: running.words(NAME) == GOOD and operation(running)["phase"] == "Succeeded")
+        after = histories(running)
+        assert {**after, NAME: after[NAME][:-1]} == before
+        assert after[NAME][-1]["revision"] == running.git("-C", str(tmp_path / "work"), "rev-parse", "HEAD").strip()
+        assert {name: uid for name, uid in jobs(running).items() if name in begun} == begun
+        assert models(running) == served
+        assert pods_made(running) == {f"prod-{name}": 1 for name in HOOKS}
+        asked = "jsonpath={.spec.predictor.model.resources.limits.cpu}"
+        model = ("inferenceservice/prod-qwen25-05b-instruct", "-n", NAMESPACE)
+        assert running.kubectl("get", *model, "-o", asked) == "6"
+        assert {app["metadata"]["namespace"] for app in running.apps().values()} == {"argocd"}
+        began = time.monotonic()
+        running.end(signal.SIGINT)
+        record_property("seconds until it ended", time.monotonic() - began)
+        assert running.process.returncode == 0
+    assert {file.name for file in (tmp_path / "kept").iterdir()} <= documented_files()
+
+
+def documented_files() -> set[str]:
+    page = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
+    rows = page.partition("## Files in a data folder")[2].partition("\n## ")[0].splitlines()
+    named = [row.split("|")[1] for row in rows if row.startswith("| `")]
+    return {name.partition("/")[0] for cell in named for name in re.findall(r"`([^`]+)`", cell)}
