@@ -118,6 +118,21 @@ def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
     assert "not found" in oc(cluster, "start-build", "other", "-n", "small").err
 
 
+@pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+def test_a_build_is_started_by_the_request_that_oc_sends(cluster: Sandbox) -> None:
+    path = "/apis/build.openshift.io/v1/namespaces/small/buildconfigs/model/instantiate"
+    sent = {"apiVersion": "build.openshift.io/v1", "kind": "BuildRequest", "metadata": {"name": "model"}}
+    made = kubectl(cluster.kubeconfig, "create", "--raw", path, "-f", "-", input=json.dumps(sent))
+    assert made.code == 0 and json.loads(made.out)["spec"]["triggeredBy"] == [{"message": "Manually triggered"}], made
+    name = json.loads(made.out)["metadata"]["name"]
+    complete = "--for=jsonpath={.status.phase}=Complete"
+    done = kubectl(cluster.kubeconfig, "wait", complete, f"build/{name}", "-n", "small")
+    assert done.code == 0, done
+    listed = kubectl(cluster.kubeconfig, "get", "--raw", "/apis/build.openshift.io/v1").out
+    parts = {each["name"]: each for each in json.loads(listed)["resources"]}
+    assert parts["buildconfigs/instantiate"]["kind"] == "BuildRequest"
+
+
 def test_oc_tells_who_asks_and_takes_secrets_apart(cluster: Sandbox, tmp_path: Path) -> None:
     assert oc(cluster, "whoami").out == "admin\n"
     assert oc(cluster, "whoami", "--show-server").out == f"{cluster.address}\n"

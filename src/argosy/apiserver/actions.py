@@ -5,7 +5,7 @@ In: a served kind, a name and what the client sent. Out: an answer manifest. Nev
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from argosy.apiserver.reviews import Authenticate, Reviews
 from argosy.apiserver.scale import applied_scale, read_scale, write_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.tokens import Tokens
-from argosy.cluster import EarlierLogs, PatchKind, PodLogs, User
-from argosy.model.errors import ClusterError
+from argosy.cluster import Asked, EarlierLogs, PatchKind, PodLogs, User
+from argosy.model.errors import ClusterError, UserError
 from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
 from argosy.schema import selectors
 
 NOTHING_RUNS = "nothing runs Pods in this cluster, so there is nothing to show or to enter"
@@ -40,6 +41,7 @@ class Actions:
         self._tokens = tokens
         self._reviews = Reviews(registry, authenticate)
         self.pod_logs: PodLogs | None = None
+        self.performers: dict[tuple[GroupKind, str], Callable[[Asked], Awaitable[Manifest]]] = {}
 
     # -- reviews -------------------------------------------------------------------------------------------------
 
@@ -72,7 +74,29 @@ class Actions:
                 return await self._bind(served, namespace, name, value, call)
             case "ServiceAccount", "token":
                 return await self._token(served, namespace, name, value, call)
+        if served.resource.custom:
+            return await self._perform(served, namespace, name, subresource, value, call)
         raise unavailable(subresource)
+
+    async def _perform(
+        self, served: Served, namespace: str, name: str, subresource: str, value: Any, call: Call
+    ) -> Manifest:
+        """What the definition of a custom kind says that its objects can be asked, and an add-on does."""
+        part = served.resource.subresource(subresource)
+        if part is None or "create" not in part.verbs:
+            raise refusals.not_found(served.resource, name)
+        wanted = {"apiVersion": served.resource.api_version, "kind": part.kind}
+        sent = {**wanted, **value} if isinstance(value, dict) else {}
+        if any(sent.get(field) != text for field, text in wanted.items()):
+            raise refusals.bad_request(f"{subresource} is asked with a {part.kind} in version {wanted['apiVersion']}")
+        live = served.read(self._registry.get(served, namespace, name, ADMIN))
+        perform = self.performers.get((served.resource.group_kind, subresource))
+        if perform is None:
+            raise unavailable(subresource, "no add-on that runs here does it")
+        try:
+            return await perform(Asked(live, sent, dry_run=call.dry_run))
+        except UserError as error:
+            raise refusals.bad_request(error.message) from error
 
     async def scale(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Written:
         self._registry.authorize(call.user, "update", served, namespace, name, "scale")
@@ -217,6 +241,6 @@ class Actions:
         return self.pod_logs.lines(pod, container=container, follow=follow, tail=tail)
 
 
-def unavailable(subresource: str) -> ClusterError:
-    message = f"{subresource} is not available: {NOTHING_RUNS}"
+def unavailable(subresource: str, why: str = NOTHING_RUNS) -> ClusterError:
+    message = f"{subresource} is not available: {why}"
     return ClusterError(message, code=501, reason="NotImplemented", details={})

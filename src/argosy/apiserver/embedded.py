@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from argosy.apiserver import refusals
@@ -14,7 +14,18 @@ from argosy.apiserver.plane import Folder, Plane
 from argosy.apiserver.scale import read_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.store import Entry, Event
-from argosy.cluster import Admitter, Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.cluster import (
+    Admitter,
+    Asked,
+    Catalog,
+    KindInfo,
+    Listing,
+    PatchKind,
+    Performer,
+    Propagation,
+    User,
+    WatchEvent,
+)
 from argosy.model.errors import ClusterError, Gone, ManifestError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey, split_api_version
@@ -49,6 +60,20 @@ class EmbeddedCluster:
         finally:
             gone = {id(each) for each in admitters}
             admission.admitters = tuple(each for each in admission.admitters if id(each) not in gone)
+
+    @contextlib.contextmanager
+    def perform_with(self, performers: Sequence[Performer]) -> Iterator[None]:
+        known = self.plane.actions.performers
+        told = {(each.kind, each.part): self._performing(each) for each in performers}
+        known.update(told)
+        try:
+            yield
+        finally:
+            for each in told:
+                known.pop(each, None)
+
+    def _performing(self, performer: Performer) -> Callable[[Asked], Awaitable[Manifest]]:
+        return lambda asked: performer.perform(asked, self)
 
     # -- reading -------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
-from argosy.cluster import Admitting, Cluster
+from argosy.cluster import Admitting, Cluster, Performing
 from argosy.model.errors import ArgosyError, ClusterError, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.runtime import AddOn, run
@@ -72,7 +72,7 @@ async def running(
     if not addons:
         yield
         return
-    with _admitting(addons, cluster):
+    with _admitting(addons, cluster), _performing(addons, cluster):
         for addon in addons:
             await _prepare(addon, cluster)
         async with contextlib.AsyncExitStack() as stack:
@@ -86,6 +86,11 @@ async def running(
 def _admitting(addons: Sequence[AddOn], cluster: Cluster) -> contextlib.AbstractContextManager[None]:
     admitters = [each for addon in addons for each in addon.admitters]
     return cluster.admit_with(admitters) if isinstance(cluster, Admitting) else contextlib.nullcontext()
+
+
+def _performing(addons: Sequence[AddOn], cluster: Cluster) -> contextlib.AbstractContextManager[None]:
+    performers = [each for addon in addons for each in addon.performers]
+    return cluster.perform_with(performers) if isinstance(cluster, Performing) else contextlib.nullcontext()
 
 
 @contextlib.asynccontextmanager

@@ -6,7 +6,7 @@ callers cannot tell which.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -175,9 +175,34 @@ class Admitting(Protocol):
         """They are asked, beside those that are asked already, until this ends."""
 
 
+class Asked(NamedTuple):
+    """What somebody asks of an object, by a POST to a part of it. Who it is has been allowed to."""
+
+    live: Manifest
+    sent: Manifest
+    dry_run: bool = False
+
+
+class Performer(NamedTuple):
+    """Does what is asked of objects of a kind, where the definition of the kind names that part (ACTIONS)."""
+
+    kind: GroupKind
+    part: str
+    perform: Callable[[Asked, Cluster], Awaitable[Manifest]]  # raises UserError or ClusterError
+
+
+@runtime_checkable
+class Performing(Protocol):
+    """A cluster that lets add-ons perform; others have servers of their own for that."""
+
+    def perform_with(self, performers: Sequence[Performer]) -> AbstractContextManager[None]:
+        """They perform until this ends."""
+
+
 __all__ = [
     "Admitter",
     "Admitting",
+    "Asked",
     "Catalog",
     "Cluster",
     "ClusterReader",
@@ -186,6 +211,8 @@ __all__ = [
     "KindInfo",
     "Listing",
     "PatchKind",
+    "Performer",
+    "Performing",
     "PodLogs",
     "Propagation",
     "User",

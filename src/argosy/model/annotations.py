@@ -62,6 +62,7 @@ RUN: Final = "sandbox.argosy.dev/run"  # `process`: the Pod's commands really ru
 RUN_FOR: Final = "sandbox.argosy.dev/run-for"
 STOP_AFTER: Final = "sandbox.argosy.dev/stop-after"
 NAMES: Final = "sandbox.argosy.dev/names"  # on a definition, `segments`: its objects may be called `model:latest`
+ACTIONS: Final = "sandbox.argosy.dev/actions"  # on a definition: what is asked of its objects: instantiate=BuildRequest
 START_BUILD: Final = "sandbox.argosy.dev/start-build"  # on a BuildConfig: any text; it is gone when the Build is there
 BEFORE_BREAK: Final = "sandbox.argosy.dev/before-break"  # what `argosy demo break` found there, for `argosy demo fix`
 

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy.cluster import Admitter, PodLogs
+from argosy.cluster import Admitter, Performer, PodLogs
 from argosy.model.manifest import Manifest
 from argosy.runtime.controller import Controller
 
@@ -27,6 +27,7 @@ class AddOn:
     first: Sequence[Manifest] = ()  # made where they do not exist yet, in this order
     pod_logs: PodLogs | None = None  # whom the embedded cluster asks for what a Pod printed
     admitters: Sequence[Admitter] = ()  # whom the embedded cluster asks before it stores a manifest of their kinds
+    performers: Sequence[Performer] = ()  # who does what objects of their kinds are asked
     embedded_only: bool = False
     # What runs beside its controllers, from before their start until after their end; given the folder of the cluster
     beside: Callable[[Path], AbstractAsyncContextManager[None]] | None = None

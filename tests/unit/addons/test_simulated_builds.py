@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from modelled_world import BUILD, BUILD_CONFIG, STREAM, STREAM_TAG, build_config, judged, modelled, stream
 from simulated_world import World, fail, key
 
 from argosy.addons.simulators.openshift.image_streams import pushed
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +57,30 @@ async def test_a_build_is_started_once_for_each_wish(cluster: EmbeddedCluster) -
         await world.becomes(BUILD, has_phase("Complete"), "web-2")
         await world.becomes(BUILD_CONFIG, lambda it: START not in it["metadata"].get("annotations", {}))
         assert len(await world.all(BUILD)) == 2
+
+
+REQUEST = {"apiVersion": "build.openshift.io/v1", "kind": "BuildRequest", "metadata": {"name": "web"}}
+
+
+async def test_a_build_request_makes_the_next_build_with_what_it_says(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS) as world:
+        await cluster.create(stream())
+        await cluster.create(build_config(triggers=[]))
+        asked = {**REQUEST, "env": [{"name": "LEVEL", "value": "2"}], "triggeredBy": [{"message": "by a test"}]}
+        assert (await cluster.create(asked, subresource_of=key(BUILD_CONFIG, "web"), dry_run=True))["kind"] == "Build"
+        both = await asyncio.gather(*(cluster.create(asked, subresource_of=key(BUILD_CONFIG, "web")) for _ in range(2)))
+        assert sorted(each["metadata"]["name"] for each in both) == ["web-1", "web-2"]
+        build = await world.becomes(BUILD, has_phase("Complete"), "web-2")
+        await world.becomes(BUILD_CONFIG, lambda it: it["status"]["lastVersion"] == 2)
+    assert build["spec"]["strategy"]["dockerStrategy"]["env"] == asked["env"]
+    assert build["spec"]["triggeredBy"] == asked["triggeredBy"]
+
+
+async def test_a_build_config_that_is_paused_refuses_a_build_request(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *KINDS):
+        await cluster.create(build_config({"openshift.io/build-config.paused": "true"}))
+        with pytest.raises(ClusterError, match="can't instantiate from BuildConfig default/web: BuildConfig is paused"):
+            await cluster.create(REQUEST, subresource_of=key(BUILD_CONFIG, "web"))
 
 
 async def test_a_build_waits_for_the_stream_that_it_pushes_to(cluster: EmbeddedCluster) -> None:

@@ -111,6 +111,7 @@ def playing(
         controllers=[made[kind]() for kind in chosen],
         definitions=definitions(*needed) if needed else (),
         admitters=[each for each in asked if each.kind in chosen],
+        performers=[each for each in openshift.PERFORMERS if each.kind in chosen],
         first=nodes.first_objects(),
         pod_logs=SimulatedLogs(processes),
         embedded_only=True,

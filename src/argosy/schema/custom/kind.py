@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from argosy.model.annotations import NAMES
+from argosy.model.annotations import ACTIONS, NAMES
 from argosy.model.manifest import Manifest
 from argosy.schema import syntax
 from argosy.schema.custom import rules
@@ -59,8 +59,8 @@ class CustomKind:
     )  # fmt: skip
 
     def __init__(self, definition: Manifest, version: Mapping[str, Any]) -> None:
-        self.resource = _resource(definition["spec"], version)
         annotations = (definition.get("metadata") or {}).get("annotations") or {}
+        self.resource = _resource(definition["spec"], version, _actions(annotations.get(ACTIONS) or ""))
         # k8s: custom objects have no colon in their names; those of servers beside the first one may
         self.grammar = syntax.path_segment if annotations.get(NAMES) == "segments" else syntax.dns_subdomain
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"x-kubernetes-preserve-unknown-fields": True}
@@ -161,7 +161,7 @@ def converted(manifest: Manifest, api_version: str) -> Manifest:
     return manifest if manifest.get("apiVersion") == api_version else {**manifest, "apiVersion": api_version}
 
 
-def _resource(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Resource:
+def _resource(spec: Mapping[str, Any], version: Mapping[str, Any], actions: tuple[Subresource, ...]) -> Resource:
     names = spec["names"]
     return Resource(
         group=spec["group"],
@@ -172,7 +172,7 @@ def _resource(spec: Mapping[str, Any], version: Mapping[str, Any]) -> Resource:
         namespaced=spec.get("scope") == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        subresources=_subresources(version),
+        subresources=(*_subresources(version), *actions),
         list_kind=names.get("listKind") or f"{names['kind']}List",
         custom=True,
     )
@@ -185,6 +185,12 @@ def _subresources(version: Mapping[str, Any]) -> tuple[Subresource, ...]:
     if declared.get("scale") is not None:
         found.append(Subresource("scale", verbs, "autoscaling", "v1", "Scale"))
     return tuple(found)
+
+
+def _actions(text: str) -> tuple[Subresource, ...]:
+    """k8s: a definition knows no parts but these two; servers beside the first one have others."""
+    pairs = (each.strip().partition("=") for each in text.split(","))
+    return tuple(Subresource(name, ("create",), kind=sent) for name, _, sent in pairs if name and sent)
 
 
 def _scale_paths(version: Mapping[str, Any]) -> tuple[str, str, str] | None:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.model.annotations import NAMES
+from argosy.model.annotations import ACTIONS, NAMES
 from argosy.model.errors import ManifestError
 from argosy.model.manifest import Manifest
 
@@ -65,9 +65,15 @@ def expand(name: str, written: Mapping[str, Any], shared: Mapping[str, Any]) -> 
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": name, **({"annotations": {NAMES: written["names"]}} if "names" in written else {})},
+        "metadata": {"name": name, **({"annotations": marks} if (marks := _marks(written)) else {})},
         "spec": {"group": group, "names": names, "scope": scope, "versions": versions},
     }
+
+
+def _marks(written: Mapping[str, Any]) -> dict[str, str]:
+    """What a definition cannot say in its own words."""
+    actions = ",".join(f"{part}={sent}" for part, sent in written.get("actions", {}).items())
+    return {name: text for name, text in ((NAMES, written.get("names")), (ACTIONS, actions)) if text}
 
 
 def _versions(written: Mapping[str, Any], shapes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """What OpenShift adds to a cluster: Routes, builds, image streams, and operators from catalogs.
 
-In: nothing. Out: controllers by kind, definitions, admitters. Never: knows of models.
+In: nothing. Out: controllers by kind, definitions, admitters, performers. Never: knows of models.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from argosy.addons.simulators.openshift import build_configs, image_streams, routes
+from argosy.addons.simulators.openshift import build_configs, image_streams, instantiating, routes
 from argosy.addons.simulators.openshift.build_configs import BuildConfigs
 from argosy.addons.simulators.openshift.builds import Builds
 from argosy.addons.simulators.openshift.image_streams import ImageStreams
@@ -24,7 +24,7 @@ from argosy.addons.simulators.openshift.names import (
 )
 from argosy.addons.simulators.openshift.routes import Routes
 from argosy.addons.simulators.openshift.subscriptions import InstallPlans, Subscriptions, Versions
-from argosy.cluster import Admitter
+from argosy.cluster import Admitter, Performer
 from argosy.model.names import GroupKind
 from argosy.runtime import Controller
 
@@ -58,7 +58,8 @@ NEEDS: Final[dict[GroupKind, tuple[str, ...]]] = {
     INSTALL_PLAN: _OPERATORS,
     CLUSTER_SERVICE_VERSION: _OPERATORS,
 }
-__all__ = ["DOMAIN", "NEEDS", "PLAYED", "ROUTE", "Routes", "admitters"]
+PERFORMERS: Final[Sequence[Performer]] = (instantiating.PERFORMER,)
+__all__ = ["DOMAIN", "NEEDS", "PERFORMERS", "PLAYED", "ROUTE", "Routes", "admitters"]
 
 
 def admitters(domain: str = DOMAIN) -> Sequence[Admitter]:

@@ -71,7 +71,7 @@ class BuildConfigs:
         live = context.cache.get(key)
         if live is None or is_dying(live) or is_played_by_others(live):
             return
-        if annotation(live, PAUSED) == "true":
+        if is_paused(live):
             return
         last = int((live.get("status") or {}).get("lastVersion") or 0)
         if annotation(live, START_BUILD):
@@ -82,6 +82,10 @@ class BuildConfigs:
         else:
             await _count(live, last, context)
             await _forget(live, context)
+
+
+def is_paused(live: Manifest) -> bool:
+    return annotation(live, PAUSED) == "true"
 
 
 def _has_config_trigger(live: Manifest) -> bool:
