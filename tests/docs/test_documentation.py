@@ -197,8 +197,8 @@ def test_every_limit_in_the_reference_has_the_value_it_has_in_the_program() -> N
 
 SCENARIO = re.compile(r"^\| (\S+-\d\d) \| .+ \| \[`(\w+)`\]\(([^)]+)\) \|$", re.MULTILINE)
 
-WAITING = "## What waits for the engine, notebooks or check"
-CLOSING = {"engine", "notebooks", "check", "promote"}
+WAITING = "## What waits for notebooks, check or promote"
+CLOSING = {"notebooks", "check", "promote"}
 
 
 def test_every_scenario_is_shown_by_a_test_that_exists() -> None:
@@ -213,7 +213,7 @@ def test_every_scenario_is_shown_by_a_test_that_exists() -> None:
 def test_what_cannot_be_shown_yet_names_the_part_that_closes_it_and_rows_that_exist() -> None:
     shown, _, waiting = (REFERENCE / "scenarios.md").read_text().partition(WAITING)
     rows = re.findall(r"^\| (WTG-\d\d) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", waiting, re.MULTILINE)
-    assert len(rows) == len(re.findall(r"^\| [A-Z]+-\d\d ", waiting, re.MULTILINE)) >= 10
+    assert len(rows) == len(re.findall(r"^\| [A-Z]+-\d\d ", waiting, re.MULTILINE)) > 0
     assert len({identity for identity, _, _ in rows}) == len(rows), "an id is used twice"
     assert {part for _, closed_by, _ in rows for part in closed_by.split(", ")} == CLOSING
     named = {each for _, _, until in rows for each in re.findall(r"[A-Z]+-\d\d", until)}

@@ -1,0 +1,107 @@
+"""What holds up a wave: a claim that waits for its first Pod, a notebook that has not succeeded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from engine_room import PATIENCE, Room, config_map
+
+from argosy.addons.simulators import make
+from argosy.app.addons import running
+from argosy.cluster import Cluster
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.schema.definitions import definition
+
+pytestmark = pytest.mark.anyio
+WAVE = "argocd.argoproj.io/sync-wave"
+NOTEBOOK = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ml", "train")
+MODEL = {**config_map("model"), "metadata": {"name": "model", "annotations": {WAVE: "2"}}}
+
+
+@pytest.fixture
+async def played(room: Room) -> AsyncIterator[Room]:
+    async with running([make("kubelet" if room.flavour == "real" else "")], room.cluster, on_failure=lambda: None):
+        yield room
+
+
+def claim() -> Manifest:
+    spec: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec["storageClassName"] = "standard-wait"
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
+
+
+def reader() -> Manifest:
+    """A Job of a later wave: the first Pod that wants the claim."""
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    containers = [{"name": "main", "image": "example:1", "volumeMounts": mounts}]
+    pod = {"restartPolicy": "Never", "volumes": volumes, "containers": containers}
+    metadata = {"name": "reader", "annotations": {WAVE: "1"}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
+
+
+def held_up_by(status: dict[str, Any], kind: str) -> bool:
+    state = status["operationState"]
+    is_waiting = state["phase"] == "Running" and "waiting for healthy state of" in state["message"]
+    return is_waiting and kind in state["message"]
+
+
+def shown(status: dict[str, Any]) -> tuple[str, str]:
+    return status["sync"]["status"], status["health"]["status"]
+
+
+async def test_a_claim_holds_up_its_wave_under_the_built_in_rule_and_not_under_ours(played: Room) -> None:
+    played.repository.push({"app/claim.yaml": claim(), "app/reader.yaml": reader()})
+    await played.deliver()
+    await played.sync()
+    await played.until(lambda status: held_up_by(status, "PersistentVolumeClaim/data"))
+    played.clock.leap(3600)
+    await played.settled()
+    await played.until(lambda status: held_up_by(status, "PersistentVolumeClaim/data"))
+    assert await played.get("batch/Job", "reader") is None
+    await played.configure({"health.profile.PersistentVolumeClaim": "wait-for-consumer"}, "argosy-cm")
+    app = await played.until_over()
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    await played.until(lambda status: shown(status) == ("Synced", "Healthy"))  # the Job has read it
+    bound = await played.get("PersistentVolumeClaim", "data") or {}
+    assert bound["status"]["phase"] == "Bound"
+
+
+async def served(cluster: Cluster, kind: GroupKind) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while kind not in await cluster.kinds():
+            await asyncio.sleep(0.02)
+
+
+async def fares(room: Room, phase: str) -> None:
+    """Says the notebook's operator, which is played."""
+    await room.cluster.patch(NOTEBOOK, {"status": {"phase": phase}}, subresource="status")
+
+
+def notebook() -> Manifest:
+    source = {"path": "train.ipynb", "git": {"url": "https://git.example/ml.git", "ref": "main"}}
+    spec = {"notebook": source, "podConfig": {"containerImage": "example:1"}}
+    metadata = {"name": NOTEBOOK.name, "annotations": {WAVE: "1"}}
+    return {"apiVersion": f"{NOTEBOOK.group}/v1alpha1", "kind": NOTEBOOK.kind, "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+async def test_what_follows_a_notebook_comes_only_after_it_succeeded(room: Room, end: str) -> None:
+    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await served(room.cluster, NOTEBOOK.group_kind)
+    room.repository.push({"app/notebook.yaml": notebook(), "app/model.yaml": MODEL})
+    await room.deliver()
+    await room.sync()
+    for phase in ("Pending", "Running"):
+        await room.until(lambda status: held_up_by(status, "NotebookValidationJob/train"))
+        await fares(room, phase)
+        await room.settled()
+        assert await room.get("ConfigMap", "model") is None
+    await fares(room, end)
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == end
+    assert (await room.get("ConfigMap", "model") is not None) == (end == "Succeeded")
