@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from simulated_world import CLAIM, VOLUME, health, key, made, simulated
+from simulated_world import CLAIM, POD, VOLUME, condition, health, key, made, pod, simulated
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
@@ -98,6 +98,24 @@ async def test_what_becomes_of_a_volume_is_its_own_policy(
         await cluster.delete(key(CLAIM, "web"))
         async with asyncio.timeout(20):
             while [each["status"]["phase"] for each in await world.all(VOLUME)] != left:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_claim_that_a_pod_uses_goes_with_the_pod(cluster: EmbeddedCluster) -> None:
+    using = pod(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "web"}}])
+    async with simulated(cluster) as world:
+        await cluster.create(claim(storageClassName="standard-wait"))
+        await cluster.create(using)
+        await world.becomes(POD, lambda it: it["status"]["phase"] == "Running")
+        await cluster.delete(key(CLAIM, "web"))
+        await world.settled()
+        assert (await world.get(CLAIM))["metadata"]["deletionTimestamp"]
+        await cluster.create({**using, "metadata": {**using["metadata"], "name": "late"}})
+        late = await world.becomes(POD, lambda it: condition(it, "PodScheduled")["status"] == "False", "late")
+        assert 'persistentvolumeclaim "web" is being deleted' in condition(late, "PodScheduled")["message"]
+        await cluster.delete(key(POD, "web"))
+        async with asyncio.timeout(20):
+            while await cluster.get(key(CLAIM, "web")) or await world.all(VOLUME):
                 await asyncio.sleep(0.01)
 
 

@@ -79,6 +79,14 @@ async def test_a_missing_image_of_an_init_container_holds_the_others_up(cluster:
     assert condition(found, "Initialized")["reason"] == "ContainersNotInitialized"
 
 
+async def test_who_comes_first_has_ended_when_the_image_of_another_is_missing(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(pod(fail("ImagePull"), initContainers=[{"name": "first", "image": "example:1"}]))
+        found = await world.becomes(POD, lambda it: container(it)["state"]["waiting"]["reason"] == BACK_OFF)
+    assert found["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"] == "Completed"
+    assert condition(found, "Initialized")["status"] == "True"
+
+
 async def test_a_crash_is_told_with_its_restarts_and_back_offs_grow(cluster: EmbeddedCluster) -> None:
     async with leaping(cluster) as (world, clock):
         await cluster.create(pod(fail("CrashLoop")))

@@ -10,6 +10,7 @@ from simulated_world import (
     JOB,
     REPLICA_SET,
     STATEFUL_SET,
+    condition,
     deployment,
     fail,
     health,
@@ -66,12 +67,12 @@ async def test_a_fault_holds_a_workload_up_and_its_pod_says_so(
         assert health(live)[0] == "Progressing"
         if fault == "Slow":
             clock.leap(31)
-            await world.becomes(kind, lambda it: seen(it) and health(it)[0] == "Healthy")
+            await world.becomes(kind, lambda it: (seen(it) and health(it)[0] == "Healthy") or clock.leap(1))
 
 
 def _noted(pods: list[Manifest]) -> bool:
     """Somebody has looked at it: a Pod that is merely new progresses as well."""
-    return all(each["status"].get("conditions") for each in pods)
+    return all(each["status"].get("startTime") or condition(each, "PodScheduled")["status"] == "False" for each in pods)
 
 
 @pytest.mark.parametrize("kind", WORKLOADS, ids=[each.kind for each in WORKLOADS])

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from argosy.addons.simulators import names, nodes, openshift, serving
+from argosy.addons.simulators import names, nodes, openshift, protection, serving
 from argosy.addons.simulators.autoscalers import Autoscalers
 from argosy.addons.simulators.budgets import Budgets
 from argosy.addons.simulators.claims import Claims
@@ -104,7 +104,7 @@ def playing(
             InferenceServices, probe, domain=domain, has_routes=openshift.ROUTE in chosen
         ),
     }
-    asked = (*openshift.admitters(domain), *serving.ADMITTERS)
+    asked = (protection.ADMITTER, *openshift.admitters(domain), *serving.ADMITTERS)
     return AddOn(
         name,
         about=f"plays {', '.join(kind.kind for kind in chosen)}; nothing runs but what asks for it ({names.BY})",

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from argosy.addons.simulators import protection
 from argosy.addons.simulators.balancers import when_given
 from argosy.addons.simulators.events import Happening, Recorder
 from argosy.addons.simulators.names import (
     CLAIM,
+    POD,
     STORAGE_CLASS,
     VOLUME,
     is_dying,
@@ -26,6 +28,7 @@ from argosy.addons.simulators.volumes import (
     SELECTED_NODE,
     belongs_to,
     claim_reference,
+    claims_of,
     class_of,
     fitting,
     size_of,
@@ -51,6 +54,7 @@ class Claims:
 
     def __init__(self) -> None:
         self._pending: set[ResourceKey] = set()
+        self._going: set[ResourceKey] = set()  # those that only Pods still keep
         self._told: dict[ResourceKey, Happening] = {}
         self._events = Recorder("persistentvolume-controller")
         self.watches = (
@@ -58,7 +62,13 @@ class Claims:
             Watch(VOLUME, _claimed),
             Watch(VOLUME, self._waiting),
             Watch(STORAGE_CLASS, self._waiting),
+            Watch(POD, self._used_by),
         )
+
+    def _used_by(self, pod: Manifest) -> Iterable[ResourceKey]:
+        for name in claims_of(pod) if self._going else ():
+            if (key := own_key(CLAIM, pod["metadata"]["namespace"], name)) in self._going:
+                yield key
 
     def _waiting(self, _: Manifest) -> Iterable[ResourceKey]:
         return tuple(self._pending)
@@ -66,12 +76,17 @@ class Claims:
     @patient
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
         self._pending.discard(key)
+        self._going.discard(key)
         claim = context.cache.get(key)
         if claim is None:
             self._told.pop(key, None)
             await _release(key, context)
             return None
-        if is_dying(claim) or is_played_by_others(claim):
+        if is_played_by_others(claim):
+            return None
+        if is_dying(claim):
+            if protection.is_kept(claim) and not await protection.release(claim, context):
+                self._going.add(key)
             return None
         if (claim.get("status") or {}).get("phase") != "Bound":
             wait = await self._held(claim, context)

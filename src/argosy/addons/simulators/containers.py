@@ -19,7 +19,8 @@ from argosy.model.manifest import Manifest
 FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
 PULL_SECONDS: Final = 1.0
 NOT_PULLED: Final = ("ErrImagePull", "ImagePullBackOff")
-NOT_CREATED: Final = (*NOT_PULLED, "ContainerCreating", "PodInitializing", "CreateContainerConfigError")
+NOT_CONFIGURED: Final = "CreateContainerConfigError"
+NOT_CREATED: Final = (*NOT_PULLED, "ContainerCreating", "PodInitializing", NOT_CONFIGURED)
 CREATING: Final = {"waiting": {"reason": "ContainerCreating"}}
 
 

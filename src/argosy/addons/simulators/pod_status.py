@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.addons.simulators.containers import CREATING, NOT_PULLED, Acting, Actor
+from argosy.addons.simulators.containers import CREATING, NOT_CONFIGURED, NOT_PULLED, Acting, Actor
 from argosy.addons.simulators.images import is_missing, missing_of
 from argosy.addons.simulators.names import BY, told
 from argosy.addons.simulators.times import stamp
@@ -70,7 +70,7 @@ def unscheduled(pod: Manifest, why: str, now: str) -> Status:
 
 def not_understood(actor: Actor, why: str, address: str) -> Status:
     """An annotation that cannot be read is shown where people look when a Pod does not start."""
-    waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": told(why)}}
+    waiting = {"waiting": {"reason": NOT_CONFIGURED, "message": told(why)}}
     return status_of(actor, Acting("Pending", waiting), address)
 
 
@@ -114,9 +114,17 @@ def _conditions(actor: Actor, acting: Acting) -> list[dict[str, Any]]:
     return merged(actor.pod, wanted, stamp(actor.now))
 
 
+def _is_past_first(acting: Acting, pod: Manifest) -> bool:
+    """Whether those that come first have ended: then what keeps the Pod is told of the others."""
+    reason = (acting.state.get("waiting") or {}).get("reason")
+    if reason in NOT_PULLED:
+        return not missing_of(pod, "initContainers")
+    return acting.phase != "Pending" or reason == NOT_CONFIGURED
+
+
 def _initialized(actor: Actor, acting: Acting) -> Status:
     names = [str(each["name"]) for each in actor.pod["spec"].get("initContainers") or ()]
-    if acting.phase != "Pending" or not names:
+    if not names or _is_past_first(acting, actor.pod):
         return {"type": "Initialized", "status": "True"}
     message = told(f"containers with incomplete status: [{' '.join(names)}]")
     return {"type": "Initialized", "status": "False", "reason": "ContainersNotInitialized", "message": message}
@@ -156,16 +164,16 @@ def _container(container: Manifest, acting: Acting, pod: Manifest) -> Status:
 
 def _first(container: Manifest, began: str, acting: Acting, pod: Manifest) -> Status:
     """Those that come before the others have ended, but for those that run beside them."""
-    if acting.phase == "Pending":
+    if not _is_past_first(acting, pod):
         is_to_blame = is_missing(str(container.get("image") or "")) and "waiting" in acting.state
         state: Status = acting.state if is_to_blame else INITIALIZING
-    elif container.get("restartPolicy") == "Always" and acting.phase == "Running":
+    elif container.get("restartPolicy") == "Always" and acting.phase in ("Pending", "Running"):
         state = {"running": {"startedAt": began}}
     else:
         end = {"exitCode": 0, "reason": "Completed", "startedAt": began, "finishedAt": began}
         state = {"terminated": end}
     is_done = "waiting" not in state
-    made = _container(container, Acting(acting.phase, state, ready=is_done), pod)
+    made = _container(container, Acting("Running" if is_done else "Pending", state, ready=is_done), pod)
     return {**made, "state": _filled(state, container), "restartCount": 0, "started": "running" in state}
 
 

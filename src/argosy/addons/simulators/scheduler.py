@@ -89,8 +89,10 @@ async def _unbound(pod: Manifest, node: str, context: Context) -> str:
     waits = False
     for name in claims_of(pod):
         claim = context.cache.get(own_key(CLAIM, pod["metadata"]["namespace"], name))
-        if claim is None or is_dying(claim):
+        if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
+        if is_dying(claim):
+            return f'persistentvolumeclaim "{name}" is being deleted'
         if (claim.get("status") or {}).get("phase") == "Bound":
             continue
         if not waits_for_consumer(claim, context.cache):

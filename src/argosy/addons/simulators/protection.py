@@ -1,0 +1,47 @@
+"""Keeps a claim that is being deleted as long as a Pod uses it.
+
+In: a claim. Out: a finalizer on each new one, and its removal once no Pod is in the way. Never: deletes anything.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.addons.simulators.names import CLAIM, POD, is_played_by_others
+from argosy.addons.simulators.volumes import claims_of
+from argosy.addons.simulators.writing import change
+from argosy.cluster import Admitter
+from argosy.model.manifest import Manifest
+from argosy.runtime import Cache, Context
+
+KEPT: Final = "kubernetes.io/pvc-protection"
+
+
+def protected(new: Manifest, old: Manifest | None) -> Manifest:
+    metadata = new["metadata"]
+    if old is not None or is_kept(new) or is_played_by_others(new):
+        return new
+    return {**new, "metadata": {**metadata, "finalizers": [*(metadata.get("finalizers") or ()), KEPT]}}
+
+
+ADMITTER: Final = Admitter(CLAIM, "storageobjectinuseprotection", "kube-apiserver", protected)
+
+
+def is_kept(claim: Manifest) -> bool:
+    return KEPT in (claim["metadata"].get("finalizers") or ())
+
+
+async def release(claim: Manifest, context: Context) -> bool:
+    """Whether it may go now."""
+    if _is_used(claim, context.cache):
+        return False
+    others = [each for each in claim["metadata"]["finalizers"] if each != KEPT]
+    await change(claim, {"metadata": {"finalizers": others or None}}, context.cluster)
+    return True
+
+
+def _is_used(claim: Manifest, cache: Cache) -> bool:
+    """k8s: by any Pod that has a Node, be it at its end; one without a Node is not let in any more."""
+    name = claim["metadata"]["name"]
+    pods = cache.list(POD, namespace=claim["metadata"]["namespace"])
+    return any(pod["spec"].get("nodeName") and name in claims_of(pod) for pod in pods)
