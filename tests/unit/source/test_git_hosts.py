@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from git_host import GitHost, git_host, running_commands
 
 from argosy.model.errors import SourceRefused, SourceTimeout, Unreachable
 from argosy.source.credentials import Credential, read_credentials
@@ -29,104 +27,10 @@ PASSWORD = "hunter22-very-secret"
 BASIC = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
 
 
-class GitHost(ThreadingHTTPServer):
-    """Serves what is below a folder by `git http-backend`, and keeps what it was asked."""
-
-    daemon_threads = True
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.root = root
-        self.wanted = ""  # the Authorization header to insist on
-        self.redirect = ""
-        self.seen: list[tuple[str, str]] = []
-        self.commands: set[bytes] = set()
-        self.holds = False  # keep packs back until released
-        self.released = threading.Event()
-        self.asked_for_pack = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Answer(BaseHTTPRequestHandler):
-    server: GitHost
-
-    def do_GET(self) -> None:
-        host = self.server
-        given = self.headers.get("Authorization", "")
-        host.seen.append((self.path, given))
-        host.commands |= _commands()
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
-        if host.redirect:
-            self._plain(301, ("Location", host.redirect + self.path))
-        elif host.wanted and given != host.wanted:
-            self._plain(401, ("WWW-Authenticate", 'Basic realm="git"'))
-        else:
-            if self.command == "POST" and b"command=fetch" in body and host.holds:
-                host.asked_for_pack.set()
-                host.released.wait(30)
-            self._from_git(body)
-
-    do_POST = do_GET
-
-    def _plain(self, code: int, *headers: tuple[str, str]) -> None:
-        self.send_response(code)
-        for name, value in (*headers, ("Content-Length", "0")):
-            self.send_header(name, value)
-        self.end_headers()
-
-    def _from_git(self, body: bytes) -> None:
-        path, _, query = self.path.partition("?")
-        env = {
-            "PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": str(self.server.root), "GIT_HTTP_EXPORT_ALL": "1",
-            "PATH_INFO": path, "QUERY_STRING": query, "REQUEST_METHOD": self.command,
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)),
-            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""), "REMOTE_ADDR": "127.0.0.1",
-            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-        }  # fmt: skip
-        done = subprocess.run(["git", "http-backend"], env=env, input=body, capture_output=True, check=False)
-        head, _, content = done.stdout.partition(b"\r\n\r\n")
-        headers = [line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line]
-        status = next((int(value.split()[0]) for name, value in headers if name == "Status"), 200)
-        try:
-            self.send_response(status)
-            for name, value in headers:
-                if name != "Status":
-                    self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-        except BrokenPipeError:
-            pass
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-def _commands() -> set[bytes]:
-    """The arguments of all processes, as every user of a machine can see them."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.add(process.read_bytes())
-        except OSError:
-            continue
-    return found
-
-
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[GitHost]:
-    server = GitHost(tmp_path / "served")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.released.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with git_host(tmp_path / "served") as server:
+        yield server
 
 
 def over_http(**limits: float) -> SourceSettings:
@@ -229,7 +133,7 @@ async def test_a_slow_host_is_a_timeout_and_no_process_is_left(repository, host:
     with pytest.raises(SourceTimeout, match=r"no answer in 0\.5 s"):
         await opened(over_http(fetch_seconds=0.5)).checkout(f"{host.url}/models.git", "main")
     assert host.asked_for_pack.is_set()
-    assert not [command for command in _commands() if host.url.encode() in command]
+    assert not [command for command in running_commands() if host.url.encode() in command]
 
 
 async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host: GitHost, opened: Opened) -> None:
@@ -240,7 +144,7 @@ async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not [command for command in _commands() if host.url.encode() in command]
+    assert not [command for command in running_commands() if host.url.encode() in command]
     host.holds = False
     host.released.set()
     assert (await opened(over_http()).checkout(f"{host.url}/models.git", "main")).tree.read("a") == b"1"

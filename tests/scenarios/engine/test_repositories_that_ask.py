@@ -1,0 +1,38 @@
+"""A repository that asks for a password: what an Application says, and the Secret that opens it."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from engine_room import CONTROL, Room, config_map
+from git_host import git_host
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+PASSWORD = "hunter22-very-secret"
+
+
+async def test_a_repository_is_read_as_soon_as_its_secret_has_label_address_and_password(
+    room: Room, tmp_path: Path
+) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="one")})
+    with git_host(tmp_path) as host:
+        host.wanted = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+        url = f"{host.url}/repository/.git"
+        await room.configure({"source.protocols": "https, ssh, http"}, "argosy-cm")
+        source = {"repoURL": url, "path": "app", "targetRevision": "main"}
+        await room.deliver(source=source, syncPolicy={"automated": {}})
+        said = await room.until_condition("ComparisonError")
+        assert url in said and "credentials" in said
+        app = await room.app()
+        assert app["status"]["sync"]["status"] == "Unknown"
+        metadata = {"name": "models", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "repository"}}
+        given = {"type": "git", "url": url, "username": "me", "password": PASSWORD}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": given}
+        await room.cluster.create(secret)
+        app = await room.until_synced()
+        assert "conditions" not in app["status"] and PASSWORD not in str(app)
+        assert await room.cluster.get(ResourceKey("", "ConfigMap", "ml", "settings")) is not None
