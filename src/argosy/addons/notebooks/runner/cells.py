@@ -62,12 +62,7 @@ def marks_of(cell: Cell) -> frozenset[str]:
 
 
 def numbered(notebook: Notebook) -> Iterator[tuple[int, Cell]]:
-    """Its cells by the index they have in the notebook that people wrote: parameters put in for a run do not count."""
-    index = 0
-    for cell in notebook.get("cells") or ():
-        if INJECTED not in tags_of(cell):
-            yield index, cell
-            index += 1
+    yield from enumerate(notebook.get("cells") or ())
 
 
 def outputs_of(cell: Cell) -> list[Mapping[str, Any]]:

@@ -21,14 +21,14 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
 
-from argosy.addons.notebooks.runner import kernels, parameters
+from argosy.addons.notebooks.runner import cells, kernels, parameters
 from argosy.addons.notebooks.runner.events import Cell, Events
 from argosy.addons.notebooks.runner.order import Order
 from argosy.addons.notebooks.runner.outputs import Allowance, merge, text_of
 
 START_SECONDS: Final = 60
 ASK_SECONDS: Final = 30.0
-SKIP, MAY_FAIL = "skip-execution", "raises-exception"
+SKIP: Final = "skip-execution"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 Ask = Callable[[str, str], Awaitable[str]]  # code and an expression → its text/plain, "" where it could not be had
@@ -98,11 +98,7 @@ async def _all_cells(client: _Client, ran: Ran, events: Events, after_cell: Afte
 
 
 def _is_run(cell: Mapping[str, Any]) -> bool:
-    return cell["cell_type"] == "code" and bool(cell["source"].strip()) and SKIP not in tags_of(cell)
-
-
-def tags_of(cell: Mapping[str, Any]) -> list[str]:
-    return list((cell.get("metadata") or {}).get("tags") or ())
+    return cell["cell_type"] == "code" and bool(cell["source"].strip()) and cells.SKIP not in cells.marks_of(cell)
 
 
 def _tell(ran: Ran, events: Events, cell: Cell) -> None:
@@ -196,6 +192,10 @@ class _Client(NotebookClient):
             if reply["parent_header"].get("msg_id") == sent:
                 found = (reply["content"].get("user_expressions") or {}).get("answer") or {}
                 return str((found.get("data") or {}).get("text/plain") or "")
+
+    async def _check_raise_for_error(self, cell: NotebookNode, cell_index: int, exec_reply: Any) -> None:
+        if cells.RAISES not in cells.marks_of(cell):  # nbval's marks too, which nbclient does not know
+            await super()._check_raise_for_error(cell, cell_index, exec_reply)
 
     def output(self, outs: list[Any], msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
         if self.clear_before_next_output:

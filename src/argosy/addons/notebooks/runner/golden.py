@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 
 from argosy.addons.notebooks.runner.cells import (
     IGNORE,
+    INJECTED,
     SKIP,
     Cell,
     Notebook,
@@ -21,6 +22,7 @@ from argosy.addons.notebooks.runner.cells import (
     numbered,
     outputs_of,
     source_of,
+    tags_of,
     type_of,
 )
 from argosy.addons.notebooks.runner.mime import Outcome, Shown, compare_shown, shown
@@ -88,16 +90,21 @@ def compare(executed: Notebook, golden: Notebook, settings: Comparison) -> dict[
 
 def failure_message(result: dict[str, Any]) -> str:
     counts = f"{result['matchedCells']}/{result['totalCells']}"
-    return f"Validation failed: golden notebook comparison failed ({counts} cells matched)"
+    return f"golden notebook comparison failed ({counts} cells matched)"
 
 
-def compared(executed: Notebook, golden: Notebook, settings: Comparison) -> Compared:
-    how = Normalizer.of(
+def normalizer(settings: Comparison) -> Normalizer:
+    """Raises ValueError, with a sentence."""
+    return Normalizer.of(
         exact=settings.strategy == "exact",
         tolerance=settings.tolerance,
         hide_times=settings.ignore_timestamps,
         patterns=settings.timestamp_patterns,
     )
+
+
+def compared(executed: Notebook, golden: Notebook, settings: Comparison) -> Compared:
+    how = normalizer(settings)
     total = near = left_out = 0
     differences = []
     for was, now in _paired(_compared_cells(golden), _compared_cells(executed)):
@@ -113,8 +120,9 @@ def compared(executed: Notebook, golden: Notebook, settings: Comparison) -> Comp
 
 
 def _compared_cells(notebook: Notebook) -> list[Place]:
-    """Raw cells show nothing, and the wire has no word for them."""
-    return [(index, cell) for index, cell in numbered(notebook) if type_of(cell) in ("code", "markdown")]
+    """Raw cells show nothing, and the wire has no word for them; parameters of papermill are those of one run."""
+    kept = [(index, cell) for index, cell in numbered(notebook) if type_of(cell) in ("code", "markdown")]
+    return [(index, cell) for index, cell in kept if INJECTED not in tags_of(cell)]
 
 
 def _note(golden: Notebook, executed: Notebook) -> str:

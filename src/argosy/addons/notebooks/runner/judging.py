@@ -5,25 +5,67 @@ In: a notebook before it runs, a kernel after each cell, the run when it is over
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from argosy.addons.notebooks.runner import golden
 from argosy.addons.notebooks.runner.executing import Ask, Ran
-from argosy.addons.notebooks.runner.order import Comparison, Validation
-from argosy.addons.notebooks.runner.results import Verdict
+from argosy.addons.notebooks.runner.findings import Finding
+from argosy.addons.notebooks.runner.order import Comparison, OrderError, Validation
+from argosy.addons.notebooks.runner.results import GOLDEN, Verdict
+from argosy.addons.notebooks.runner.watching import Watch
+
+Tell = Callable[[Mapping[str, Any]], None]
 
 
 class Judge:
-    def __init__(self, comparison: Comparison, validation: Validation, golden: Mapping[str, Any] | None) -> None:
-        self._comparison, self._validation, self._golden = comparison, validation, golden
-        self.looks = False  # whether the kernel is asked after each cell
+    """`tell` hears of each finding as soon as there is one."""
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        validation: Validation,
+        golden_notebook: Mapping[str, Any] | None,
+        tell: Tell = lambda event: None,
+    ) -> None:
+        self._comparison, self._validation, self._golden, self._tell = comparison, validation, golden_notebook, tell
+        self._watch = Watch({}, validation)
+        self.looks = True
 
     def before(self, notebook: Mapping[str, Any]) -> Verdict | None:
-        """What keeps it from being run at all."""
-        return None
+        """What keeps it from being run at all. Raises OrderError if it could not be compared afterwards."""
+        try:
+            golden.normalizer(self._comparison)
+        except ValueError as problem:
+            raise OrderError(str(problem)) from None
+        self._watch = Watch(notebook, self._validation)
+        self._say(self._watch.before())
+        error, category = self._watch.failure
+        return Verdict(error, category, findings=self._watch.wire()) if error else None
 
     async def after_cell(self, ask: Ask, index: int, cell: Mapping[str, Any]) -> None:
         """A look into the kernel."""
+        expression = self._watch.question(index, cell.get("execution_count"))
+        said = await ask("", expression) if expression else ""
+        self._say(self._watch.after(index, cell, said))
 
     def verdict(self, ran: Ran) -> Verdict:
-        return Verdict()
+        if ran.failure is None:
+            self._say(self._watch.finish())
+        error, category = self._watch.failure
+        comparison = self._compared(ran)
+        if not error and comparison is not None and comparison["result"] == "failed":
+            error, category = golden.failure_message(comparison), GOLDEN
+        return Verdict(error, category, comparison, self._watch.wire())
+
+    def _compared(self, ran: Ran) -> dict[str, Any] | None:
+        """Cells after the one that failed show what was saved with them, so nothing can be said of them."""
+        if self._golden is None:
+            return None
+        if ran.failure is not None:
+            return {**golden.NOT_COMPARED, "strategy": self._comparison.strategy}
+        return golden.compare(ran.notebook, self._golden, self._comparison)
+
+    def _say(self, found: list[Finding]) -> None:
+        for each in found:
+            self._tell({"event": "finding", **each.as_wire(with_example=False)})

@@ -50,7 +50,7 @@ def run(order: Order) -> int:
 async def _run(
     order: Order, events: Events, notebook: nbformat.NotebookNode, golden: nbformat.NotebookNode | None
 ) -> tuple[dict[str, Any], nbformat.NotebookNode | None]:
-    judge = Judge(order.compares(), order.validates(), golden)
+    judge = Judge(order.compares(), order.validates(), golden, events.tell)
     if stopped := judge.before(notebook):
         found = results.refused(_name(order), stopped.error, stopped.category, results.FAILED)
         return {**found, "findings": [dict(each) for each in stopped.findings]}, None
