@@ -51,7 +51,8 @@ demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a m
 	@$(BIN)/argosy demo $(ARGS)
 
 test: install  ## run all tests, proofs in short
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@$(BIN)/python -m compileall -q src  # else each of the thousands of commands compiles what was edited
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: install  ## lint and check types
 	@status=0; $(BIN)/ruff check . || status=1; $(BIN)/mypy || status=1; exit $$status

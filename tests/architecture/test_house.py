@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,12 @@ class Module:
     def room(self) -> str:
         return self.name.partition(".")[0]
 
-    def imports(self) -> Iterator[str]:
+    @cached_property
+    def imports(self) -> tuple[str, ...]:
         """Everything it imports, wherever the import stands: in functions, for types only, or by name."""
+        return tuple(self._imports())
+
+    def _imports(self) -> Iterator[str]:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
@@ -114,7 +119,7 @@ class Module:
 
     def rooms_used(self) -> Iterator[tuple[str, str]]:
         """Other rooms, each with the import that names it."""
-        for found in self.imports():
+        for found in self.imports:
             parts = found.split(".")
             if parts[0] == "argosy" and len(parts) > 1 and parts[1] in FLOOR_OF and parts[1] != self.room:
                 yield parts[1], found
@@ -158,7 +163,7 @@ def imports_go_down_only(module: Module) -> Iterator[str]:
 
 def pure_rooms_do_nothing(module: Module) -> Iterator[str]:
     if any(within(module.name, place) for place in PURE):
-        for found in module.imports():
+        for found in module.imports:
             for library in IMPURE:
                 if within(found, library) and library not in FENCED.get(module.name, ()):
                     yield f"imports {found}, but its room is pure"
@@ -171,7 +176,7 @@ def addons_use_what_a_stranger_could(module: Module) -> Iterator[str]:
         if room not in ADDONS_MAY_USE:
             yield f"imports {found}, which an add-on of a stranger could not"
     mine = ".".join(["argosy", *module.name.split(".")[:2]])
-    for found in module.imports():
+    for found in module.imports:
         if found.startswith("argosy.addons.") and not within(found, mine):
             yield f"imports {found}, another add-on"
 
@@ -193,7 +198,7 @@ def only_the_wiring_knows_the_embedded_cluster(module: Module) -> Iterator[str]:
 
 
 def libraries_have_one_owner(module: Module) -> Iterator[str]:
-    for found in module.imports():
+    for found in module.imports:
         owned = next((library for library in OWNERS if within(found, library)), None)
         top = found.partition(".")[0]
         if owned is None and top not in sys.stdlib_module_names and top not in ("argosy", ""):
@@ -251,6 +256,12 @@ def test_the_house_keeps_the_rule(house: list[Module], rule: Callable[[Module], 
     assert len(house) > 50, "the source tree was not found"
     broken = [f"{module.name or '__init__'}: {sentence}" for module in house for sentence in rule(module)]
     assert not broken, "\n" + "\n".join(broken)
+
+
+def test_the_tests_that_begin_first_exist() -> None:
+    tests = Path(__file__).parents[1]
+    names = (tests / "longest.txt").read_text().split()
+    assert [name for name in names if not (tests / name).is_file()] == []
 
 
 def test_the_plan_draws_the_floors_that_are_kept() -> None:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "realcluster")]
+sys.path[:0] = [str(Path(__file__).parents[1] / name) for name in ("kubectl", "realcluster", "")]
 
 import cluster  # noqa: E402
 import transcript  # noqa: E402
