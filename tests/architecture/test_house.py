@@ -184,7 +184,7 @@ def addons_use_what_a_stranger_could(module: Module) -> Iterator[str]:
 def the_notebook_runner_can_be_shipped_alone(module: Module) -> Iterator[str]:
     if not within(module.name, RUNNER):
         return
-    for found in module.imports():
+    for found in module.imports:
         top = found.partition(".")[0]
         if top not in (sys.stdlib_module_names | RUNNER_NEEDS) and not within(found, f"argosy.{RUNNER}"):
             yield f"imports {found}, which a Pod does not have"
