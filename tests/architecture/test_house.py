@@ -53,7 +53,7 @@ OWNERS = {
     "aiohttp": {"cluster", "outbound"},
     "apsw": {"apiserver.store"},
     "cel": {"schema"},
-    "cryptography": {"apiserver", "cluster.tls"},
+    "cryptography": {"apiserver", "cluster.tls", "outbound.github_app"},
     "helm_python": {"render.helm.worker"},
     "http.client": {"cli", "cluster", "outbound"},
     "httptools": {"apiserver.http.protocol"},

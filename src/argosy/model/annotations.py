@@ -45,6 +45,11 @@ RESOURCES_FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
 PRE_DELETE_FINALIZER: Final = "pre-delete-finalizer.argocd.argoproj.io"
 POST_DELETE_FINALIZER: Final = "post-delete-finalizer.argocd.argoproj.io"
 
+# Of notifications, on what they are about
+SUBSCRIBE_PREFIX: Final = "notifications.argoproj.io/subscribe"
+NOTIFIED: Final = "notified.notifications.argoproj.io"  # argo: what was sent to whom, JSON
+NOTIFYING: Final = "argosy.dev/notifying"  # JSON: what is being sent, by whom and since when
+
 # Of others
 SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"  # noqa: S105 - a label's name
 HORIZONTAL_POD_AUTOSCALER_CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"

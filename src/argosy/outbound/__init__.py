@@ -1,1 +1,1 @@
-"""Requests to others than the cluster. In: an address, a document. Out: the answer. Never: follows a redirect."""
+"""Requests to others than the cluster. In: an address, what to send. Out: the answer. Never: follows a redirect."""

@@ -1,0 +1,24 @@
+"""Words of the wire that notifications use.
+
+In, out: constants. Never: logic.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.model.names import GroupKind
+
+APPLICATION: Final = GroupKind("argoproj.io", "Application")
+JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
+CONFIG_MAP: Final = GroupKind("", "ConfigMap")
+SECRET: Final = GroupKind("", "Secret")
+
+SETTINGS: Final = "argocd-notifications-cm"  # argo: the same two names
+SECRETS: Final = "argocd-notifications-secret"
+OWN_SETTINGS: Final = "argosy-cm"
+HOSTS: Final = "notifications.hosts"  # in argosy-cm: globs of hosts that may be asked
+CONTROL: Final = ("openshift-gitops", "argocd")  # where an installation's settings are, unless a variant says so
+
+COMPONENT: Final = "argosy-notifications"
+SENT, FAILED, UNCLEAR = "NotificationSent", "NotificationFailed", "NotificationUnclear"

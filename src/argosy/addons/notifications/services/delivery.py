@@ -1,0 +1,80 @@
+"""One message on its way.
+
+In: what is to be sent. Out: requests, and what their answers mean. Never: an address in a message of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from argosy.model.errors import TransientError, UserError
+from argosy.outbound.asking import Answered
+from argosy.outbound.hosts import ANYWHERE, HostRules
+from argosy.outbound.sending import Request, send
+
+AGAIN: Final = (408, 425, 429)
+SHOWN: Final = 200  # characters of an answer
+BOOLEANS: Final = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Delivery:
+    kind: str  # of the service
+    service: str
+    recipient: str
+    options: Mapping[str, Any] = field(repr=False)
+    notification: Mapping[str, Any]
+    mark: str  # the same for the same message, so that who takes it can tell
+    now: datetime
+    hosts: HostRules = ANYWHERE
+
+    @property
+    def message(self) -> str:
+        return str(self.notification.get("message") or "")
+
+    def part(self, name: str) -> dict[str, Any]:
+        """What a template says for one type of service."""
+        found = self.notification.get(name)
+        return found if isinstance(found, dict) else {}
+
+    def option(self, name: str, default: str = "") -> str:
+        value = self.options.get(name)
+        return default if value is None else str(value)
+
+    def is_on(self, *names: str) -> bool:
+        return any(BOOLEANS.get(str(self.options.get(name)).lower(), False) for name in names)
+
+    def ask(
+        self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None
+    ) -> Answered:
+        insecure = self.is_on("insecureSkipVerify")
+        given = tuple((headers or {}).items())
+        return send(Request(method, url, given, body, insecure=insecure), self.hosts)
+
+    def taken(self, answered: Answered, what: str) -> Answered:
+        """The answer, where it is a yes."""
+        if 200 <= answered.code < 300:
+            return answered
+        said = " ".join(answered.body.decode("utf-8", "replace").split())[:SHOWN]
+        message = f"{what} answered {answered.code}{f' ({said})' if said else ''}"
+        if answered.code >= 500 or answered.code in AGAIN:
+            raise TransientError(f"{message}; it is tried again")
+        raise UserError(f"{message}; correct service.{self.kind} or its secret")
+
+    def post_json(self, url: str, document: Any, headers: Mapping[str, str], what: str) -> Answered:
+        body = json.dumps(document).encode()
+        return self.taken(self.ask("POST", url, body, {"Content-Type": "application/json", **headers}), what)
+
+
+def json_part(text: str, what: str) -> Any:
+    """A template's text that must be JSON; empty is nothing."""
+    if not text.strip():
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{what} makes no JSON ({error}); correct the template, toJson quotes a value") from error

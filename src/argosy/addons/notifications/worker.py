@@ -1,0 +1,67 @@
+"""Conditions and templates of users, evaluated in a confined worker.
+
+In: JSON: values, texts, now. Out: JSON. Never: runs in the main process.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from argosy.language.argocd_names import namespaces
+from argosy.language.expr import compile_expression
+from argosy.language.templates import compile_template
+from argosy.language.templates.printing import text_of
+from argosy.model.errors import UserError
+
+JUDGE: Final = "argosy.addons.notifications.worker:judge"
+FILL: Final = "argosy.addons.notifications.worker:fill"
+MOST_TEXTS: Final = 200
+VERBATIM: Final = frozenset({"method", "deliveryPolicy", "commentTag"})  # argo: these are no templates
+
+
+def judge(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """Whether each condition holds, and what it holds once for. argo: one that fails does not hold."""
+    values = {**payload["values"], **namespaces(datetime.fromisoformat(payload["now"]))}
+    return [_judged(each, values) for each in payload["conditions"]]
+
+
+def _judged(condition: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
+    try:
+        if compile_expression(condition["when"]).evaluate(values) is not True:
+            return {"holds": False, "once": "", "fault": ""}
+    except UserError as error:
+        return {"holds": False, "once": "", "fault": f"when: {error}"}
+    if not condition["once"]:
+        return {"holds": True, "once": "", "fault": ""}
+    try:
+        return {"holds": True, "once": text_of(compile_expression(condition["once"]).evaluate(values)), "fault": ""}
+    except UserError as error:
+        return {"holds": True, "once": "", "fault": f"oncePer: {error}"}
+
+
+def fill(payload: dict[str, Any]) -> dict[str, Any]:
+    """The templates one after another, each text in them filled; a later one takes the place of an earlier one."""
+    now = datetime.fromisoformat(payload["now"])
+    values = {**payload["values"], **namespaces(now)}
+    left = [MOST_TEXTS]
+
+    def filled(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: filled(each, str(key)) for key, each in value.items()}
+        if isinstance(value, list):
+            return [filled(each) for each in value]
+        if not isinstance(value, str) or name in VERBATIM or "{{" not in value:
+            return value
+        left[0] -= 1
+        if left[0] < 0:
+            raise UserError(f"templates have more than {MOST_TEXTS} texts; send fewer")
+        return compile_template(value).render(values, now=now)
+
+    notification: dict[str, Any] = {}
+    try:
+        for template in payload["templates"]:
+            notification |= filled(template)
+    except UserError as error:
+        return {"fault": str(error)}
+    return {"notification": notification}
