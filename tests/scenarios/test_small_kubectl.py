@@ -116,6 +116,9 @@ def test_oc_starts_a_build_and_its_tag_appears(cluster: Sandbox) -> None:
     waited = oc(cluster, "wait", "imagestreamtag/model:latest", "-n", "small", "--for=create", "--timeout=20s")
     assert waited.out == "imagestreamtag.image.openshift.io/model:latest condition met\n", waited
     assert "not found" in oc(cluster, "start-build", "other", "-n", "small").err
+    for which in ("bc/model", "build/model-1"):
+        assert oc(cluster, "logs", which, "-n", "small").out.startswith("build model-1 is Complete: "), which
+    assert oc(cluster, "tag", "a", "b").err.startswith("error: oc tag is not known: this oc is kubectl, with whoami")
 
 
 @pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")

@@ -21,6 +21,11 @@ ONLY_OC: Final = {
     "whoami": "openshift", "extract": "openshift", "start-build": "openshift", "project": "openshift",
     "new-project": "openshift", "login": "openshift",
 }  # fmt: skip
+BUILDS: Final = ("bc", "buildconfig", "buildconfigs", "build", "builds")  # whose logs only oc shows
+NOT_HERE: Final = (
+    "adm", "cancel-build", "idle", "image", "import-image", "logout", "new-app", "new-build", "observe", "policy",
+    "process", "projects", "registry", "rollback", "rsh", "rsync", "secrets", "serviceaccounts", "status", "tag",
+)  # fmt: skip
 VERBS: Final = {
     "get": "reading", "describe": "reading", "apply": "writing", "create": "writing", "patch": "writing",
     "annotate": "writing", "label": "writing", "delete": "writing", "wait": "waiting", "logs": "waiting",
@@ -58,7 +63,7 @@ def answer(name: str, words: Sequence[str]) -> int:
 
     verb = verb_of(words)
     real = real_kubectl()
-    if real and not (name == "oc" and verb in ONLY_OC):
+    if real and not (name == "oc" and (verb in (*ONLY_OC, *NOT_HERE) or _asks_for_build_logs(verb, words))):
         _become(real, words)
     if real and (name, verb) == ("oc", "project") and len(words) == 2 and not words[1].startswith("-"):
         _become(real, ["config", "set-context", "--current", "--namespace", words[1]])
@@ -72,6 +77,10 @@ def answer(name: str, words: Sequence[str]) -> int:
     except (UserError, TransientError) as error:
         print(f"error: {error}", file=sys.stderr)
     return FAILED
+
+
+def _asks_for_build_logs(verb: str, words: Sequence[str]) -> bool:
+    return verb == "logs" and any(word.partition("/")[0].partition(".")[0] in BUILDS for word in words if "/" in word)
 
 
 def _become(program: str, words: Sequence[str]) -> None:
@@ -88,6 +97,9 @@ def _become(program: str, words: Sequence[str]) -> None:
 
 def _answered(name: str, verb: str, words: Sequence[str]) -> int:
     module = VERBS.get(verb) or ONLY_OC.get(verb)
+    if name == "oc" and verb in NOT_HERE:
+        known = ", ".join(ONLY_OC)
+        raise UserError(f"oc {verb} is not known: this oc is kubectl, with {known}; install oc for the rest")
     if module is None:
         known = ", ".join([*VERBS, *ONLY_OC])
         raise UserError(f"{name} {verb} needs a real kubectl, and there is none; install one. Known here: {known}")

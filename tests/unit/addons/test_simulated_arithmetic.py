@@ -10,7 +10,7 @@ import pytest
 
 from argosy.addons.simulators.containers import Acting, Actor, act
 from argosy.addons.simulators.pod_status import status_of
-from argosy.addons.simulators.rollout import Bounds, bounds_of, next_size, shrunk
+from argosy.addons.simulators.rollout import Bounds, bounds_of, next_size, proportions, shrunk
 from argosy.addons.simulators.times import Moments, seconds_of
 from argosy.addons.simulators.wishes import Fault, Wishes, read_wishes
 from argosy.addons.simulators.writing import same
@@ -95,6 +95,25 @@ def test_the_steps_of_a_rolling_update(
     newest, older = replica_set(*new), [replica_set(*each) for each in old]
     assert next_size(bounds, newest, older) == grows
     assert [size for _, size in shrunk(bounds, newest, older)] == shrinks
+
+
+@pytest.mark.parametrize(
+    ("bounds", "before", "sizes", "expected"),
+    [
+        (Bounds(8, 2, 2), 5, [3, 2], [6, 4]),  # the older, the newer
+        (Bounds(15, 3, 2), 13, [8, 5], [11, 7]),
+        (Bounds(5, 3, 2), 13, [8, 5], [5, 3]),
+        (Bounds(0, 0, 0), 5, [3, 2], [0, 0]),
+        (Bounds(4, 1, 1), 5, [3, 2], [3, 2]),
+    ],
+)
+def test_who_is_scaled_in_the_middle_of_a_rollout_is_so_in_proportion(
+    bounds: Bounds, before: int, sizes: list[int], expected: list[int]
+) -> None:
+    marks = {"deployment.kubernetes.io/max-replicas": str(before), "deployment.kubernetes.io/desired-replicas": "4"}
+    active = [{"metadata": {"name": str(size), "annotations": marks}, "spec": {"replicas": size}} for size in sizes]
+    found = {each["metadata"]["name"]: size for each, size in proportions(bounds, active)}
+    assert [found[str(size)] for size in sizes] == expected
 
 
 @pytest.mark.parametrize(

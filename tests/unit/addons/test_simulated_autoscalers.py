@@ -50,7 +50,8 @@ async def test_replicas_follow_what_the_annotation_says_within_the_limits(cluste
         live = await world.becomes(AUTOSCALER, lambda it: it["status"]["currentReplicas"] == 4)
         (shown,) = live["status"]["currentMetrics"]
         assert shown["resource"] == {"name": "cpu", "current": {"averageUtilization": 75, "averageValue": "0"}}
-        await world.told("SuccessfulRescale: New size: 4; reason: a metric above target (simulated by argosy)")
+        why = "cpu resource utilization (percentage of request) above target"
+        await world.told(f"SuccessfulRescale: New size: 4; reason: {why} (simulated by argosy)")
         await world.patch(AUTOSCALER, {"metadata": {"annotations": {METRICS: "cpu=9000"}}})
         await world.becomes(AUTOSCALER, lambda it: condition(it, "ScalingLimited")["reason"] == "TooManyReplicas")
         await world.becomes(DEPLOYMENT, lambda it: it["status"]["availableReplicas"] == 5)

@@ -254,3 +254,20 @@ async def test_pods_that_cannot_be_made_are_told_by_replica_set_and_deployment(c
         assert 'serviceaccount "missing" not found (simulated by argosy)' in message
         (only,) = await world.all(REPLICA_SET)
         assert health(only)[0] == "Degraded"
+
+
+def is_stuck(live: Manifest) -> bool:
+    return bool(live["status"]["replicas"] == 5 and live["status"]["updatedReplicas"] == 2)
+
+
+async def test_a_rollout_that_is_stuck_grows_in_both_replica_sets(cluster: EmbeddedCluster) -> None:
+    async with simulated(cluster) as world:
+        await cluster.create(deployment(4))
+        await world.becomes(DEPLOYMENT, is_done)
+        await world.patch(DEPLOYMENT, image("example:does-not-exist"))
+        await world.becomes(DEPLOYMENT, is_stuck)
+        await world.patch(DEPLOYMENT, {"spec": {"replicas": 8}})
+        await world.becomes(DEPLOYMENT, lambda it: it["status"]["replicas"] == 10)
+        await world.settled()
+        live = await world.get(DEPLOYMENT)
+    assert (live["status"]["availableReplicas"], live["status"]["updatedReplicas"]) == (6, 4)

@@ -65,6 +65,7 @@ class Plan:
     conditions: Sequence[Condition]
     metrics: Sequence[dict[str, Any]] = ()
     wait: float | None = None
+    cause: str = ""  # the metric that asks for the most
 
 
 class Autoscalers:
@@ -126,7 +127,8 @@ class Autoscalers:
             ("ScalingActive", "True", "ValidMetricFound", counted),
             ("ScalingLimited", *LIMITED[limit]),
         ]
-        return Plan(settled, conditions, [current_metric(each, share) for each, share in metrics], wait)
+        shown = [current_metric(each, share) for each, share in metrics]
+        return Plan(settled, conditions, shown, wait, metric.shown)
 
     def _settled(
         self, key: ResourceKey, live: Manifest, wanted: int, current: int, now: float
@@ -166,7 +168,7 @@ class Autoscalers:
         if not await keep_status(live, wanted, context.cluster):
             return
         if is_rescaled:
-            why = "All metrics below target" if plan.wanted < current else "a metric above target"
+            why = "All metrics below target" if plan.wanted < current else f"{plan.cause} above target"
             message = f"New size: {plan.wanted}; reason: {why}"
             await self._events.tell(live, [Happening("SuccessfulRescale", message)], context)
         for _, status, reason, message in plan.conditions:

@@ -56,6 +56,8 @@ class Deployments:
         new = next((each for each in owned if is_of_template(each, template)), None)
         old = [each for each in owned if each is not new]
         bounds = rollout.bounds_of(live)
+        if await self._rescale(live, [each for each in owned if replicas(each)], bounds, context):
+            return None
         if not live["spec"].get("paused"):
             if await self._advance(live, new, old, bounds, context):
                 return None  # seeing that wakes us again
@@ -73,7 +75,7 @@ class Deployments:
         self, live: Manifest, new: Manifest | None, old: Sequence[Manifest], bounds: Bounds, context: Context
     ) -> bool:
         """Whether the Deployment itself was written, and what was read of it is not true any more."""
-        is_recreated = (live["spec"].get("strategy") or {}).get("type") == "Recreate"
+        is_recreated = _is_recreated(live)
         revision = max(map(revision_of, old), default=0) + 1
         if new is None:
             if is_recreated and any(replicas(each) or counted(each, "replicas") for each in old):
@@ -108,12 +110,23 @@ class Deployments:
         await _mark_deployment(live, revision, context)
         return True
 
+    async def _rescale(self, live: Manifest, active: Sequence[Manifest], bounds: Bounds, context: Context) -> bool:
+        """Whether it was scaled between two ReplicaSets."""
+        if len(active) < 2 or _is_recreated(live) or not rollout.is_rescaled(bounds, active):
+            return False
+        for each, size in rollout.proportions(bounds, active):
+            await self._write(live, each, size, bounds, context)
+        return True
+
     async def _resize(self, live: Manifest, which: Manifest, size: int, bounds: Bounds, context: Context) -> None:
         if replicas(which) != size:
-            annotations = marks(bounds.wanted, bounds.most, revision_of(which))
-            patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
-            await change(which, patch, context.cluster)
-            await self._tell(live, which, replicas(which), size, context)
+            await self._write(live, which, size, bounds, context)
+
+    async def _write(self, live: Manifest, which: Manifest, size: int, bounds: Bounds, context: Context) -> None:
+        annotations = marks(bounds.wanted, bounds.most, revision_of(which))
+        patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
+        await change(which, patch, context.cluster)
+        await self._tell(live, which, replicas(which), size, context)
 
     async def _tell(self, live: Manifest, which: Manifest, before: int, after: int, context: Context) -> None:
         if before != after:
@@ -121,6 +134,9 @@ class Deployments:
             message = f"Scaled {way} replica set {which['metadata']['name']} from {before} to {after}"
             await self._events.tell(live, [Happening("ScalingReplicaSet", message)], context)
 
+
+def _is_recreated(live: Manifest) -> bool:
+    return bool((live["spec"].get("strategy") or {}).get("type") == "Recreate")
 
 
 def _owned(live: Manifest, cache: Cache) -> list[Manifest]:

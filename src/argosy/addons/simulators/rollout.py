@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.model.manifest import Manifest
+from argosy.addons.simulators.templates import MOST, WANTED
+from argosy.model.manifest import Manifest, annotation
 
 
 @dataclass(frozen=True)
@@ -91,3 +92,31 @@ def shrunk(bounds: Bounds, new: Manifest, old: Sequence[Manifest]) -> list[tuple
         sizes[id(each)] -= fewer
         may_go -= fewer
     return [(each, sizes[id(each)]) for each in old if sizes[id(each)] != replicas(each)]
+
+
+def is_rescaled(bounds: Bounds, active: Sequence[Manifest]) -> bool:
+    """Whether another number was wanted when these ReplicaSets got their sizes."""
+    return any(annotation(each, WANTED) not in ("", str(bounds.wanted)) for each in active)
+
+
+def proportions(bounds: Bounds, active: Sequence[Manifest]) -> list[tuple[Manifest, int]]:
+    """k8s: who is scaled in the middle of a rollout is so in all its ReplicaSets. `active` is oldest first."""
+    total = sum(map(replicas, active))
+    rest = (bounds.most if bounds.wanted else 0) - total
+    ordered = sorted(active if rest < 0 else reversed(active), key=replicas, reverse=True)
+    sizes = []
+    for each in ordered:
+        share = _share_of_change(bounds, each, total) if rest else 0
+        given = sum(sizes) - sum(map(replicas, ordered[: len(sizes)]))
+        share = min(share, rest - given) if rest > 0 else max(share, rest - given)
+        sizes.append(replicas(each) + share)
+    sizes[0] = max(sizes[0] + total + rest - sum(sizes), 0)  # what rounding left over
+    return list(zip(ordered, sizes))
+
+
+def _share_of_change(bounds: Bounds, which: Manifest, total: int) -> int:
+    if not bounds.wanted:
+        return -replicas(which)
+    before = annotation(which, MOST)
+    whole = int(before) if before.isdigit() and int(before) else total
+    return math.floor(replicas(which) * bounds.most / whole + 0.5) - replicas(which)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from argosy.app.kubectl.building import build_of, pods_of_build, told_of
 from argosy.app.kubectl.naming import Named
 from argosy.app.kubectl.talking import Refused, Talk, field_of, say
 from argosy.app.kubectl.templates import shown
@@ -92,8 +93,13 @@ def _seconds(text: str) -> float:
 
 
 async def logs(talk: Talk) -> int:
-    pods = await _pods(talk)
     asked = talk.asked
+    if build := await build_of(talk):
+        if (pods := await pods_of_build(talk, build)) is None:
+            say(told_of(build))
+            return 0
+    else:
+        pods = await _pods(talk)
     since = math.ceil(_seconds(asked.since)) if asked.since else None
     many = len(pods) > 1
 
