@@ -104,7 +104,7 @@ def proportions(bounds: Bounds, active: Sequence[Manifest]) -> list[tuple[Manife
     total = sum(map(replicas, active))
     rest = (bounds.most if bounds.wanted else 0) - total
     ordered = sorted(active if rest < 0 else reversed(active), key=replicas, reverse=True)
-    sizes = []
+    sizes: list[int] = []
     for each in ordered:
         share = _share_of_change(bounds, each, total) if rest else 0
         given = sum(sizes) - sum(map(replicas, ordered[: len(sizes)]))
