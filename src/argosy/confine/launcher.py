@@ -30,6 +30,7 @@ def main(control: int) -> NoReturn:
     order = marshal.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH), "big")))  # noqa: S302
     ours, theirs = os.pipe()
     order["needs"]["tasks"] = jail.count_tasks()
+    order["before"] = sum(map(_written, order.get("counted") or ()))
     descendants.adopt_orphans()
     alone = order["alone"] = _leave_processes(order)
     child = os.fork()
@@ -202,22 +203,37 @@ def _ask_to_end(child: int, alone: bool) -> None:
 
 
 def _excess(order: dict[str, Any]) -> str:
-    if descendants.memory(descendants.of(os.getpid())) > order["needs"]["memory"]:
+    ours = descendants.of(os.getpid())
+    if descendants.memory(ours) > order["needs"]["memory"]:
         return "memory"
-    if _written(order["scratch"]) > order["needs"]["scratch"]:
+    added = sum(map(_written, order.get("counted") or ())) - order["before"]
+    if _written(order["scratch"]) + added + descendants.nameless(ours) > order["needs"]["scratch"]:
         return "scratch"
     return ""
 
 
 def _written(folder: str) -> int:
-    total, files = 0, 0
-    for at, _, names in os.walk(folder):
-        for name in names:
-            files += 1
-            try:
-                total += os.lstat(os.path.join(at, name)).st_blocks * 512
-            except OSError:
-                continue  # removed meanwhile
-        if files > _MOST_FILES:
+    """The bytes of all files below; what cannot be looked at is too much."""
+    total, entries, left = 0, 0, [folder]
+    while left:
+        try:
+            with os.scandir(left.pop()) as found:
+                for entry in found:
+                    entries += 1
+                    total += _blocks(entry)
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # removed meanwhile
+        except OSError:
+            return sys.maxsize  # closed to us, or deeper than a path can say
+        if entries > _MOST_FILES:
             return sys.maxsize
     return total
+
+
+def _blocks(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except FileNotFoundError:
+        return 0  # removed meanwhile; all the others are still there

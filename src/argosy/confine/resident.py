@@ -131,6 +131,8 @@ class Surroundings:
     extras: Sequence[tuple[str, str, bool]] = ()  # the same, left out where it cannot be
     disposable: Sequence[Path] = ()  # folders that are removed if we are killed and cannot do it
     at_home: bool = False  # works in its own scratch folder
+    scratch: Path | None = None  # the scratch folder; None: one that is made for it, and removed after
+    counted: Sequence[Path] = ()  # folders of `mounts`, where what it adds counts as scratch
     hear: Callable[[bytes], None] | None = None  # is given all that it prints, in its order
 
 
@@ -148,10 +150,11 @@ async def start(
 ) -> Resident:
     """Of the limits, `wall` and `output` do not count. Raises RefusedError where there is no such program."""
     stack = contextlib.ExitStack()
-    place, room = stack.enter_context(workshop(None))
+    place, room = stack.enter_context(workshop(around.scratch))
     try:
         order = {**order_for(argv, folder, readable, place, room, around.env, limits), "look": LOOK}
         order.update(ports=list(around.ports), mounts=list(around.mounts), extras=list(around.extras))
+        order.update(counted=list(map(os.path.abspath, around.counted)))
         order["leftovers"] += map(str, around.disposable)
         if around.at_home:
             order["folder"] = place

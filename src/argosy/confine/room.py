@@ -49,16 +49,31 @@ def move_in(
     os.umask(0o022)  # who moves in must be able to pass the folders that are made here
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
     _mount("tmpfs", place, "tmpfs", _NO_SUID | _NO_DEVICES, "mode=755,size=1m")
-    root = _Root(place)
+    root, seen, written = _Root(place), list(seen), list(written)
+    below, above = _parted(mounts, [*seen, *written])
+    for source, name, read_only in below:
+        root.mount(source, name, read_only=read_only)
     for path in seen:
         root.show(path, read_only=True)
     for path in written:
         root.show(path, read_only=False)
-    for source, name, read_only in mounts:
+    for source, name, read_only in above:
         root.mount(source, name, read_only=read_only)
     _mount(None, place, None, _REMOUNT | _READ_ONLY | _NO_SUID | _NO_DEVICES)
     os.chroot(place)
     os.chdir("/")
+
+
+_Mounts = list[tuple[str, str, bool]]
+
+
+def _parted(mounts: Iterable[tuple[str, str, bool]], shown: list[str]) -> tuple[_Mounts, _Mounts]:
+    """Those that would hide what must be seen, which come before it; and all others, which come after."""
+    parts: tuple[_Mounts, _Mounts] = [], []
+    for each in mounts:
+        hides = not each[2] and any(path.startswith(f"{each[1].rstrip('/')}/") for path in shown)
+        parts[not hides].append(each)
+    return parts
 
 
 class _Root:

@@ -64,6 +64,7 @@ FAIL_TIMES: Final = "sandbox.argosy.dev/fail-times"
 READY_AFTER: Final = "sandbox.argosy.dev/ready-after"
 METRICS: Final = "sandbox.argosy.dev/metrics"  # what an autoscaler measures: cpu=90,memory=1Gi
 RUN: Final = "sandbox.argosy.dev/run"  # `process`: the Pod's commands really run, confined
+NETWORK: Final = "sandbox.argosy.dev/network"  # `on`: a notebook asks for the network that the installation allows
 RUN_FOR: Final = "sandbox.argosy.dev/run-for"
 STOP_AFTER: Final = "sandbox.argosy.dev/stop-after"
 NAMES: Final = "sandbox.argosy.dev/names"  # on a definition, `segments`: its objects may be called `model:latest`

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from argosy.addons.notebooks.job import Job
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context
-
-if TYPE_CHECKING:
-    Job = Any
 
 State = Literal["absent", "waiting", "running", "ended", "lost"]
 
@@ -32,7 +30,7 @@ class RunKey:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `category` is one of results.CATEGORIES; what is `retriable` was nobody's notebook's fault."""
+    """How a run ended. `category` is one of runner.categories; what is `retriable` was nobody's notebook's fault."""
 
     passed: bool
     message: str

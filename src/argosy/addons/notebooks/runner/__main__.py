@@ -1,6 +1,7 @@
 """`python -m argosy.addons.notebooks.runner ORDER.json`.
 
-In: an order. Out: exit code 0 passed, 1 failed, 2 the order or a notebook cannot be read. Never: a traceback.
+In: an order; with `-` for its file, a line of standard input. Out: exit code 0 passed, 1 failed, 2 the order or a
+notebook cannot be read. Never: a traceback.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m argosy.addons.notebooks.runner ORDER.json", file=sys.stderr)
         return UNREADABLE
     try:
-        return run(Order.load(Path(arguments[0]).read_bytes()))
+        return run(Order.load(sys.stdin.buffer.readline() if arguments == ["-"] else Path(arguments[0]).read_bytes()))
     except OSError as error:
         print(f"order: cannot be read ({error.strerror}: {arguments[0]}); give another path", file=sys.stderr)
     except OrderError as error:

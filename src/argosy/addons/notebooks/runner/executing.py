@@ -165,7 +165,8 @@ class _Client(NotebookClient):
         """While this lasts, the kernel runs."""
         # What it prints past its own channels must not stand among our lines.
         with self._log.open("wb") as log:
-            options = {"env": kernels.environment(folder), "stdout": subprocess.DEVNULL, "stderr": log.fileno()}
+            env = kernels.environment(folder, self.order.env)
+            options = {"env": env, "stdout": subprocess.DEVNULL, "stderr": log.fileno()}
             async with self.async_setup_kernel(cwd=self._where, **options):
                 yield
 

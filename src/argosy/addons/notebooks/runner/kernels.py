@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -59,10 +59,11 @@ def manager(folder: Path, name: str = "") -> AsyncKernelManager:
     return found
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Ours, with IPython's files in the run's own folder."""
+def environment(folder: Path, given: Mapping[str, str]) -> dict[str, str]:
+    """Ours and what is given, with IPython's files in the run's own folder."""
     return {
         **os.environ,
+        **given,
         "IPYTHONDIR": str(folder / "ipython"),
         "JUPYTER_RUNTIME_DIR": str(folder),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",

@@ -111,6 +111,7 @@ class Order:
     folder: str = ""  # where cells run; "": beside the notebook
     named: str = ""  # how results name the notebook; "": by its path
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)  # for the kernel alone, beside the runner's own
     timeout_seconds: float = SECONDS
     cell_timeout_seconds: float = 0.0  # 0: no less than the whole
     kernel: str = ""  # "": the interpreter that runs the runner

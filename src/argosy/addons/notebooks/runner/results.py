@@ -10,26 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
+from argosy.addons.notebooks.runner.categories import CONFIGURATION, DEPENDENCY, ENVIRONMENT, EXECUTION, TIMEOUT
 from argosy.addons.notebooks.runner.events import Cell, shortened
 from argosy.addons.notebooks.runner.executing import Failure, Ran
-
-CONFIGURATION: Final = "configuration_error"
-DEPENDENCY: Final = "dependency_install_failed"
-ENVIRONMENT: Final = "environment_setup_failed"
-EXECUTION: Final = "notebook_execution_failed"
-TIMEOUT: Final = "notebook_timeout"
-GOLDEN: Final = "golden_comparison_failed"
-FINDINGS: Final = "validation_findings"
-STDERR: Final = "validation_stderr_failure"
-WARNINGS: Final = "validation_warning_failure"
-STRICT: Final = "validation_strict_mode_failure"
-INFRASTRUCTURE: Final = "infrastructure_error"
-CATEGORIES: Final = (
-    CONFIGURATION, DEPENDENCY, ENVIRONMENT, EXECUTION, TIMEOUT, GOLDEN, FINDINGS, STDERR, WARNINGS, STRICT,
-    INFRASTRUCTURE,
-)  # fmt: skip
 
 PASSED, FAILED, UNREADABLE = 0, 1, 2  # exit codes
 _NO_MODULE = re.compile(r"No module named '?([\w.]+)'?")

@@ -1,0 +1,64 @@
+"""What an installation allows notebooks that run beside it.
+
+In: the ConfigMap argosy-cm. Out: numbers. Never: a setting that cannot be read; then the usual one counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.cluster import Cluster
+from argosy.model.errors import UserError
+from argosy.model.names import ResourceKey
+from argosy.schema import quantity
+
+ARGOSY_CM: Final = "argosy-cm"
+NAMESPACES: Final = ("argocd", "openshift-gitops")
+PARALLEL, MEMORY, NETWORK, STORAGE = (f"notebooks.{name}" for name in ("parallel", "memory", "network", "storage"))
+LEAST_MEMORY: Final = 256 << 20  # a kernel alone needs a third of it
+WEB: Final = (80, 443)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    parallel: int = 2
+    memory: int = 2 << 30
+    storage: int = 1 << 30
+    ports: tuple[int, ...] = ()  # that may be called, where a job asks for it; none: no network
+
+
+def read(data: Mapping[str, str]) -> Allowed:
+    usual = Allowed()
+    parallel = data.get(PARALLEL, "").strip()
+    return Allowed(
+        parallel=max(1, int(parallel)) if re.fullmatch(r"[0-9]{1,4}", parallel) else usual.parallel,
+        memory=max(_bytes(data.get(MEMORY, ""), usual.memory), LEAST_MEMORY),
+        storage=max(_bytes(data.get(STORAGE, ""), usual.storage), 1 << 20),
+        ports=_ports(data.get(NETWORK, "")),
+    )
+
+
+async def data_of(name: str, cluster: Cluster) -> Mapping[str, str]:
+    """Of a ConfigMap where the installation keeps its settings; nothing where there is none."""
+    for namespace in NAMESPACES:
+        found = await cluster.get(ResourceKey("", "ConfigMap", namespace, name))
+        if found is not None:
+            return {str(key): str(value) for key, value in (found.get("data") or {}).items()}
+    return {}
+
+
+def _ports(text: str) -> tuple[int, ...]:
+    if text.strip().lower() == "true":
+        return WEB
+    words = text.replace(",", " ").split()
+    return tuple(int(word) for word in words) if all(re.fullmatch(r"[0-9]{1,5}", word) for word in words) else ()
+
+
+def _bytes(text: str, usual: int) -> int:
+    try:
+        return int(quantity.parse(text)) if text.strip() else usual
+    except (UserError, ValueError):
+        return usual

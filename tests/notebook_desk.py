@@ -1,0 +1,115 @@
+"""Notebooks in a small repository, and jobs that run them beside an embedded cluster.
+
+In: cells. Out: a desk: jobs begin, are looked at, and end. Never: sleeps longer than it must; it waits until something
+is so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from argosy.addons.notebooks.job import API_VERSION, Job, read_job
+from argosy.addons.notebooks.local import LocalRuns
+from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import Cluster
+from argosy.model.manifest import Manifest
+from argosy.runtime import Cache, Context
+from argosy.runtime.clock import SystemClock
+
+NAMESPACE, URL = "ml", "https://git.example.com/notebooks.git"
+PATIENCE = 120.0
+
+
+def notebook(*cells: str | tuple[str, Sequence[str]]) -> str:
+    """The text of a notebook with these code cells, some with tags."""
+    made = []
+    for number, cell in enumerate(cells):
+        source, tags = (cell, ()) if isinstance(cell, str) else cell
+        made.append(
+            {
+                "cell_type": "code", "id": f"cell-{number}", "metadata": {"tags": list(tags)} if tags else {},
+                "execution_count": None, "outputs": [], "source": source,
+            }
+        )  # fmt: skip
+    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+class Repository:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self._git("init", "-q", "-b", "main")
+
+    def commit(self, files: Mapping[str, str]) -> str:
+        for name, text in files.items():
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_text(text)
+        self._git("add", "-A")
+        self._git("-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "notebooks")
+        return self._git("rev-parse", "HEAD").strip()
+
+    def _git(self, *words: str) -> str:
+        return subprocess.run(["git", *words], cwd=self.folder, check=True, capture_output=True, text=True).stdout
+
+
+class Desk:
+    def __init__(self, cluster: Cluster, runs: LocalRuns, folder: Path, repository: Repository) -> None:
+        self.cluster, self.runs, self.folder, self.repository = cluster, runs, folder, repository
+        self.context = Context(cluster, Cache(), SystemClock())
+        self._attempts: dict[str, int] = {}
+
+    def job(self, path: str = "a.ipynb", name: str = "job", **spec: Any) -> Job:
+        git = {"url": URL, "ref": "main"}
+        metadata: Manifest = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
+        metadata["annotations"] = spec.pop("annotations", {})
+        spec = {"notebook": {"git": git, "path": path}, "timeout": "60s", **spec}
+        return read_job(
+            {"apiVersion": API_VERSION, "kind": "NotebookValidationJob", "metadata": metadata, "spec": spec}
+        )
+
+    async def begin(self, job: Job) -> RunKey:
+        self._attempts[job.name] = self._attempts.get(job.name, 0) + 1
+        run = RunKey(job.uid, 1, self._attempts[job.name])
+        await self.runs.start(job, run, self.context)
+        return run
+
+    async def becomes(self, job: Job, run: RunKey, is_so: Callable[[Standing], bool]) -> Standing:
+        async with asyncio.timeout(PATIENCE):
+            while not is_so(found := await self.runs.look(job, run, self.context)):
+                await asyncio.sleep(0.02)
+        return found
+
+    async def outcome(self, job: Job) -> Outcome:
+        run = await self.begin(job)
+        found = await self.becomes(job, run, lambda standing: standing.outcome is not None)
+        assert found.outcome is not None
+        return found.outcome
+
+    async def end(self, job: Job, run: RunKey | None = None) -> None:
+        await self.runs.end(job.key, run, self.context)
+
+
+@contextlib.asynccontextmanager
+async def desk(folder: Path, files: Mapping[str, str], **settings: str) -> AsyncIterator[Desk]:
+    """An empty cluster whose installation reads a repository with these files at the address URL."""
+    repository = Repository(folder / "git")
+    repository.commit(files)
+    data = {"source.mirrors": f"{URL} file://{repository.folder}\n"}
+    data |= {f"notebooks.{name}": value for name, value in settings.items()}
+    async with EmbeddedCluster.open() as cluster:
+        for name in ("argocd", NAMESPACE):
+            await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        metadata = {"name": "argosy-cm", "namespace": "argocd"}
+        await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        runs = LocalRuns()
+        place = folder / "data"
+        place.mkdir()
+        async with runs.beside(place):
+            yield Desk(cluster, runs, place, repository)
