@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _LENGTH = 8
 _LOOK = 0.1  # seconds between two looks at what the program uses
 _MOST_FILES = 100_000
+_EXITING = 4  # the kernel's PF_EXITING
 
 
 def main(control: int) -> NoReturn:
@@ -44,7 +45,7 @@ def main(control: int) -> NoReturn:
     limit = _watch(order, control, child)
     ended = {} if limit else _wait_for(child)
     descendants.end_all(child)
-    if os.getppid() != order["parent"]:
+    if os.getppid() != order["parent"] or _is_ending(order["parent"]):
         _remove(order["leftovers"])
     report = {"limit": limit, **ended}
     with os.fdopen(ours, "rb") as said:
@@ -58,6 +59,16 @@ def main(control: int) -> NoReturn:
     except OSError:
         pass  # nobody waits for it any more
     os._exit(0)
+
+
+def _is_ending(pid: int) -> bool:
+    """A process that is killed hangs up a moment before it stops being our parent."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as facts:
+            words = facts.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return words[0] in (b"Z", b"X") or bool(int(words[6]) & _EXITING)
 
 
 def _remove(folders: list[str]) -> None:
