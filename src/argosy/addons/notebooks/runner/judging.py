@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from argosy.addons.notebooks.runner import golden
+from argosy.addons.notebooks.runner.categories import GOLDEN
 from argosy.addons.notebooks.runner.executing import Ask, Ran
 from argosy.addons.notebooks.runner.findings import Finding
 from argosy.addons.notebooks.runner.order import Comparison, OrderError, Validation
-from argosy.addons.notebooks.runner.results import GOLDEN, Verdict
+from argosy.addons.notebooks.runner.results import Verdict
 from argosy.addons.notebooks.runner.watching import Watch
 
 Tell = Callable[[Mapping[str, Any]], None]
