@@ -83,6 +83,7 @@ class Desk:
     async def becomes(self, job: Job, run: RunKey, is_so: Callable[[Standing], bool]) -> Standing:
         async with asyncio.timeout(PATIENCE):
             while not is_so(found := await self.runs.look(job, run, self.context)):
+                assert found.outcome is None, f"it ended: {found.message}"
                 await asyncio.sleep(0.02)
         return found
 

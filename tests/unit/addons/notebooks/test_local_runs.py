@@ -37,7 +37,7 @@ print(pathlib.Path('../data/table.csv').read_text())
 FILES = {
     "notebooks/given.ipynb": notebook(("rate = 1", ["parameters"]), GIVEN, "import not_here_at_all", "1"),
     "notebooks/good.ipynb": notebook("x = 1", "print(x)", "open('/models/out', 'w').write('y')"),
-    "notebooks/long.ipynb": notebook("print('begun')", "import subprocess\nsubprocess.run(['sleep', '300'])"),
+    "notebooks/long.ipynb": notebook("print('begun')", "import time\ntime.sleep(300)"),
     "data/table.csv": "a,b",
 }
 VOLUMES = {
