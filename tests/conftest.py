@@ -1,4 +1,4 @@
-"""The order of the files: what takes longest begins first, so that no worker is left alone with it at the end.
+"""What runs where and when: the longest first, so that no worker is left alone with it at the end.
 
 In: `longest.txt`, file names in that order. Out: tests so ordered, each file's own order kept. Never: leaves one out.
 """
@@ -6,13 +6,28 @@ In: `longest.txt`, file names in that order. Out: tests so ordered, each file's 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 HERE = Path(__file__).parent
 LONGEST = HERE / "longest.txt"
+TOGETHER = "tests/contract/"  # on one worker: they share a real control plane, where there is one
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {HERE / name: number for number, name in enumerate(LONGEST.read_text().split())}
     items.sort(key=lambda item: place.get(item.path, len(place)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return TOGETHER if nodeid.startswith(TOGETHER) else super()._split_scope(nodeid)
+
+    return ByFile(config, log)

@@ -11,6 +11,7 @@ import importlib.util
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,7 @@ from argosy.cluster.kube import connect
 from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.model.names import ResourceKey
 
+HERE = Path(__file__).parent
 TOKEN = "admin-of-a-test"
 FLAVOURS = ("embedded", "wire", "real")
 
@@ -42,19 +44,48 @@ class RealServer:
     compact: Callable[[], None] | None
 
 
-@pytest.fixture(scope="session")
-def real_server() -> Iterator[RealServer]:
+class _Started:
+    """A server from the first contract test that asks for it to the last of all: idle, it costs time as well."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._server: RealServer | None = None
+
+    def get(self) -> RealServer:
+        if self._server is None:
+            server = self._stack.enter_context(_harness().real_cluster())
+            self._server = RealServer(server.kubeconfig, server.compact)
+        return self._server
+
+    def end(self) -> None:
+        self._server = None
+        self._stack.close()
+
+
+STARTED = _Started()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or not nextitem.path.is_relative_to(HERE):
+            STARTED.end()
+
+
+@pytest.fixture
+def real_server() -> RealServer:
     """One for all tests; each works in a namespace of its own."""
     if given := os.environ.get("ARGOSY_TEST_KUBECONFIG"):
-        yield RealServer(Path(given), None)
-        return
+        return RealServer(Path(given), None)
     harness = _harness()
     if harness.programs() is None:
         pytest.skip(f"real: no control plane in {harness.CACHE} (make realcluster), no ARGOSY_TEST_KUBECONFIG")
-    with harness.real_cluster() as server:
-        yield RealServer(server.kubeconfig, server.compact)
+    return STARTED.get()
 
 
+@cache
 def _harness() -> ModuleType:
     path = Path(__file__).parents[1] / "realcluster" / "cluster.py"
     spec = importlib.util.spec_from_file_location("argosy_realcluster", path)
@@ -107,9 +138,7 @@ def cluster(flavour: Flavour) -> Cluster:
 
 @pytest.fixture
 async def namespace(cluster: Cluster) -> AsyncIterator[str]:
-    made = await cluster.create(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}}
-    )
+    made = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}})
     name = made["metadata"]["name"]
     yield name
     await cluster.delete(ResourceKey("", "Namespace", "", name), propagation=Propagation.BACKGROUND)

@@ -12,6 +12,7 @@ from typing import Any
 
 LONGEST_PATTERN = 4096
 _LONGEST_FAST_TEXT = 4096
+_LONGEST_COMMON = 256
 _REMEMBERED_TEXT = 512  # thousands of longer ones would fill the memory
 
 # A chain of single characters or classes, no groups, of which one at most may be repeated more or less often.
@@ -19,12 +20,23 @@ _PLAIN_PIECE = r"(?:\[\^?\]?(?:\\[\w.\-/\\]|[^\\\]\[])*\]|\\[.dwDW/\-\\]|[^\\^$.
 _FIXED = rf"(?:{_PLAIN_PIECE}(?:\{{\d{{1,3}}\}})?)*"
 _PLAIN = re.compile(rf"\^{_FIXED}(?:{_PLAIN_PIECE}(?:[*+?]|\{{\d{{1,3}},(?:\d{{1,3}})?\}}){_FIXED})?\$?")
 
+# k8s: quantities, in nearly every definition. No two ways lead through it: no text makes the engine turn back.
+_QUANTITY = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+
+# What each engine reads alike, and without which a pattern needs no engine to be known as one: characters, classes of
+# ASCII, dots, anchors, groups, alternatives, simple repeats.
+_PIECE = r"(?:[\w/@:,;=~!#%&\"'<> -]|\\[.+*?()\[\]{}|^$/\\-]|\.|\[\^?-?(?:[\w./:@+](?:-[\w])?)+-?\])"
+_COMMON = re.compile(rf"(?:{_PIECE}(?:[*+?]|\{{\d(?:,\d?)?\}})?|\((?:\?:)?|\)[*+?]?|[\^$|])*", re.ASCII)
+
 
 def problem(pattern: str) -> str:
     """Why a pattern cannot be used, empty if it can."""
     if len(pattern) > LONGEST_PATTERN:
         return f"longer than {LONGEST_PATTERN} characters"
-    if _fast(pattern) is not None:
+    if _fast(pattern) is not None or _is_common(pattern):
         return ""
     try:
         _linear("", pattern)
@@ -57,7 +69,7 @@ def _matches(pattern: str, text: str) -> bool:
 @lru_cache(maxsize=1024)
 def _fast(pattern: str) -> re.Pattern[str] | None:
     """Python's own engine, for what it walks through in linear time: anchored, flat, one open repeat."""
-    if len(pattern) > LONGEST_PATTERN or not _PLAIN.fullmatch(pattern):
+    if len(pattern) > LONGEST_PATTERN or not (pattern == _QUANTITY or _PLAIN.fullmatch(pattern)):
         return None
     try:
         return re.compile(pattern, re.ASCII)
@@ -65,9 +77,20 @@ def _fast(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
+def _is_common(pattern: str) -> bool:
+    """Surely a pattern: Python's engine reads it, and nothing is in it that another reads otherwise."""
+    if not pattern.isascii() or len(pattern) > _LONGEST_COMMON or not _COMMON.fullmatch(pattern):
+        return False
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError):
+        return False
+    return True
+
+
 @lru_cache(maxsize=1)
 def _program() -> Any:
-    import cel
+    import cel  # late: it takes longer to import than most commands take
 
     return cel.compile("text.matches(pattern)")
 
