@@ -55,6 +55,9 @@ SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"  # noqa: S105 - a label's 
 HORIZONTAL_POD_AUTOSCALER_CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"
 
 # Of a NotebookValidationJob
+NOTEBOOK_RUN: Final = "mlops.dev/run"  # on what a run makes: which run it is of
+NOTIFICATION_TYPE: Final = "mlops.dev/notification-type"  # a label of Events about a result
+PART_OF: Final = "app.kubernetes.io/part-of"
 RE_RUN: Final = "mlops.dev/re-run"  # any text that was not there before asks for one more run
 
 # Of the sandbox: what its simulators play, and what they are asked to play

@@ -22,6 +22,7 @@ RESERVED: Final = ("git-clone", "golden-git-clone", "notebook-data", "source", "
 TAKEN: Final = ("/workspace", "/home/jovyan", "/proc", "/sys", "/dev", "/")
 BUILDERS: Final = ("s2i", "tekton")
 MOST_PATTERN: Final = 500
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@ -]{0,300}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,12 @@ def _building(job: Job) -> Iterator[Problem]:
     if job.build is not None and job.build.strategy not in BUILDERS:
         text = f"nothing builds by {job.build.strategy!r}; choose {' or '.join(BUILDERS)}"
         yield Problem("spec.podConfig.buildConfig.strategy", text)
+    if job.build is not None:
+        words = {"baseImage": [job.build.base_image], "requirementsFile": [job.build.requirements]}
+        for name, values in {**words, "requirementsSources": job.build.requirements_sources}.items():
+            if bad := next((each for each in values if each and not _PLAIN.fullmatch(each)), None):
+                text = f"{bad[:80]!r} has signs that neither images nor paths have; write it plainly"
+                yield Problem(f"spec.podConfig.buildConfig.{name}", text)
 
 
 def _models(job: Job) -> Iterator[Problem]:

@@ -1,0 +1,225 @@
+"""The controller of NotebookValidationJobs.
+
+In: a job's key. Out: one step of its state machine, stored; Events and counts of it. Never: waits for a notebook, a
+build or a model; acts on a result before that result is stored.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from argosy.addons.notebooks import counting, events, machine, timing
+from argosy.addons.notebooks.job import KIND, Job, read_job
+from argosy.addons.notebooks.machine import BuildStanding, Step
+from argosy.addons.notebooks.metrics import Metrics
+from argosy.addons.notebooks.problems import problems
+from argosy.addons.notebooks.runs import RunKey, Runs
+from argosy.addons.notebooks.statuses import BUILDING, BUILT, INITIALIZING, TERMINAL, Status
+from argosy.model.errors import ArgosyError, Conflict
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.runtime import Context, Requeue, Watch, itself
+
+log = logging.getLogger(__name__)
+MANAGER: Final = "notebooks"
+RECENT: Final = 600.0  # seconds after its end in which a result that was stored and not told of is told
+REMEMBERED: Final = 10_000
+SOON: Final = Requeue(0.05)
+
+# Called when a run begins, or after its result is stored; again and again, so each must know what it did already.
+# `live` is the job as it is stored. Whatever they raise keeps none of the others from being called.
+Follower = Callable[[Job, Manifest, Context], Awaitable[Requeue | None]]
+
+
+class Builds(Protocol):
+    async def look(self, job: Job, mark: str, context: Context) -> BuildStanding:
+        """Of the build with this mark; begins it where it is not there yet."""
+
+    async def end(self, job: Job, context: Context) -> None:
+        """Nothing of it goes on."""
+
+
+class Models(Protocol):
+    async def check(self, job: Job, context: Context) -> Mapping[str, Any]:
+        """As `status.modelValidationResult`."""
+
+
+class Notebooks:
+    name = "notebooks"
+
+    def __init__(
+        self,
+        runs: Runs,
+        *,
+        builds: Builds,
+        models: Models,
+        metrics: Metrics | None = None,
+        watches: Sequence[Watch] = (),
+        at_start: Sequence[Follower] = (),
+        after_result: Sequence[Follower] = (),
+    ) -> None:
+        self.watches = (Watch(KIND, itself), *watches)
+        self.metrics = metrics or Metrics()
+        self._runs, self._builds, self._models = runs, builds, models
+        self._at_start, self._after_result = tuple(at_start), tuple(after_result)
+        self._told: dict[tuple[str, str], None] = {}
+        self._uids: dict[ResourceKey, str] = {}
+        self._cloning: dict[RunKey, float] = {}  # since when
+
+    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+        began, result = context.clock.monotonic(), "success"
+        try:
+            return await self._reconcile(key, context)
+        except Conflict:  # what was read is not what is there any more
+            result = "requeue"
+            return SOON
+        except Exception as error:
+            result = "error"
+            labels = {"namespace": key.namespace, "error_type": type(error).__name__}
+            self.metrics.count(counting.ERRORS, labels)
+            raise
+        finally:
+            labels = {"namespace": key.namespace, "result": result}
+            self.metrics.observe(counting.RECONCILED, context.clock.monotonic() - began, labels)
+
+    async def _reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+        live = await context.cluster.get(key)
+        if live is None or live["metadata"].get("deletionTimestamp"):
+            await self._runs.end(key, None, context)
+            self.metrics.stands(self._uids.pop(key, ""), key.namespace, "")
+            return None
+        job, status = read_job(live), live.get("status") or {}
+        self._uids[key] = job.uid
+        if machine.wants_run(job, status):
+            return await self._begin(job, live, status, context)
+        self.metrics.stands(job.uid, key.namespace, str(status.get("phase")))
+        if status.get("phase") in TERMINAL:
+            return await self._ended(job, live, status, context)
+        step = await self._step(job, live, status, context)
+        if step is None:
+            return SOON
+        await self._store(job, live, step, context)
+        return Requeue(step.again) if step.again is not None else None
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    async def _begin(self, job: Job, live: Manifest, status: Status, context: Context) -> Requeue | None:
+        """What an earlier spec set going ends first: two runs of a job never write the same files."""
+        await self._runs.end(job.key, None, context)
+        await _call(self._at_start, job, live, context)
+        await self._store(job, live, machine.begun(job, status, context.clock.now()), context)
+        for each in problems(live):
+            if not each.fatal:
+                mark = f"{job.generation}.{each.field}"
+                await self._tell(job, live, events.Happening("SpecWarning", str(each), mark, is_warning=True), context)
+        return None
+
+    async def _step(self, job: Job, live: Manifest, status: Status, context: Context) -> Step | None:
+        phase, now = status.get("phase"), context.clock.now
+        if phase == INITIALIZING:
+            return machine.initialized(job, status, problems(live), now())
+        if phase == BUILDING:
+            build = await self._builds.look(job, str(status.get("startTime")), context)
+            step = machine.built(job, status, build, now())
+            if step.status["phase"] in TERMINAL:
+                await self._builds.end(job, context)
+            return step
+        if phase == BUILT:
+            return machine.running(job, status, now())
+        wait = timing.retries_in(job, status, now())
+        if wait is not None:
+            return Step(status, again=wait) if wait > 0 else await self._again(job, status, context)
+        if machine.needs_models(job, status):
+            return machine.checked(job, status, await self._checked(job, context), now())
+        return await self._ran(job, status, context)
+
+    async def _again(self, job: Job, status: Status, context: Context) -> Step:
+        await self._runs.end(job.key, machine.run_key(job, status), context)
+        return machine.running(job, status, context.clock.now())
+
+    async def _ran(self, job: Job, status: Status, context: Context) -> Step | None:
+        """The image is the built one, if one was; the time is what is left of all."""
+        built = (status.get("buildStatus") or {}).get("imageReference")
+        left = timing.time_left(job, status, context.clock.now())
+        given = replace(job, timeout=left, image=str(built or job.image))
+        run = machine.run_key(job, status)
+        standing = await self._runs.look(given, run, context)
+        if standing.revision and run in self._cloning:
+            counting.cloned(self.metrics, job, context.clock.monotonic() - self._cloning.pop(run))
+        has_begun = (timing.attempt(status) or {}).get("startTime")
+        if standing.state != "absent" or has_begun:
+            return machine.ran(job, status, standing, context.clock.now())
+        began = context.clock.monotonic()
+        try:
+            await self._runs.start(given, run, context)
+        except ArgosyError as error:
+            counting.started(self.metrics, job, is_good=False)
+            return machine.refused(job, status, error, context.clock.now())
+        counting.started(self.metrics, job, is_good=True)
+        self._cloning[run] = began
+        return None
+
+    async def _checked(self, job: Job, context: Context) -> Mapping[str, Any]:
+        began = context.clock.monotonic()
+        found = await self._models.check(job, context)
+        counting.checked(self.metrics, job, found, context.clock.monotonic() - began)
+        return found
+
+    async def _ended(self, job: Job, live: Manifest, status: Status, context: Context) -> Requeue | None:
+        """A result that is not of ours is nothing to act on."""
+        if machine.is_overdue(status):
+            await self._runs.end(job.key, machine.run_key(job, status), context)
+        if not status.get("observedGeneration"):
+            return None
+        done = timing.moment(status.get("completionTime"))
+        if done is not None and (context.clock.now() - done).total_seconds() < RECENT:
+            for each in events.ended(job, status):
+                await self._tell(job, live, each, context)
+        return await _call(self._after_result, job, live, context)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    async def _store(self, job: Job, live: Manifest, step: Step, context: Context) -> None:
+        before, after = live.get("status") or {}, step.status
+        changed: dict[str, Any] = {name: value for name, value in after.items() if before.get(name) != value}
+        changed |= {name: None for name in before if name not in after}
+        if changed:
+            metadata = {"resourceVersion": live["metadata"]["resourceVersion"], "uid": job.uid}
+            patch = {"metadata": metadata, "status": changed}
+            stored = await context.cluster.patch(job.key, patch, subresource="status", manager=MANAGER)
+            counting.stored(self.metrics, job, before, after)
+            for each in events.happenings(job, before, after):
+                await self._tell(job, stored, each, context)
+        if step.ends:
+            await self._runs.end(job.key, machine.run_key(job, after), context)
+
+    async def _tell(self, job: Job, live: Manifest, happening: events.Happening, context: Context) -> None:
+        which = (job.uid, f"{happening.reason}/{happening.mark}")
+        if which in self._told:
+            return
+        if len(self._told) >= REMEMBERED:
+            del self._told[next(iter(self._told))]
+        self._told[which] = None
+        log.info("%s: %s: %s", job.key, happening.reason, happening.message.partition("\n")[0])
+        await events.tell(job, live, happening, context.cluster, context.clock.now())
+
+
+async def _call(followers: Sequence[Follower], job: Job, live: Manifest, context: Context) -> Requeue | None:
+    """All of them, the one after the other; the first error is raised when the last was called."""
+    soonest: float | None = None
+    failed: ArgosyError | None = None
+    for each in followers:
+        try:
+            again = await each(job, live, context)
+        except Conflict:
+            again = SOON
+        except ArgosyError as error:
+            again, failed = None, failed or error
+        if again is not None:
+            soonest = again.after if soonest is None else min(soonest, again.after)
+    if failed is not None:
+        raise failed
+    return Requeue(soonest) if soonest is not None else None

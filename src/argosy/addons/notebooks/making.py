@@ -1,0 +1,68 @@
+"""The add-on put together.
+
+In: a variant's name. Out: an AddOn. Never: decides anything about a job.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.addons.notebooks.building import ImageBuilds
+from argosy.addons.notebooks.controller import Follower, Notebooks
+from argosy.addons.notebooks.job import KIND, Job
+from argosy.addons.notebooks.models import ModelsAsked
+from argosy.addons.notebooks.problems import warnings
+from argosy.addons.notebooks.runs import RunKey, Runs, Standing
+from argosy.cluster import Admitter
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.runtime import AddOn, Context
+from argosy.schema.definitions import definition
+
+NAME: Final = "notebooks"
+PODS: Final = "pods"
+DEFINITION: Final = "notebookvalidationjobs.mlops.mlops.dev"
+# Whoever must act when a run begins, or on a result once it is stored, in this order
+AT_START: Final[tuple[Follower, ...]] = ()
+AFTER_RESULT: Final[tuple[Follower, ...]] = ()
+
+
+def made(variant: str) -> AddOn:
+    if variant not in ("", PODS):
+        choice = f"{NAME}, {NAME}={PODS}"
+        raise UserError(f"there is no variant {variant}; choose among: {choice}", where=f"--addons {NAME}={variant}")
+    return AddOn(
+        f"{NAME}={variant}" if variant else NAME,
+        about="runs and judges the notebooks of NotebookValidationJobs",
+        controllers=[controller(NoPods())],
+        definitions=[definition(DEFINITION)],
+        admitters=[ADMITTER],
+    )
+
+
+def controller(runs: Runs) -> Notebooks:
+    return Notebooks(
+        runs, builds=ImageBuilds(), models=ModelsAsked(), at_start=AT_START, after_result=AFTER_RESULT
+    )  # fmt: skip
+
+
+def _as_it_is(manifest: Manifest, before: Manifest | None) -> Manifest:
+    """What users set is never rewritten: Git and the cluster would differ for ever."""
+    return manifest
+
+
+ADMITTER: Final = Admitter(KIND, DEFINITION, NAME, _as_it_is, warnings)
+
+
+class NoPods:
+    """Where nothing runs notebooks: a job says so."""
+
+    async def start(self, job: Job, run: RunKey, context: Context) -> None:
+        raise UserError("nothing runs notebooks here; start a sandbox with --addons notebooks", where=job.name)
+
+    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
+        return Standing("absent")
+
+    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
+        return None
