@@ -1,0 +1,350 @@
+"""Notifications on the embedded cluster, with real servers that take them: what is sent, when, and how often."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from inboxes import Inbox, http_inbox, smtp_inbox
+
+from argosy.addons.notifications import make
+from argosy.addons.notifications.telling import history
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.addons import running
+from argosy.model.annotations import NOTIFIED, NOTIFYING
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.schema.definitions import definition
+
+pytestmark = pytest.mark.anyio
+Until = Callable[[Callable[[], Awaitable[object]]], Awaitable[None]]
+
+APP = ResourceKey("argoproj.io", "Application", "argocd", "wine")
+EVENT = GroupKind("", "Event")
+SECRET = "hunter2-of-the-webhook"
+WEBHOOK = """
+url: {url}
+headers: [{{name: Authorization, value: Bearer $token}}]
+"""
+TEMPLATE = """
+message: "{{.app.metadata.name}} {{.app.status.health.status}}"
+webhook:
+  ours:
+    method: POST
+    body: "{{.app.metadata.name}}: {{.app.status.health.status}} {{.app.status.sync.revision}}"
+"""
+
+
+def application(**status: Any) -> Manifest:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {
+            "name": "wine",
+            "namespace": "argocd",
+            "annotations": {"notifications.argoproj.io/subscribe.on-health-degraded.ours": ""},
+        },
+        "spec": {"project": "default", "source": {"repoURL": "https://git/x", "path": "."}, "destination": {}},
+        "status": {"health": {"status": "Healthy"}, "sync": {"status": "Synced", "revision": "abc"}, **status},
+    }
+
+
+def of_installation(kind: str, name: str, data: dict[str, str]) -> Manifest:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "argocd"}, "data": data}
+
+
+def settings(inbox: Inbox, **more: str) -> list[Manifest]:
+    data = {
+        "service.webhook.ours": WEBHOOK.format(url=inbox.url),
+        "template.app-health-degraded": TEMPLATE,
+        **more,
+    }
+    secret = {"token": base64.b64encode(SECRET.encode()).decode()}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}},
+        of_installation("ConfigMap", "argocd-notifications-cm", data),
+        of_installation("Secret", "argocd-notifications-secret", secret),
+    ]
+
+
+@asynccontextmanager
+async def notifying(cluster: EmbeddedCluster) -> AsyncIterator[None]:
+    addon = make("")
+    async with running([addon], cluster, on_failure=lambda: None), addon.beside(None):  # type: ignore[misc,arg-type]
+        yield
+
+
+async def prepare(cluster: EmbeddedCluster, manifests: list[Manifest]) -> None:
+    for name in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
+        await cluster.apply(definition(name), manager="test", force=True)
+    for each in manifests:
+        await cluster.create(each)
+
+
+async def set_status(cluster: EmbeddedCluster, **status: Any) -> Manifest:
+    return await cluster.patch(APP, {"status": status})
+
+
+async def told(cluster: EmbeddedCluster) -> list[tuple[str, str, str]]:
+    found = history((await cluster.list(EVENT)).items)
+    return [(each.reason, each.trigger, each.destination) for each in reversed(found)]
+
+
+async def quiet(cluster: EmbeddedCluster) -> dict[str, Any]:
+    """After nothing is on its way any more: what is noted on the Application."""
+    found = await cluster.get(APP)
+    assert found is not None
+    return dict(found["metadata"].get("annotations") or {})
+
+
+async def test_a_message_is_sent_once_for_each_transition_and_not_again_after_a_restart(
+    cluster: EmbeddedCluster, until: Until, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with http_inbox() as inbox:
+        await prepare(cluster, [*settings(inbox), application()])
+
+        async def has(count: int) -> bool:
+            notes = await quiet(cluster)
+            return len(inbox.letters) >= count and NOTIFYING not in notes
+
+        async def settled() -> bool:
+            return NOTIFIED not in await quiet(cluster)
+
+        async with notifying(cluster):
+            await set_status(cluster, health={"status": "Degraded"})
+            await until(lambda: has(1))
+            await set_status(cluster, sync={"revision": "def"})  # still the same transition
+            await set_status(cluster, health={"status": "Healthy"})
+            await until(settled)
+            await set_status(cluster, health={"status": "Degraded"})
+            await until(lambda: has(2))
+        async with notifying(cluster):
+            await set_status(cluster, sync={"revision": "fed"})
+            await set_status(cluster, health={"status": "Healthy"})
+            await until(settled)
+    assert [each.body for each in inbox.letters] == [b"wine: Degraded abc", b"wine: Degraded def"]
+    assert inbox.letters[0].headers["authorization"] == f"Bearer {SECRET}"
+    assert inbox.letters[0].headers["idempotency-key"] != inbox.letters[1].headers["idempotency-key"]
+    assert await told(cluster) == [("NotificationSent", "on-health-degraded", "ours:")] * 2
+    assert SECRET not in caplog.text
+
+
+async def test_what_was_on_its_way_when_the_process_was_killed_is_told_and_not_sent_again(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    with http_inbox() as inbox:
+        app = application(health={"status": "Degraded"})
+        await prepare(cluster, [*settings(inbox), app])
+        from argosy.addons.notifications.state import state_key
+        from argosy.addons.notifications.subscriptions import Destination
+
+        when = "app.status.health.status == 'Degraded'"
+        key = state_key("on-health-degraded", 0, when, "", Destination("ours", ""))
+        claim = {"by": "another", "since": 1.0, "trigger": "on-health-degraded", "to": "ours:"}
+        marks = {NOTIFIED: json.dumps({key: 1}), NOTIFYING: json.dumps({key: claim})}
+        await cluster.patch(APP, {"metadata": {"annotations": marks}})
+        async with notifying(cluster):
+
+            async def settled() -> bool:
+                return NOTIFYING not in await quiet(cluster)
+
+            await until(settled)
+    assert inbox.letters == []
+    assert await told(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
+
+
+async def test_a_message_that_was_not_taken_is_sent_again_until_it_is(cluster: EmbeddedCluster, until: Until) -> None:
+    answers = iter([503, 503])
+    with http_inbox(lambda letter: (next(answers, 200), b"")) as inbox:
+        await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])
+        async with notifying(cluster):
+
+            async def sent() -> bool:
+                return bool(await told(cluster))
+
+            await until(sent)
+    assert len(inbox.letters) == 3
+    assert await told(cluster) == [("NotificationSent", "on-health-degraded", "ours:")]
+
+
+async def test_a_message_without_an_answer_is_not_sent_again(cluster: EmbeddedCluster, until: Until) -> None:
+    with http_inbox(lambda letter: (0, b"")) as inbox:
+        await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])
+        async with notifying(cluster):
+
+            async def said() -> bool:
+                return bool(await told(cluster)) and NOTIFYING not in await quiet(cluster)
+
+            await until(said)
+            await set_status(cluster, sync={"revision": "def"})
+    assert len(inbox.letters) == 1
+    assert await told(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
+
+
+async def test_what_must_be_corrected_is_told_once_and_sent_after_the_correction(
+    cluster: EmbeddedCluster, until: Until, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with http_inbox(lambda letter: (403, f"no: {letter.headers['authorization']}".encode())) as inbox:
+        manifests = settings(inbox)
+        await prepare(cluster, [*manifests, application(health={"status": "Degraded"})])
+        async with notifying(cluster):
+
+            async def failed() -> bool:
+                return ("NotificationFailed", "on-health-degraded", "ours:") in await told(cluster)
+
+            await until(failed)
+            await set_status(cluster, sync={"revision": "def"})
+            inbox.answer = lambda letter: (200, b"")
+            key = ResourceKey("", "ConfigMap", "argocd", "argocd-notifications-cm")
+            await cluster.patch(key, {"data": {"context": "argocdUrl: https://argocd"}})
+
+            async def sent() -> bool:
+                return ("NotificationSent", "on-health-degraded", "ours:") in await told(cluster)
+
+            await until(sent)
+    assert len(inbox.letters) == 2
+    messages = [str(each.get("message")) for each in (await cluster.list(EVENT)).items]
+    assert not any(SECRET in each for each in messages) and SECRET not in caplog.text
+
+
+async def test_subscriptions_of_the_installation_reach_everybody_that_their_selector_names(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    with http_inbox() as inbox, smtp_inbox() as box:
+        subscriptions = """
+        - {recipients: ["mail:team@example.org"], triggers: [on-deployed], selector: team=ml}
+        - {recipients: ["mail:others@example.org"], triggers: [on-deployed], selector: team!=ml}
+        """
+        mail = f"{{host: 127.0.0.1, port: {box.port}, from: argosy@example.org}}"
+        done = {"phase": "Succeeded", "operation": {}, "startedAt": "2026-01-01T00:00:00Z"}
+        app = application(operationState={**done, "syncResult": {"revision": "abc"}})
+        app["metadata"]["labels"] = {"team": "ml"}
+        more = {"subscriptions": subscriptions, "service.email.mail": mail}
+        await prepare(cluster, [*settings(inbox, **more), app])
+        async with notifying(cluster):
+
+            async def sent() -> bool:
+                return bool(box.mails)
+
+            await until(sent)
+    assert len(box.mails) == 1
+    assert "To: team@example.org" in box.mails[0] and "Subject: Application wine is deployed" in box.mails[0]
+
+
+async def test_drift_names_object_field_and_manager_once_for_each_change(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    config = ResourceKey("", "ConfigMap", "argocd", "prompts")
+    desired = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prompts", "namespace": "argocd"},
+        "data": {"greeting": "hello"},
+    }  # fmt: skip
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(desired)}
+    metadata = {**desired["metadata"], "annotations": applied}  # type: ignore[dict-item]
+    with http_inbox() as inbox:
+        app = application(history=[{"id": 0, "revision": "abc", "deployedAt": "2026-01-01T00:00:00Z"}])
+        app["metadata"]["annotations"] = {"notifications.argoproj.io/subscribe.on-drift.ours": ""}
+        await prepare(cluster, [*settings(inbox), app])
+        await cluster.create({**desired, "metadata": metadata}, manager="argocd-controller")
+        await cluster.patch(config, {"data": {"greeting": "bye"}}, manager="kubectl-edit")
+        async with notifying(cluster):
+            rows = [{"version": "v1", "kind": "ConfigMap", "namespace": "argocd", "name": "prompts"}]
+            rows[0]["status"] = "OutOfSync"
+            await set_status(cluster, sync={"status": "OutOfSync"}, resources=rows)
+
+            async def sent() -> bool:
+                return len(inbox.letters) == 1 and NOTIFYING not in await quiet(cluster)
+
+            await until(sent)
+            await set_status(cluster, reconciledAt="2026-01-02T00:00:00Z")
+            await set_status(cluster, sync={"status": "OutOfSync", "revision": "def"})  # now Git has changed
+    (letter,) = inbox.letters
+    text = letter.body.decode()
+    assert "wine drifted from abc" in text
+    assert "ConfigMap argocd/prompts: .data.greeting, set by kubectl-edit at 20" in text
+    assert "bye" not in text
+
+
+async def test_a_notebook_is_told_of_by_the_annotation_of_its_application_and_by_itself(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    with http_inbox() as inbox:
+        app = application()
+        status = {"total": 2, "succeeded": 1, "failed": 1, "running": 0, "failedJobs": ["train"]}
+        app["metadata"]["annotations"] = {
+            "notifications.argoproj.io/subscribe.notebook-validation-failed.ours": "",
+            "mlops.dev/notebook-status": json.dumps(status),
+        }
+        job = {
+            "apiVersion": "mlops.mlops.dev/v1alpha1",
+            "kind": "NotebookValidationJob",
+            "metadata": {
+                "name": "train",
+                "namespace": "argocd",
+                "annotations": {"notifications.argoproj.io/subscribe.on-notebook-failed.ours": ""},
+            },
+            "spec": {
+                "notebook": {"git": {"url": "https://git/x", "ref": "main"}, "path": "train.ipynb"},
+                "podConfig": {"containerImage": "python"},
+            },
+        }
+        await prepare(cluster, [*settings(inbox), app, job])
+        key = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "argocd", "train")
+        phase = {"phase": "Failed", "message": "cell 3 raised ValueError", "completionTime": "2026-01-01T00:00:00Z"}
+        await cluster.patch(key, {"status": phase}, subresource="status")
+        async with notifying(cluster):
+
+            async def sent() -> bool:
+                return len(inbox.letters) >= 2
+
+            await until(sent)
+    said = sorted(each.body.decode().strip() for each in inbox.letters)
+    assert said == [
+        "Application wine: 1 of 2 notebooks failed.\n* train",
+        "Notebook argocd/train failed: cell 3 raised ValueError",
+    ]
+
+
+async def test_a_template_that_never_ends_is_stopped_and_told(cluster: EmbeddedCluster, until: Until) -> None:
+    endless = '{{define "R"}}{{range until 900}}{{template "R" .}}{{end}}{{end}}{{template "R" .}}'
+    with http_inbox() as inbox:
+        more = {"template.app-health-degraded": json.dumps({"message": endless})}
+        await prepare(cluster, [*settings(inbox, **more), application(health={"status": "Degraded"})])
+        async with notifying(cluster):
+
+            async def failed() -> bool:
+                return bool(await told(cluster))
+
+            await until(failed)
+    assert await told(cluster) == [("NotificationFailed", "on-health-degraded", "ours:")]
+    assert inbox.letters == []
+
+
+async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluster, until: Until) -> None:
+    with http_inbox() as inbox:
+        await prepare(cluster, [*settings(inbox), application()])
+        async with notifying(cluster), notifying(cluster):
+            for number in range(5):
+                at = f"2026-01-0{number + 1}T00:00:00Z"
+                await set_status(cluster, health={"status": "Degraded"}, reconciledAt=at)
+
+                async def has(number: int = number) -> bool:
+                    return len(inbox.letters) > number and NOTIFYING not in await quiet(cluster)
+
+                await until(has)
+                await set_status(cluster, health={"status": "Healthy"})
+
+                async def gone() -> bool:
+                    return NOTIFIED not in await quiet(cluster)
+
+                await until(gone)
+            await asyncio.sleep(0)
+    assert len(inbox.letters) == 5
