@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.resources import files
-from typing import Final
 
 from argosy.model.manifest import load
-
-OWN: Final = ("on-drift",)  # what a stock controller cannot know: who changed which field
-OF_JOBS: Final = ("on-notebook-failed", "on-notebook-succeeded")
 
 
 @lru_cache(maxsize=1)

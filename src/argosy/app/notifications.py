@@ -1,0 +1,176 @@
+"""Notifications of any cluster, looked at from here: what there is, what would be sent, what was.
+
+In: which cluster, perhaps settings in files. Out: rows, messages. Never: sends unless it is asked to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.addons.notifications import names
+from argosy.addons.notifications.composing import Judged, compose, judge_all
+from argosy.addons.notifications.export import exported
+from argosy.addons.notifications.loading import load_settings
+from argosy.addons.notifications.looking import look_for_drift
+from argosy.addons.notifications.services import Delivery, deliver
+from argosy.addons.notifications.settings import Condition, Settings, asks_of_jobs, names_used, read_settings
+from argosy.addons.notifications.subscriptions import Destination, destinations
+from argosy.addons.notifications.telling import Told, history
+from argosy.app.control import control_namespace
+from argosy.app.target import TargetOptions, open_target
+from argosy.cluster import Cluster
+from argosy.confine import Pool
+from argosy.model.errors import ClusterError, UserError
+from argosy.model.manifest import Manifest, read_manifests
+from argosy.model.names import GroupKind, ResourceKey
+
+__all__ = ["Message", "NotificationDesk", "Trial", "exported", "open_notifications"]
+EVENT: Final = GroupKind("", "Event")
+PREVIEW: Final = Destination("webhook", "")  # for whom a message is written where nobody has subscribed
+
+
+@dataclass(frozen=True)
+class Message:
+    destination: Destination
+    notification: Mapping[str, Any]
+    fault: str = ""
+    is_sent: bool = False
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a trigger makes of an object."""
+
+    trigger: str
+    judged: tuple[Judged, ...]
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class NotificationDesk:
+    cluster: Cluster
+    where: str
+    control: str
+    settings: Settings
+
+    def conditions(self, trigger: str) -> tuple[Condition, ...]:
+        return self.settings.triggers[_known(trigger, self.settings.triggers, "trigger")]
+
+    async def find(self, trigger: str, name: str) -> Manifest:
+        """The Application, or the NotebookValidationJob where the trigger is about those."""
+        kind = names.JOB if asks_of_jobs(self.conditions(trigger)) else names.APPLICATION
+        namespace, _, plain = name.rpartition("/")
+        if kind == names.APPLICATION or namespace:
+            found = await self.cluster.get(ResourceKey(*kind, namespace or self.control, plain))
+        else:
+            all_of_them = (await self.cluster.list(kind, fields=f"metadata.name={plain}")).items
+            found = all_of_them[0] if len(all_of_them) == 1 else None
+        if found is None:
+            raise UserError(f"there is no {kind.kind} {name}; name it as NAMESPACE/NAME")
+        return found
+
+    async def trial(self, trigger: str, manifest: Manifest, to: Sequence[str], *, sends: bool) -> Trial:
+        """`sends`: to those who are named, whether or not the trigger's condition holds."""
+        now, conditions = datetime.now(UTC), self.conditions(trigger)
+        drift = await look_for_drift(manifest, self.cluster) if "drift" in names_used(conditions) else None
+        wanted = [_destination(each) for each in to] or destinations(manifest, self.settings).get(trigger) or [PREVIEW]
+        pool = Pool(workers=1)
+        try:
+            judged = await judge_all(pool, manifest, {trigger: conditions}, self.settings, drift, now)
+            holding = [each for each in judged if each.holds] or judged[:1]
+            messages = []
+            for each in holding:
+                for destination in wanted:
+                    sent = each.condition.send
+                    messages.append(await self._message(pool, manifest, sent, destination, drift, now, sends))
+        finally:
+            await pool.close()
+        return Trial(trigger, tuple(judged), tuple(messages))
+
+    async def _message(
+        self,
+        pool: Pool,
+        manifest: Manifest,
+        sent: Sequence[str],
+        destination: Destination,
+        drift: Mapping[str, Any] | None,
+        now: datetime,
+        sends: bool,
+    ) -> Message:
+        try:
+            said = await compose(pool, manifest, sent, self.settings, destination, drift, now)
+        except UserError as error:
+            return Message(destination, {}, self.settings.masked(str(error)))
+        if not sends:
+            return Message(destination, _masked(said, self.settings))
+        service = self.settings.services.get(destination.service)
+        if service is None:
+            return Message(destination, said, f"there is no service {destination.service} in {names.SETTINGS}; add it")
+        mark = f"test-{now.timestamp()}"
+        where = (service.kind, destination.service, destination.recipient)
+        delivery = Delivery(*where, service.options, said, mark, now, self.settings.hosts)
+        try:
+            await asyncio.to_thread(deliver, delivery)
+        except Exception as error:
+            return Message(destination, said, self.settings.masked(str(error)))
+        return Message(destination, _masked(said, self.settings), is_sent=True)
+
+    async def history(self, name: str = "", namespace: str = "") -> list[Told]:
+        found = await self.cluster.list(EVENT, namespace=namespace)
+        return [each for each in history(found.items) if not name or each.name == name.rpartition("/")[2]]
+
+
+@asynccontextmanager
+async def open_notifications(options: TargetOptions, files: Sequence[Path] = ()) -> AsyncIterator[NotificationDesk]:
+    async with open_target(options) as (cluster, target):
+        control = await control_namespace(cluster)
+        settings = _from_files(files) if files else await _loaded(control, cluster)
+        yield NotificationDesk(cluster, target.where, control, settings)
+
+
+async def _loaded(control: str, cluster: Cluster) -> Settings:
+    try:
+        return await load_settings(control, cluster)
+    except ClusterError as error:
+        raise UserError(f"{control}: the settings cannot be read ({error}); ask for the permission") from error
+
+
+def _from_files(files: Sequence[Path]) -> Settings:
+    """As they would be in the cluster, to be tried before they are there."""
+    found: dict[tuple[str, str], Manifest] = {}
+    for file in files:
+        for each in read_manifests(file.read_bytes(), where=str(file)):
+            manifest = each if isinstance(each, dict) else each.manifest
+            found[manifest["kind"], manifest["metadata"]["name"]] = manifest
+    if ("ConfigMap", names.SETTINGS) not in found:
+        raise UserError(f"no file has a ConfigMap {names.SETTINGS}; name one that has")
+    keys = (("ConfigMap", names.SETTINGS), ("Secret", names.SECRETS), ("ConfigMap", names.OWN_SETTINGS))
+    return read_settings(*(found.get(key) for key in keys))
+
+
+def _known(name: str, those: Mapping[str, Any], what: str) -> str:
+    if name in those:
+        return name
+    near = difflib.get_close_matches(name, those, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"choose among: {', '.join(sorted(those))}"
+    raise UserError(f"there is no {what} {name}; {hint}")
+
+
+def _destination(text: str) -> Destination:
+    service, _, recipient = text.partition(":")
+    return Destination(service, recipient)
+
+
+def _masked(value: Any, settings: Settings) -> Any:
+    if isinstance(value, dict):
+        return {name: _masked(each, settings) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_masked(each, settings) for each in value]
+    return settings.masked(value) if isinstance(value, str) else value
