@@ -27,11 +27,11 @@ from argosy.app.control import control_namespace
 from argosy.app.target import TargetOptions, open_target
 from argosy.cluster import Cluster
 from argosy.confine import Pool
-from argosy.model.errors import ClusterError, UserError
+from argosy.model.errors import ArgosyError, ClusterError, UserError
 from argosy.model.manifest import Manifest, read_manifests
 from argosy.model.names import GroupKind, ResourceKey
 
-__all__ = ["Message", "NotificationDesk", "Trial", "exported", "open_notifications"]
+__all__ = ["Message", "NotificationDesk", "Trial", "asks_of_jobs", "exported", "open_notifications"]
 EVENT: Final = GroupKind("", "Event")
 PREVIEW: Final = Destination("webhook", "")  # for whom a message is written where nobody has subscribed
 
@@ -112,14 +112,15 @@ class NotificationDesk:
             return Message(destination, _masked(said, self.settings))
         service = self.settings.services.get(destination.service)
         if service is None:
-            return Message(destination, said, f"there is no service {destination.service} in {names.SETTINGS}; add it")
+            why = f"there is no service {destination.service} in {names.SETTINGS}; add it"
+            return Message(destination, _masked(said, self.settings), why)
         mark = f"test-{now.timestamp()}"
         where = (service.kind, destination.service, destination.recipient)
         delivery = Delivery(*where, service.options, said, mark, now, self.settings.hosts)
         try:
             await asyncio.to_thread(deliver, delivery)
-        except Exception as error:
-            return Message(destination, said, self.settings.masked(str(error)))
+        except ArgosyError as error:
+            return Message(destination, _masked(said, self.settings), self.settings.masked(str(error)))
         return Message(destination, _masked(said, self.settings), is_sent=True)
 
     async def history(self, name: str = "", namespace: str = "") -> list[Told]:
@@ -147,8 +148,7 @@ def _from_files(files: Sequence[Path]) -> Settings:
     found: dict[tuple[str, str], Manifest] = {}
     for file in files:
         for each in read_manifests(file.read_bytes(), where=str(file)):
-            manifest = each if isinstance(each, dict) else each.manifest
-            found[manifest["kind"], manifest["metadata"]["name"]] = manifest
+            found[str(each.get("kind")), str((each.get("metadata") or {}).get("name"))] = each
     if ("ConfigMap", names.SETTINGS) not in found:
         raise UserError(f"no file has a ConfigMap {names.SETTINGS}; name one that has")
     keys = (("ConfigMap", names.SETTINGS), ("Secret", names.SECRETS), ("ConfigMap", names.OWN_SETTINGS))

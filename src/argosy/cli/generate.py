@@ -28,20 +28,25 @@ SHOWN = {
         "argosy generate wait-for-notebook --name model-training -n ml --block-wave 4 > wait.yaml",
         "argosy generate wait-for-notebook --name model-training -n ml --notebook-wave 2 -o json",
     ],
+    "notifications": [
+        "argosy generate notifications -n argocd --subscribe slack:deliveries | kubectl apply --server-side -f -",
+        "argosy generate notifications -n openshift-gitops --operator > notifications.yaml",
+    ],
 }
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "generate",
-        help="print manifests that hold up a sync",
+        help="print manifests that hold up a sync, and settings for notifications",
         description="Manifests for your repository, on stdout. They need no argosy in the cluster.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parts = parser.add_subparsers(dest="part", metavar="wait-for-image|wait-for-notebook", required=True)
+    parts = parser.add_subparsers(dest="part", metavar="wait-for-image|wait-for-notebook|notifications", required=True)
     _add_image(parts)
     _add_notebook(parts)
+    _add_notifications(parts)
 
 
 def _add_image(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -63,6 +68,17 @@ def _add_notebook(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--notebook-wave", type=int, metavar="N", help=about)
     _add_usual(parser, "argocd-sync-waiter", 10, "bitnami/kubectl:latest")
     parser.add_argument("--without-rbac", action="store_true", help="leave out the service account and its Role")
+
+
+def _add_notifications(parts: Commands[argparse.ArgumentParser]) -> None:
+    about = "triggers and templates for an Argo CD with a notifications controller of its own"
+    parser = _add(parts, "notifications", about, notifications)
+    parser.add_argument("-n", "--namespace", default="argocd", metavar="NS", help="where Argo CD is (default: argocd)")
+    about = "who hears of it, for all Applications; repeatable"
+    parser.add_argument("--subscribe", action="append", default=[], metavar="SERVICE:RECIPIENT", help=about)
+    about = "a NotificationsConfiguration, for an Argo CD whose settings belong to an operator"
+    parser.add_argument("--operator", action="store_true", help=about)
+    parser.add_argument("-o", "--output", choices=["yaml", "json"], default="yaml", help="yaml or json")
 
 
 def _add_usual(parser: argparse.ArgumentParser, account: str, interval: int, image: str) -> None:
@@ -122,6 +138,17 @@ def wait_for_notebook(chosen: argparse.Namespace) -> int:
         has_rights=not chosen.without_rbac,
     )
     return _print(wait, "without --without-rbac they are written", chosen.output)
+
+
+def notifications(chosen: argparse.Namespace) -> int:
+    from argosy.app.generating import written
+    from argosy.app.notifications import exported
+
+    made = exported(chosen.namespace, chosen.subscribe, is_operated=chosen.operator)
+    print(written([made], chosen.output), end="")
+    print("services and their secrets are yours: keys service.<type>, see docs/reference/notifications.md; apply with "
+          "kubectl apply --server-side, which leaves other keys alone", file=sys.stderr)  # fmt: skip
+    return 0
 
 
 def _print(wait: ImageWait | NotebookWait, flag: str, form: str) -> int:

@@ -97,7 +97,7 @@ def _print(items: list[dict[str, Any]], headings: Sequence[str], chosen: argpars
 
 
 async def _triggers(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
-    from argosy.addons.notifications.settings import asks_of_jobs
+    from argosy.app.notifications import asks_of_jobs
 
     items: list[dict[str, Any]] = [
         {
@@ -150,11 +150,15 @@ def _document(trial: Trial) -> dict[str, Any]:
             for each in trial.judged
         ],
         "messages": [
-            {"to": f"{each.destination.service}:{each.destination.recipient}", "sent": each.is_sent, "fault": each.fault,
-             "notification": dict(each.notification)}
+            {
+                "to": f"{each.destination.service}:{each.destination.recipient}",
+                "sent": each.is_sent,
+                "fault": each.fault,
+                "notification": dict(each.notification),
+            }
             for each in trial.messages
         ],
-    }  # fmt: skip
+    }
 
 
 def _lines(trial: Trial) -> list[str]:

@@ -95,7 +95,8 @@ def _texts(manifest: Manifest | None) -> dict[str, str]:
 
 
 def _decoded(secret: Manifest | None) -> dict[str, str]:
-    found: dict[str, str] = {}
+    plain = (secret or {}).get("stringData")  # of files only: a cluster keeps them encoded
+    found = {str(key): str(value) for key, value in plain.items()} if isinstance(plain, dict) else {}
     for key, value in _texts(secret).items():
         try:
             found[key] = base64.b64decode(value).decode("utf-8", "replace")

@@ -23,7 +23,7 @@ from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
 from argosy.cluster import Cluster
 
 NAME: Final = "demo"
-ADDONS: Final = "argocd_operator{variant},simulators"
+ADDONS: Final = "argocd_operator{variant},simulators,notifications"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,128 @@
+"""`argosy notifications …` as it is typed, and messages that survive a kill of the process that sends them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from inboxes import Letter, http_inbox
+from serving import ARGOSY, Sandbox, sandbox
+
+APPLICATION = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: argocd}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: wine
+  namespace: argocd
+  annotations: {notifications.argoproj.io/subscribe.on-health-degraded.chat: ""}
+spec: {project: default, source: {repoURL: "https://git/x", path: .}, destination: {}}
+status: {health: {status: Degraded}, sync: {status: Synced, revision: abc}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: argocd-notifications-secret, namespace: argocd}
+stringData: {chat-token: very-secret-token}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: argocd-notifications-cm, namespace: argocd}
+data:
+  service.webhook.chat: |
+    url: INBOX/hooks/very-secret-token
+    headers: [{name: Authorization, value: Bearer $chat-token}]
+"""
+
+
+def typed(running: Sandbox, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [ARGOSY, *words, "--data-dir", str(running.folder)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def load(running: Sandbox, folder: Path, text: str, *, dies: bool = False) -> None:
+    file = folder / "objects.yaml"
+    file.write_text(text)
+    done = subprocess.run(
+        [ARGOSY, "sandbox", "load", "-f", str(file), "--data-dir", str(running.folder)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert dies or done.returncode == 0, done.stderr
+
+
+def history(running: Sandbox) -> list[dict[str, Any]]:
+    done = typed(running, "notifications", "history", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout)["items"])
+
+
+def wait_for(found: Any) -> None:
+    end = time.monotonic() + 30
+    while not found():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+
+
+def test_messages_are_listed_tried_sent_and_traced(home: Path) -> None:
+    with http_inbox() as inbox, sandbox(home / "data", "--port", "0", "--addons", "notifications") as running:
+        load(running, home, APPLICATION.replace("INBOX", inbox.url))
+        wait_for(lambda: inbox.letters)
+        wait_for(lambda: history(running))
+        listed = typed(running, "notifications", "triggers")
+        assert "on-drift" in listed.stdout and "notebook-validation-failed" in listed.stdout
+        assert "app-drift" in typed(running, "notifications", "templates").stdout
+        assert yaml.safe_load(typed(running, "notifications", "templates", "app-drift").stdout)["message"]
+        held = typed(running, "notifications", "test", "on-health-degraded", "wine")
+        assert held.returncode == 0 and "holds" in held.stdout and "Application wine has degraded." in held.stdout
+        other = typed(running, "notifications", "test", "on-deployed", "wine")
+        assert other.returncode == 1 and "does not hold" in other.stdout
+        assert len(inbox.letters) == 1
+        sent = typed(running, "notifications", "test", "on-deployed", "wine", "--to", "chat:", "--send")
+        assert sent.returncode == 0 and "sent to chat:" in sent.stdout
+        wrong = typed(running, "notifications", "test", "on-deplyed", "wine")
+        assert wrong.returncode == 2 and "did you mean on-deployed?" in wrong.stderr
+        inbox.answer = lambda letter: (401, b"no very-secret-token")
+        refused = typed(running, "notifications", "test", "on-deployed", "wine", "--to", "chat:", "--send")
+        assert refused.returncode == 2 and "401" in refused.stderr
+        assert "very-secret-token" not in refused.stderr + refused.stdout
+    (row,) = history_rows(inbox.letters[:1])
+    assert row == ("GET", "/hooks/very-secret-token", "Bearer very-secret-token")
+
+
+def history_rows(letters: list[Letter]) -> list[tuple[str, str, str]]:
+    return [(each.method, each.path, each.headers["authorization"]) for each in letters]
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["before the answer is noted", "before the answer"])
+def test_a_message_is_not_sent_twice_by_a_process_that_was_killed_while_it_sent(home: Path, answers: bool) -> None:
+    """Killed from within the receiver: the claim is written, the message has arrived, nothing is settled."""
+    data = home / "data"
+    victims: list[Sandbox] = []
+
+    def answer(letter: Letter) -> tuple[int, bytes]:
+        if victims:
+            victims.pop().process.send_signal(signal.SIGKILL)
+        return (200, b"") if answers else (0, b"")
+
+    with http_inbox(answer) as inbox:
+        with sandbox(data, "--port", "0", "--addons", "notifications") as running:
+            victims.append(running)
+            load(running, home, APPLICATION.replace("INBOX", inbox.url), dies=True)
+            running.process.wait(30)
+        with sandbox(data, "--port", "0", "--addons", "notifications") as again:
+            found = again.request("GET", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/wine").json()
+            annotations = found["metadata"]["annotations"]
+            assert "notified.notifications.argoproj.io" in annotations
+            assert "argosy.dev/notifying" in annotations
+            load(again, home, APPLICATION.replace("INBOX", inbox.url).replace("revision: abc", "revision: def"))
+            held = typed(again, "notifications", "test", "on-health-degraded", "wine")
+            assert held.returncode == 0
+        assert len(inbox.letters) == 1
