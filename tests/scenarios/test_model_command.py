@@ -48,7 +48,12 @@ def deliver(shown: Demo, place: Path, model: dict[str, Any]) -> None:
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [RUNTIME, CLAIM, model]}))
     shown.kubectl("apply", "-f", str(file))
     name = model["metadata"]["name"]
-    shown.kubectl("wait", "--for=condition=Ready", f"inferenceservice/{name}", "-n", "llmops-dev", "--timeout=60s")
+    try:
+        shown.kubectl("wait", "--for=condition=Ready", f"inferenceservice/{name}", "-n", "llmops-dev", "--timeout=60s")
+    except AssertionError as error:
+        pods = ("-n", "llmops-dev", "-l", f"serving.kserve.io/inferenceservice={name}")
+        error.add_note(shown.argosy("model", "get", name) + shown.kubectl("logs", *pods))
+        raise
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +96,25 @@ def test_curl_reaches_the_url_of_the_status(shown: Demo) -> None:
     command = ["curl", "-sS", "--noproxy", "*", "--resolve", f"{where}:127.0.0.1", f"{url}/v1/models"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     assert json.loads(done.stdout)["data"][0]["id"] == NAME
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl: there is none")
+def test_the_host_of_its_route_and_its_name_in_the_cluster_lead_to_it_too(shown: Demo) -> None:
+    asked = ("get", "route", NAME, "-n", "llmops-dev", "-o", "jsonpath={.status.ingress[0].host}")
+    port = json.loads(shown.argosy("model", "get", NAME, "-o", "json"))["url"].rpartition(":")[2]
+    for host in (shown.kubectl(*asked), f"{NAME}-predictor.llmops-dev.svc.cluster.local"):
+        way = ("--noproxy", "*", "--resolve", f"{host}:{port}:127.0.0.1")
+        command = ["curl", "-sS", *way, f"http://{host}:{port}/v1/models"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        assert json.loads(done.stdout)["data"][0]["id"] == NAME
+
+
+def test_a_port_of_its_service_cannot_be_forwarded_and_is_told_where_the_model_is(shown: Demo) -> None:
+    url = json.loads(shown.argosy("model", "get", NAME, "-o", "json"))["url"]
+    where = ("--kubeconfig", shown.where["kubeconfig"], "-n", "llmops-dev")
+    command = [str(KUBECTL), "port-forward", *where, f"service/{NAME}-predictor", "0:80"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and f"the model answers at {url}" in done.stderr, done
 
 
 def test_a_name_that_is_wrong_is_corrected(shown: Demo) -> None:

@@ -19,7 +19,7 @@ from argosy.apiserver.reviews import Authenticate, Reviews
 from argosy.apiserver.scale import applied_scale, read_scale, write_scale
 from argosy.apiserver.served import Served
 from argosy.apiserver.tokens import Tokens
-from argosy.cluster import Asked, EarlierLogs, PatchKind, PodLogs, User
+from argosy.cluster import Asked, EarlierLogs, PatchKind, PodLogs, User, WayIn
 from argosy.model.errors import ClusterError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
@@ -97,6 +97,15 @@ class Actions:
             return await perform(Asked(live, sent, dry_run=call.dry_run))
         except UserError as error:
             raise refusals.bad_request(error.message) from error
+
+    def no_way_in(self, served: Served, namespace: str, name: str, subresource: str, user: User) -> ClusterError:
+        """Why nobody enters it, and how it is reached instead, where somebody knows."""
+        players: object = self.pod_logs
+        if not isinstance(players, WayIn) or served.resource.kind not in ("Pod", "Service"):
+            return unavailable(subresource)
+        self._registry.authorize(user, "create", served, namespace, name, subresource)
+        live = served.read(self._registry.get(served, namespace, name, ADMIN))
+        return unavailable(subresource, players.way_in(live))
 
     async def scale(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Written:
         self._registry.authorize(call.user, "update", served, namespace, name, "scale")

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from argosy.cluster import EarlierLogs, PodLogs
+from argosy.cluster import EarlierLogs, PodLogs, WayIn
 from argosy.model.annotations import SIMULATED
 from argosy.model.manifest import Manifest
 
@@ -26,6 +26,7 @@ MOST_LINES: Final = 2000
 PAUSE: Final = 0.2  # seconds between looks for news
 WORKERS: Final = "argosy.runtime.workers"  # logs for all controllers, and names the controller first
 OPERATOR: Final = "operator"
+NO_WAY_IN: Final = "Pods have no ports and no shell here"
 PARTS: Final = {
     "application-controller": ("argosy.controllers", "argosy.pipeline", "argosy.sync", "argosy.health", "application"),
     "repo-server": ("argosy.source", "argosy.render", "argosy.confine"),
@@ -76,6 +77,9 @@ class PartLogs(logging.Handler):
                 return
             await asyncio.sleep(PAUSE)
             found, tail = [each for each in self._kept[part] if each[0] > last], None
+
+    def way_in(self, manifest: Manifest) -> str:
+        return self._others.way_in(manifest) if isinstance(self._others, WayIn) else NO_WAY_IN
 
     def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
         if isinstance(self._others, EarlierLogs) and not _part_of_pod(pod):

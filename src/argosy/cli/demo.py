@@ -104,6 +104,7 @@ def _announce(run: Run, seconds: float, has_engine: bool) -> None:
         f"demo ready in {seconds:.1f} s: {delivery}; OpenShift GitOps, KServe and Pods are simulated",
         f"  API         {run.api}",
         f"  repository  {run.repository}   (clone it, push to it)",
+        *(['  model       ask it: argosy model try dev-qwen25-05b-instruct "Hello"'] if has_engine else []),
         "",
         "In a second shell:",
         f'  export KUBECONFIG={shlex.quote(run.kubeconfig)} PATH="$PATH":{shlex.quote(str(bin_folder))}',

@@ -157,6 +157,14 @@ class EarlierLogs(Protocol):
     def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None: ...
 
 
+@runtime_checkable
+class WayIn(Protocol):
+    """Who plays Pods, and can tell how what they stand for is reached, since nobody can enter them."""
+
+    def way_in(self, manifest: Manifest) -> str:
+        """Of a Pod or a Service, in a sentence."""
+
+
 class Admitter(NamedTuple):
     """Stands between every request for a kind and the store, as a webhook does: completes or refuses."""
 
@@ -217,4 +225,5 @@ __all__ = [
     "Propagation",
     "User",
     "WatchEvent",
+    "WayIn",
 ]

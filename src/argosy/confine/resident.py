@@ -24,6 +24,7 @@ from argosy.confine.program import order_for, spawn, workshop
 DAYS: Final = 365 * 24 * 3600
 PATIENCE: Final = 3.0  # seconds for the launcher to end all that it started
 LOOK: Final = 0.5  # seconds between two looks at what it uses
+LOUDEST: Final = 4 << 20  # bytes a second of what it prints that are listened to; it waits meanwhile
 KEPT: Final = 16 << 10  # bytes of the end of what it printed
 
 
@@ -110,9 +111,14 @@ class Resident:
     async def _hear(self, pipe: object) -> None:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=KEPT)
+        heard, since = 0, loop.time()
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         try:
-            while more := await reader.read(1 << 12):
+            while more := await reader.read(KEPT):
+                heard += len(more)
+                if heard > LOUDEST:  # or who prints without end would have this process listen to nothing else
+                    await asyncio.sleep(max(since + 1.0 - loop.time(), 0.0))
+                    heard, since = 0, loop.time()
                 if self._hears is not None:
                     self._hears(more)
                 self._said += more

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from modelled_world import MODEL_KINDS, POD, SERVICE, model, runtime
 from simulated_world import World, condition, key, made
 
 from argosy.addons.simulators import make
+from argosy.addons.simulators.answering import server
 from argosy.addons.simulators.answering.artefact import Unloadable, load
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
@@ -242,6 +244,61 @@ def test_a_missing_library_is_named_with_what_to_install(
     (tmp_path / file).write_bytes(b"csklearn.linear_model\nLogisticRegression\n.")  # a pickle that names a class
     with pytest.raises(Unloadable, match=f"{file} needs scikit-learn, which is not .* pip install scikit-learn"):
         load(str(tmp_path))
+
+
+def test_a_model_that_is_never_loaded_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(server.os, "_exit", ended.append)
+    for state in ("loaded", "loading"):
+        server._give_up(server.Entry("web-default", "web", state=state))
+    assert ended == [4]
+
+
+def test_a_request_that_gets_no_thread_keeps_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(server.ThreadingHTTPServer, "process_request", refuse)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        door = server.Door(os.dup(listening.fileno()))
+        for _ in range(server.MOST_AT_ONCE + 1):
+            with pytest.raises(RuntimeError):
+                door.process_request(None, None)
+        door.server_close()
+
+
+async def test_a_process_that_ends_again_and_again_is_a_failure_with_its_last_words(
+    cluster: EmbeddedCluster, place: Path
+) -> None:
+    put(place, "model.py", "import os\nprint('no licence')\nos._exit(7)\n")
+    async with answering(cluster, place) as world:
+        await cluster.create(model(**PYTHON))
+        live = await world.becomes(SERVICE, is_failed)
+    assert condition(live, "Ready")["message"] == (
+        "the model's process: it ended with code 7: no licence (simulated by argosy)"
+    )
+
+
+async def test_a_pickle_that_runs_code_reads_no_secret(cluster: EmbeddedCluster, place: Path) -> None:
+    (place / "secret.key").write_text("sesame")
+
+    class Thief:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return eval, (f"open({str(place / 'secret.key')!r}).read() + open('../secret.key').read()",)
+
+    put(place, "model.pkl", pickle.dumps(Thief()))
+    async with answering(cluster, place) as world:
+        await cluster.create(model(**PYTHON))
+        live = await world.becomes(SERVICE, is_failed)
+    assert "model.pkl cannot be loaded: " in condition(live, "Ready")["message"] and "sesame" not in str(live)
+
+
+async def test_a_folder_that_is_called_like_a_model_is_none(cluster: EmbeddedCluster, place: Path) -> None:
+    put(place, "it", "", "doubling/model.joblib")
+    async with answering(cluster, place) as world:
+        await cluster.create(model(**PYTHON))
+        live = await world.becomes(SERVICE, is_failed)
+    assert "there is none of model.py, model.joblib, model.pkl" in condition(live, "Ready")["message"]
 
 
 async def test_a_path_out_of_the_volume_is_refused(cluster: EmbeddedCluster, place: Path) -> None:

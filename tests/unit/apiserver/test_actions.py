@@ -139,6 +139,18 @@ async def test_what_needs_a_running_pod_is_refused_clearly(api: Api, part: str) 
         assert answer.code >= 400 and "nothing runs Pods" in answer.message
 
 
+async def test_who_plays_pods_may_tell_how_to_reach_what_nobody_enters(api: Api) -> None:
+    class Played(Lines):
+        def way_in(self, manifest: Manifest) -> str:
+            return f"{manifest['metadata']['name']} is only played"
+
+    await api.made(PODS, pod("p"))
+    api.plane.actions.pod_logs = Played()
+    answer = await api.ask("POST", f"{PODS}/p/portforward")
+    assert (answer.code, answer.message) == (501, "portforward is not available: p is only played")
+    assert (await api.ask("POST", f"{PODS}/q/portforward")).code == 404
+
+
 # -- Services ---------------------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,10 @@ def operation(phase: str, message: str = "", **result: Any) -> dict[str, Any]:
 
 
 ILL = {"status": "Degraded", "message": "Caused by serving.kserve.io/InferenceService:ml/a"}
+FINDINGS = (
+    "InferenceService: 0: transitionStatus | BlockedByFailedLoad | 1: IngressReady | False | not created"
+    " | 2: PredictorReady | False | ModelLoadFailed | claim not found | 3: Ready | False | ModelLoadFailed | other"
+)
 OUT = {"sync": {"status": "OutOfSync", "revision": COMMIT}, "resources": [OBJECT]}
 
 
@@ -56,6 +60,8 @@ OUT = {"sync": {"status": "OutOfSync", "revision": COMMIT}, "resources": [OBJECT
          "held by ann: latency"),
         (OUT, {"metadata": {"annotations": {"argosy.dev/hold": "by hand"}}}, "held: by hand"),
         ({"sync": {"status": "Synced"}, "health": {"status": "Degraded", "message": "no image"}}, {}, "no image"),
+        ({"sync": {"status": "Synced"}, "health": {"status": "Degraded", "message": FINDINGS}}, {},
+         "InferenceService: ModelLoadFailed: claim not found"),
         (OUT, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "is being deleted"),
     ],
 )  # fmt: skip

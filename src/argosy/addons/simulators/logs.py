@@ -13,17 +13,20 @@ from argosy.addons.simulators.processes import Processes
 from argosy.model.manifest import Manifest
 
 
-class Printing(Protocol):
+class Answering(Protocol):
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str] | None:
-        """None: nothing of it runs here."""
+        """None: nothing answers for it."""
+
+    def where_of(self, manifest: Manifest) -> str:
+        """Where the model answers that a Pod or a Service is of; empty: nowhere."""
 
 
 class SimulatedLogs:
     """Of a Pod that is a process, or that one answers for, what that prints; of another nothing more is ever printed,
     so following it ends."""
 
-    def __init__(self, processes: Processes | None = None, models: Printing | None = None) -> None:
-        self._processes = processes
+    def __init__(self, processes: Processes | None = None, models: Answering | None = None) -> None:
+        self._processes, self._models = processes, models
         self._printing = [each for each in (processes, models) if each is not None]
 
     async def lines(
@@ -38,6 +41,11 @@ class SimulatedLogs:
         found = _told(pod, container)
         for line in found if tail is None else found[max(len(found) - tail, 0) :]:
             yield line
+
+    def way_in(self, manifest: Manifest) -> str:
+        url = self._models.where_of(manifest) if self._models is not None else ""
+        nothing = f"Pods have no ports and no shell here ({BY})"
+        return f"{nothing}; the model answers at {url}" if url else nothing
 
     def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
         if self._processes is None or not _status(pod, container).get("restartCount"):

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from argosy.apiserver import refusals, scale
-from argosy.apiserver.actions import Actions, unavailable
+from argosy.apiserver.actions import Actions
 from argosy.apiserver.call import Call, Written
 from argosy.apiserver.decoding import decoded_as
 from argosy.apiserver.deletion import Deletion, read_options
@@ -24,6 +24,7 @@ from argosy.apiserver.http.routes import Target
 from argosy.apiserver.listing import Lister, Query, parse_version, read_query, whole_number
 from argosy.apiserver.registry import Registry
 from argosy.cluster import User
+from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.schema import fault
 
@@ -133,7 +134,7 @@ class Resources:
     async def _part(self, request: Request, target: Target, user: User) -> None:
         """k8s: logs are a plain text stream, not an object."""
         if target.subresource != "log":
-            raise unavailable(target.subresource)
+            raise self._no_way_in(target, user)
         query = request.query
         tail = query.get("tailLines", "")
         lines = self._actions.logs(
@@ -224,13 +225,16 @@ class Resources:
 
     async def _act(self, request: Request, target: Target, user: User) -> None:
         if target.subresource in STREAMS:
-            raise unavailable(target.subresource)
+            raise self._no_way_in(target, user)
         call = self._call(request, user)
         rendering = self._rendering(request, target)
         value, call = await self._sent(request, target.served.resource.kind, call)
         served, where = target.served, (target.namespace, target.name, target.subresource)
         answer = await self._actions.act(served, *where, value, call)
         await request.respond(201, rendering.encoded(answer), media=rendering.media)
+
+    def _no_way_in(self, target: Target, user: User) -> ClusterError:
+        return self._actions.no_way_in(target.served, target.namespace, target.name, target.subresource, user)
 
     async def _answer(self, request: Request, rendering: Rendering, written: Written) -> None:
         code = 201 if written.created else 200

@@ -5,6 +5,7 @@ In: an Application. Out: texts and rows. Never: asks a cluster.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from argosy.report.wire import mapping, mappings
 NONE: Final = "<none>"
 SHORT: Final = 7  # characters of a commit
 LONGEST_WHY: Final = 120
+_PLACED: Final = re.compile(r"(?: \| |\b)\d+: (?=\w+ \| )")
 
 
 class Row(NamedTuple):
@@ -101,8 +103,20 @@ def why(app: Application, found: str = "") -> str:
 
     `found` says how many fields differ, or what is ill, where somebody has looked.
     """
-    text = _why(app, found).replace("\n", " ")
+    text = _gist(_why(app, found).replace("\n", " "))
     return text if len(text) <= LONGEST_WHY else f"{text[: LONGEST_WHY - 1]}…"
+
+
+def _gist(text: str) -> str:
+    """argo: some checks tell all conditions, each as `place: type | status | reason | message`: the most telling one.
+
+    That is the first that has a reason and a message; what comes before the list stays.
+    """
+    before, *found = _PLACED.split(text)
+    told = sorted((each.split(" | ") for each in found), key=lambda parts: -min(len(parts), 4))
+    if len(found) < 2 or len(told[0]) < 3:
+        return text
+    return f"{before}{': '.join(told[0][2:])}"
 
 
 def _why(app: Application, found: str) -> str:

@@ -28,6 +28,7 @@ MOST_AT_ONCE = 16
 SILENCE = 10.0  # seconds without a byte of a request
 STAMP = "%Y-%m-%dT%H:%M:%SZ"
 PATIENCE = 30.0  # seconds for a model to answer
+LOADING = 300.0  # seconds for it to be loaded
 ALIAS = "/openai"  # kserve: where its own runtime for text models answers
 SUFFIX = ".localhost"
 PROBE = "argosy-probe"  # who asks whether a model is ready, again and again: not worth a line
@@ -58,8 +59,7 @@ class Shelf:
 
     def find(self, host: str, path: str) -> Entry:
         """By the host that was asked for; or by the name, where only one model has it. Raises Refusal."""
-        label = host.rpartition(":")[0] if ":" in host else host
-        known = self._entries.get(label.lower().removesuffix(SUFFIX))
+        known = self._entries.get(_label(host))
         if known is not None:
             return known
         entries = list(self._entries.values())
@@ -71,6 +71,13 @@ class Shelf:
         raise Refusal(404, f"no model answers as {host[:200]!r}; hosts here: {hosts}")
 
 
+def _label(host: str) -> str:
+    """The first label, whatever comes after it: the host of a Route begins the same. A Service's is put together."""
+    first, _, rest = (host.rpartition(":")[0] if ":" in host else host).lower().partition(".")
+    namespace, _, last = rest.partition(".")
+    return f"{first.removesuffix('-predictor')}-{namespace}" if f"{last}.".startswith("svc.") else first
+
+
 def say(host: str, text: str) -> None:
     """One line of the model of this host; what a model itself prints has no host before it."""
     lines = text.splitlines() or [""]
@@ -79,6 +86,9 @@ def say(host: str, text: str) -> None:
 
 def _load(entry: Entry, folder: str) -> None:
     began = time.monotonic()
+    watch = threading.Timer(LOADING, _give_up, (entry,))
+    watch.daemon = True
+    watch.start()
     say(entry.host, f"loading {entry.name} from {entry.source} ({BY})")
     try:
         entry.model = load(folder)
@@ -91,6 +101,13 @@ def _load(entry: Entry, folder: str) -> None:
     else:
         entry.state = "loaded"
         say(entry.host, f"loaded in {time.monotonic() - began:.1f} s; {paths(entry.name)}")
+
+
+def _give_up(entry: Entry) -> None:
+    """It cannot be made to stop: a new process is made."""
+    if entry.state == "loading":
+        say(entry.host, f"{entry.name} has not been loaded in {LOADING:.0f} s")
+        os._exit(4)
 
 
 def _fail(entry: Entry, why: str) -> None:
@@ -199,7 +216,11 @@ class Door(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._places.acquire()
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be had: nobody else gives the place back
+            self._places.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
@@ -208,7 +229,9 @@ class Door(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        print(f"a request ended: {sys.exception() if hasattr(sys, 'exception') else ''}", flush=True)
+        problem = sys.exc_info()[1]
+        if not isinstance(problem, ConnectionError):  # who asks may leave before the answer
+            print(f"a request ended: {problem}", flush=True)
 
 
 def main(number: int) -> None:

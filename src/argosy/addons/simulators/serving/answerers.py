@@ -12,12 +12,13 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import argosy
+from argosy.addons.simulators.names import BY
 from argosy.addons.simulators.serving.plans import Plan
 from argosy.addons.simulators.times import stamp
 from argosy.confine.limits import ProgramLimits
@@ -25,7 +26,8 @@ from argosy.confine.program import python_places
 from argosy.confine.resident import DAYS, Ended, Resident, Surroundings, start
 from argosy.model.errors import ArgosyError
 
-LIMITS: Final = ProgramLimits(cpu=DAYS, memory=1 << 30, scratch=64 << 20, processes=64)
+# The system counts all processes and threads of a user, those of other models and sandboxes too: hence so many.
+LIMITS: Final = ProgramLimits(cpu=DAYS, memory=1 << 30, scratch=64 << 20, processes=1024)
 LOOPBACK: Final = "127.0.0.1"
 WAITING: Final = 64  # connections that wait while it starts
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
@@ -109,7 +111,8 @@ class Answerer:
                 await resident.tell(_line(plan))
         except (OSError, ArgosyError) as error:
             return f"it could not be started: {error}"
-        return _told(await asyncio.shield(resident.ended), resident.said())
+        ended = await asyncio.shield(resident.ended)
+        return _told(ended, _last_words(resident.said(), self.plans))
 
     async def _start(self) -> Resident:
         plain = () if self._folders else ("-S",)  # what is installed is for artefacts only
@@ -139,10 +142,19 @@ def _line(plan: Plan) -> bytes:
     return json.dumps({"host": plan.host, "name": plan.name, "source": plan.source, "folder": plan.folder}).encode()
 
 
-def _told(ended: Ended, said: str) -> str:
+def _last_words(said: str, hosts: Container[str]) -> str:
+    """What it printed last; what only tells that it began tells nothing of its end."""
+    for line in reversed(said.splitlines()):
+        host, _, told = line.partition(" ")
+        text = told.partition(" ")[2] if host in hosts else line
+        if text.strip() and not text.endswith(f"({BY})"):
+            return text.strip()
+    return ""
+
+
+def _told(ended: Ended, last: str) -> str:
     if ended.refused:
         return f"it could not be started: {ended.refused}"
     if ended.limit:
         return f"it used more {ended.limit} than it may"
-    last = next((line for line in reversed(said.splitlines()) if line.strip()), "")
     return f"it ended with code {ended.code}{f': {last[:300]}' if last else ''}"

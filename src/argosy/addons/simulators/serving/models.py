@@ -88,6 +88,11 @@ class Models:
         served = self._served.get(key)
         return served.url if served is not None else ""
 
+    def where_of(self, manifest: Manifest) -> str:
+        """Of one of its Pods or Services."""
+        key = _key_above(manifest)
+        return self.where(key) if key is not None else ""
+
     async def let_go(self, key: ResourceKey) -> None:
         served = self._served.pop(key, None)
         if served is None:
@@ -102,12 +107,11 @@ class Models:
 
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str] | None:
         """What the process prints that answers for this Pod; None: none does."""
-        labels = pod["metadata"].get("labels") or {}
-        if labels.get(COMPONENT) != "predictor" or container != pod["spec"]["containers"][0]["name"]:
+        key = _key_above(pod)
+        served = self._served.get(key) if key is not None else None
+        if key is None or served is None or self._pages is None or not is_ready(pod):
             return None
-        key = own_key(INFERENCE_SERVICE, pod["metadata"]["namespace"], str(labels.get(OF_SERVICE)))
-        served = self._served.get(key)
-        if served is None or self._pages is None or not is_ready(pod):
+        if container != pod["spec"]["containers"][0]["name"]:
             return None
         if served.pod != pod["metadata"]["uid"]:
             return _one_line(told("one process answers for all Pods of this model; its lines are those of another Pod"))
@@ -156,6 +160,14 @@ class Models:
         return f"{usual[:52]}-{letters(str(key), 10)}"  # `a-b` in `c`, where `a` in `b-c` is called so
 
 
+def _key_above(manifest: Manifest) -> ResourceKey | None:
+    """Of the InferenceService whose predictor a Pod or a Service is of."""
+    labels = manifest["metadata"].get("labels") or {}
+    if labels.get(COMPONENT) != "predictor" or not labels.get(OF_SERVICE):
+        return None
+    return own_key(INFERENCE_SERVICE, manifest["metadata"]["namespace"], str(labels[OF_SERVICE]))
+
+
 async def _one_line(text: str) -> AsyncIterator[str]:
     yield text
 
@@ -170,10 +182,11 @@ async def _answer_of(served: Served) -> Answer:
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
             code, found = 0, {}
         if code == 200:
+            served.answerer.problem = ""
             return Answer(ModelState.LOADED, url=served.url)
         if found.get("state") == "failed":
             return Answer(ModelState.FAILED, told(str(found.get("error"))), served.url)
-        if served.answerer.problem and not served.answerer.is_answering():
+        if served.answerer.problem and (not served.answerer.is_answering() or loop.time() > end):
             return Answer(ModelState.FAILED, told(f"the model's process: {served.answerer.problem}"), served.url)
         if loop.time() > end:
             return Answer(ModelState.LOADING, url=served.url)
