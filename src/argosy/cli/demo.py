@@ -75,7 +75,7 @@ def _add_part(
 
 
 def start(chosen: argparse.Namespace) -> int:
-    from argosy.app.demo import DemoOptions, run
+    from argosy.app.demo import DemoOptions, played, run
 
     if chosen.api_port is not None and not 0 <= chosen.api_port <= 65535:
         raise UserError(f"--api-port {chosen.api_port} is no port; choose 1 to 65535, or 0 for any free one")
@@ -87,7 +87,8 @@ def start(chosen: argparse.Namespace) -> int:
         has_engine=not chosen.no_engine,
     )
     began = time.monotonic()
-    run(options, lambda found: _announce(found, time.monotonic() - began, not chosen.no_engine), _tell)
+    what = played(options.argocd)
+    run(options, lambda found: _announce(found, time.monotonic() - began, what, not chosen.no_engine), _tell)
     kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "nothing is left behind"
     print(f"demo stopped; {kept}", file=sys.stderr)
     return 0
@@ -97,11 +98,11 @@ def _tell(stage: str) -> None:
     print(f"… {stage}", file=sys.stderr, flush=True)
 
 
-def _announce(run: Run, seconds: float, has_engine: bool) -> None:
+def _announce(run: Run, seconds: float, what: str, has_engine: bool) -> None:
     bin_folder = Path(run.data_dir) / "bin"
     delivery = "3 applications, 1 model in 2 environments" if has_engine else "3 applications, and no engine"
     lines = [
-        f"demo ready in {seconds:.1f} s: {delivery}; OpenShift GitOps, KServe and Pods are simulated",
+        f"demo ready in {seconds:.1f} s: {delivery}; {what}, KServe and Pods are simulated",
         f"  API         {run.api}",
         f"  repository  {run.repository}   (clone it, push to it)",
         *(['  model       ask it: argosy model try dev-qwen25-05b-instruct "Hello"'] if has_engine else []),

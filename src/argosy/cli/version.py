@@ -14,7 +14,7 @@ SANDBOX = {
     "logs, exec, port-forward": "refused with a sentence that says why",
     "Services": "get an address that leads nowhere",
     "admission webhooks, aggregated APIs": "stored, not called",
-    "add-on simulators": "plays scheduler, kubelet and the controllers of workloads, claims, Services and autoscalers",
+    "add-on simulators": "plays scheduler, kubelet, the controllers of workloads, KServe, Routes, builds and operators",
     "add-on argocd_operator": "plays the OpenShift GitOps operator: its settings are real, no Argo CD runs behind them",
 }
 

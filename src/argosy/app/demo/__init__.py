@@ -35,6 +35,11 @@ class DemoOptions:
     has_engine: bool = True
 
 
+def played(argocd: str) -> str:
+    """What delivers there, by its name."""
+    return "Argo CD" if argocd == "plain" else "OpenShift GitOps"
+
+
 def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
     """In the foreground, until SIGTERM or SIGINT."""
     folder = DataFolder(options.data_dir or state_home() / NAME)
@@ -49,7 +54,7 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
         ephemeral=not is_kept,
         addons=ADDONS.format(variant=variant),
     )
-    tell("starting a cluster, with OpenShift GitOps and KServe as simulators")
+    tell(f"starting a cluster, with {played(options.argocd)} and KServe as simulators")
     try:
         run_in(folder, sandbox, ready, _inside(options, tell))
     finally:
