@@ -126,6 +126,11 @@ class DataFolder:
             return Run(**json.loads(self.run_file.read_text()))
         return None
 
+    def last_addons(self) -> str:
+        """What ran in it last; empty: nothing did."""
+        run = self._read_run()
+        return run.addons if run else ""
+
     def last_rbac(self) -> bool:
         """A sandbox that enforced RBAC goes on enforcing it: nobody gains rights by a restart."""
         run = self._read_run()

@@ -52,8 +52,8 @@ def _add_start_flags(parser: argparse.ArgumentParser) -> None:
     about = "port of the Kubernetes API (0: any free one; default: the last one)"
     parser.add_argument("--api-port", type=int, metavar="N", help=about)
     parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="where to write or add the kubeconfig")
-    about = "openshift: with the operator; plain: an Argo CD without one (default: openshift)"
-    parser.add_argument("--argocd", choices=["openshift", "plain"], default="openshift", help=about)
+    about = "openshift: with the operator; plain: an Argo CD without one (default: as the folder has, or openshift)"
+    parser.add_argument("--argocd", choices=["openshift", "plain"], help=about)
     about = "without argosy's engine, as beside an Argo CD: Applications get no status"
     parser.add_argument("--no-engine", action="store_true", help=about)
     parser.add_argument("--no-browser", action="store_true", help="do not open the web page")
@@ -75,7 +75,7 @@ def _add_part(
 
 
 def start(chosen: argparse.Namespace) -> int:
-    from argosy.app.demo import DemoOptions, played, run
+    from argosy.app.demo import DemoOptions, run
 
     if chosen.api_port is not None and not 0 <= chosen.api_port <= 65535:
         raise UserError(f"--api-port {chosen.api_port} is no port; choose 1 to 65535, or 0 for any free one")
@@ -83,12 +83,11 @@ def start(chosen: argparse.Namespace) -> int:
         data_dir=chosen.data_dir,
         api_port=chosen.api_port,
         kubeconfig=chosen.kubeconfig,
-        argocd="plain" if chosen.argocd == "plain" else "",
+        argocd={"openshift": "", None: None}.get(chosen.argocd, chosen.argocd),
         has_engine=not chosen.no_engine,
     )
     began = time.monotonic()
-    what = played(options.argocd)
-    run(options, lambda found: _announce(found, time.monotonic() - began, what, not chosen.no_engine), _tell)
+    run(options, lambda found: _announce(found, time.monotonic() - began, not chosen.no_engine), _tell)
     kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "nothing is left behind"
     print(f"demo stopped; {kept}", file=sys.stderr)
     return 0
@@ -98,11 +97,13 @@ def _tell(stage: str) -> None:
     print(f"… {stage}", file=sys.stderr, flush=True)
 
 
-def _announce(run: Run, seconds: float, what: str, has_engine: bool) -> None:
+def _announce(run: Run, seconds: float, has_engine: bool) -> None:
+    from argosy.app.demo import played
+
     bin_folder = Path(run.data_dir) / "bin"
     delivery = "3 applications, 1 model in 2 environments" if has_engine else "3 applications, and no engine"
     lines = [
-        f"demo ready in {seconds:.1f} s: {delivery}; {what}, KServe and Pods are simulated",
+        f"demo ready in {seconds:.1f} s: {delivery}; {played(run.addons)}, KServe and Pods are simulated",
         f"  API         {run.api}",
         f"  repository  {run.repository}   (clone it, push to it)",
         *(['  model       ask it: argosy model try dev-qwen25-05b-instruct "Hello"'] if has_engine else []),

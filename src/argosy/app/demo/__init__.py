@@ -21,9 +21,12 @@ from argosy.app.engine import EngineOptions, lead_engine
 from argosy.app.folder import DataFolder, state_home
 from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
 from argosy.cluster import Cluster
+from argosy.model.errors import UserError
 
 NAME: Final = "demo"
-ADDONS: Final = "argocd_operator{variant},simulators,notifications"
+PLAIN: Final = "plain"
+ADDONS: Final = "{operator},simulators,notifications"
+OPERATORS: Final = {"": "argocd_operator", PLAIN: f"argocd_operator={PLAIN}"}
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,23 @@ class DemoOptions:
     data_dir: Path | None = None
     api_port: int | None = None
     kubeconfig: Path | None = None
-    argocd: str = ""  # "plain": an Argo CD that no operator watches
+    argocd: str | None = None  # "plain": one that no operator watches; None: as the folder has it, else with one
     has_engine: bool = True
 
 
-def played(argocd: str) -> str:
+def played(addons: str) -> str:
     """What delivers there, by its name."""
-    return "Argo CD" if argocd == "plain" else "OpenShift GitOps"
+    return "Argo CD" if OPERATORS[PLAIN] in addons.split(",") else "OpenShift GitOps"
+
+
+def _operator(options: DemoOptions, folder: DataFolder) -> str:
+    """A folder that is gone on with keeps what it has: beside another Argo CD there would be two for the same."""
+    asked, addons = OPERATORS[options.argocd or ""], folder.last_addons()
+    known = next((each for each in OPERATORS.values() if each in addons.split(",")), asked)
+    if options.argocd is not None and asked != known:
+        message = f"its demo has {played(addons)}; leave out --argocd, or choose another --data-dir"
+        raise UserError(message, where=str(folder.root))
+    return known
 
 
 def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
@@ -46,15 +59,15 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
     is_kept = options.data_dir is not None
     if not is_kept:
         _sweep(folder)  # of a demo that was killed
-    variant = f"={options.argocd}" if options.argocd else ""
+    addons = ADDONS.format(operator=_operator(options, folder))
     sandbox = SandboxOptions(
         data_dir=folder.root,
         port=options.api_port,
         kubeconfig=options.kubeconfig,
         ephemeral=not is_kept,
-        addons=ADDONS.format(variant=variant),
+        addons=addons,
     )
-    tell(f"starting a cluster, with {played(options.argocd)} and KServe as simulators")
+    tell(f"starting a cluster, with {played(addons)} and KServe as simulators")
     try:
         run_in(folder, sandbox, ready, _inside(options, tell))
     finally:
