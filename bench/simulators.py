@@ -1,6 +1,6 @@
 """How fast 1,000 Deployments of one replica become available on the embedded cluster, and that nothing is written then.
 
-With `crowd` as its argument: 5 Deployments of 1,000 replicas, each behind a Service. Exits 1 where a limit is not
+With `crowd` as its argument: 10 Deployments of 1,000 replicas, each behind a Service. Exits 1 where a limit is not
 kept. Limits are of processor time, which a busy machine does not change much.
 """
 
@@ -17,7 +17,7 @@ from argosy.app.addons import running
 from argosy.model.names import GroupKind
 
 # Deployments, replicas of each, most seconds of processor, most writes for each Pod
-SIZES = {"": (1_000, 1, 15.0, 10.0), "crowd": (5, 1_000, 60.0, 4.0)}
+SIZES = {"": (1_000, 1, 15.0, 10.0), "crowd": (10, 1_000, 120.0, 4.0)}
 QUIET_SECONDS = 3.0
 KIND = GroupKind("apps", "Deployment")
 
