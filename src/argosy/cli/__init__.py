@@ -43,8 +43,8 @@ AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) l
 AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
-GROUPS = ("app", "controller", "demo", "generate", "health", "init", "kubectl", "model", "notifications", "oc",
-          "proj", "render", "sandbox", "setup", "version")  # fmt: skip
+GROUPS = ("app", "controller", "demo", "generate", "health", "init", "kubectl", "model", "notebook", "notifications",
+          "oc", "proj", "render", "sandbox", "setup", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -67,6 +67,7 @@ Commands:
   init       make a repository with a model, three environments and checks
   kubectl    kubectl, and a small one where there is none; oc: the same with its own verbs
   model      list, ask, probe and restart served models
+  notebook   run, judge and compare notebooks; no cluster is needed
   notifications  list, try and trace messages about Applications and notebooks
   proj       list and change projects
   render     print the manifests of folders and Applications

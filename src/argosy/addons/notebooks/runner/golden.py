@@ -213,7 +213,7 @@ def _raises(outputs: Sequence[Shown]) -> bool:
 
 def _counted(outputs: Sequence[Shown]) -> str:
     kinds = ", ".join(each.kind for each in outputs)
-    return f"{len(outputs)} outputs ({kinds})" if len(outputs) != 1 else f"1 output ({kinds})"
+    return f"{len(outputs)} output{'s' if len(outputs) > 1 else ''} ({kinds})" if outputs else "no output"
 
 
 def _text(outputs: Sequence[Shown], how: Normalizer) -> str:

@@ -1,0 +1,55 @@
+"""Notebooks as files.
+
+In: a path. Out: a notebook as plain data; or a file, written whole. Never: half a file; trusts what it reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.model.errors import UserError
+
+MOST_BYTES: Final = 64 << 20
+Notebook = dict[str, Any]
+
+
+def read(path: Path) -> Notebook:
+    """Raises UserError."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UserError(f"is larger than {MOST_BYTES >> 20} MiB; clear its outputs", where=str(path))
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"cannot be read ({error.strerror}); check the path", where=str(path)) from None
+    except (ValueError, RecursionError):
+        raise UserError("is no notebook: it is not JSON; save it again with Jupyter", where=str(path)) from None
+    if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
+        older = "worksheets" in found if isinstance(found, dict) else False
+        why = "is of an old version of the format" if older else "is no notebook: it has no cells"
+        raise UserError(f"{why}; save it again with Jupyter", where=str(path))
+    if not all(isinstance(cell, dict) for cell in found["cells"]):
+        raise UserError("has a cell that is none; save it again with Jupyter", where=str(path))
+    return found
+
+
+def write(path: Path, text: str) -> None:
+    """All of it or nothing: who reads it meanwhile has the old one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    place, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(place, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o644 if not path.exists() else path.stat().st_mode & 0o777)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def dumped(notebook: Notebook) -> str:
+    """As Jupyter writes it."""
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"

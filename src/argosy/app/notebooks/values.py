@@ -1,0 +1,62 @@
+"""Parameters as people type them.
+
+In: texts of a command line, or a file. Out: values. Never: runs what was typed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.model.errors import UserError
+
+_WORDS: Final = {"True": True, "False": False, "None": None}
+
+
+def value_of(text: str) -> Any:
+    """A number, true, null, a list or an object if it reads like one; else the text itself."""
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    if text[:1] in "[{(" and text:
+        try:
+            found = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return text
+        return list(found) if isinstance(found, tuple) else found
+    return text
+
+
+def given(
+    pairs: Sequence[tuple[str, str]], raw: Sequence[tuple[str, str]] = (), files: Sequence[Path] = ()
+) -> dict[str, Any]:
+    """All parameters; what is typed wins over what a file says."""
+    found: dict[str, Any] = {}
+    for file in files:
+        found |= _from_file(file)
+    found |= {name: value_of(text) for name, text in pairs} | dict(raw)
+    for name in found:
+        if not name.isidentifier():
+            raise UserError("is no name of a parameter; use letters, digits and _", where=name)
+    return found
+
+
+def _from_file(file: Path) -> Mapping[str, Any]:
+    from argosy.model.manifest import load
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot be read ({error.strerror}); check the path", where=str(file)) from None
+    except ValueError:
+        raise UserError("is no text; save it as UTF-8", where=str(file)) from None
+    found = load(text, where=str(file))
+    if not isinstance(found, Mapping):
+        raise UserError("has no parameters; write a line `name: value` for each", where=str(file))
+    return found

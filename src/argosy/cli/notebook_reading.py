@@ -1,0 +1,175 @@
+"""`argosy notebook lint|diff|accept|report|params`: notebooks that are looked at, and not run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli import CANNOT, DONE, NO, answering, say
+from argosy.cli.app_flags import asked, can_ask, print_data, talk
+from argosy.cli.screen import Screen, counted, plain
+from argosy.model.errors import UserError
+
+if TYPE_CHECKING:
+    from argosy.addons.notebooks.runner.order import Comparison
+    from argosy.app.notebooks.linting import Remark
+
+
+def comparison_of(chosen: argparse.Namespace) -> dict[str, Any]:
+    """As a job's spec has it."""
+    return {
+        "strategy": chosen.strategy,
+        "floatingPointTolerance": chosen.tolerance,
+        "ignoreTimestamps": not chosen.compare_times,
+        "ignoreExecutionCount": not chosen.compare_counts,
+        "customTimestampPatterns": chosen.ignore_pattern,
+        "ignoreOutputTypes": chosen.ignore,
+    }
+
+
+def comparison(chosen: argparse.Namespace) -> Comparison:
+    """Raises UserError."""
+    from argosy.addons.notebooks.runner.golden import normalizer
+    from argosy.addons.notebooks.runner.order import Comparison
+
+    try:
+        found = Comparison.of(comparison_of(chosen))
+        normalizer(found)
+    except ValueError as error:
+        raise UserError(str(error).replace("floatingPointTolerance", "--tolerance")) from None
+    return found
+
+
+def lint(chosen: argparse.Namespace) -> int:
+    from argosy.addons.notebooks.runner.order import Validation
+    from argosy.app.notebooks import linting
+    from argosy.app.notebooks.files import read
+
+    wanted = {"level": chosen.level, "verifyAssertions": chosen.verify_assertions}
+    wanted |= {"requireExplicitExitCodes": chosen.require_exit_codes}
+    validation = Validation.of(wanted)
+    remarks: list[Remark] = []
+    for path in chosen.paths:
+        remarks += linting.lint(str(path), read(path), validation, chosen.param)
+    bad = linting.fails(remarks, chosen.level)
+    with answering(NO if bad else DONE) as code:
+        if chosen.output == "json":
+            items = [each.as_data() for each in remarks]
+            print_data({"apiVersion": "cli.argosy.dev/v1", "kind": "LintReport", "remarks": items}, "json")
+        else:
+            screen = Screen(sys.stdout)
+            for each in remarks:
+                print(_remark_line(each, screen, is_bad=each in bad))
+            print(f"{counted(len(chosen.paths), 'notebook')}, {counted(len(remarks), 'remark')}, {len(bad)} that fail")
+        if bad:
+            first = bad[0]
+            sys.stdout.flush()
+            say(f"{first.file} has {counted(len(bad), 'fault')}", first.finding.message, first.finding.suggestion)
+    return code
+
+
+def _remark_line(remark: Remark, screen: Screen, *, is_bad: bool) -> str:
+    found = remark.finding
+    place = (
+        f"{remark.file}" + (f" cell {found.cell}" if found.cell >= 0 else "") + (f":{found.line}" if found.line else "")
+    )
+    text = plain(f"{remark.rule} {found.severity} {place}: {found.message}; {found.suggestion}".rstrip("; "))
+    return screen.bad(text) if is_bad else f"  {text}"
+
+
+def diff(chosen: argparse.Namespace) -> int:
+    from argosy.addons.notebooks.runner.golden import compared
+    from argosy.app.notebooks.files import read
+
+    found = compared(read(chosen.executed), read(chosen.golden), comparison(chosen))
+    with answering(NO if found.differences else DONE) as code:
+        if chosen.output == "json":
+            data = {"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookDiff", **found.as_wire()}
+            print_data({**data, "withinTolerance": found.near, "leftOut": found.left_out, "note": found.note}, "json")
+            return code
+        screen = Screen(sys.stdout)
+        for each in found.differences:
+            kind = each.kind.replace("_", " ")
+            print(screen.bad(f"cell {each.cell} ({each.cell_type}) {kind}, {each.severity}"))
+            for line in each.as_wire()["diff"].splitlines():
+                print(f"  {screen.difference(plain(line))}")
+        counts = [f"{found.matched} of {found.total} cells match"]
+        counts += [f"{found.near} within the tolerance"] if found.near else []
+        counts += [f"{found.left_out} left out"] if found.left_out else []
+        print(", ".join(counts))
+        if found.note:
+            talk(f"note: {found.note}")
+    return code
+
+
+def accept(chosen: argparse.Namespace) -> int:
+    from argosy.app.notebooks import records
+    from argosy.app.notebooks.accepting import accepted, waiting
+    from argosy.app.notebooks.files import dumped, read, write
+    from argosy.app.notebooks.summaries import change_of
+
+    run = records.last(chosen.runs or records.FOLDER, chosen.name)
+    record = records.recorded(run)
+    target = chosen.golden or Path(record.get("golden") or record.get("notebook") or chosen.name)
+    executed, golden = read(run.executed), read(target)
+    differences = waiting(executed, golden, comparison(chosen))
+    if not differences:
+        print(f"{target}: unchanged; it shows what {run.executed} shows")
+        return DONE
+    cells = _cells(chosen.cells)
+    made = accepted(executed, golden, cells, differences)
+    for each in differences:
+        if not cells or each.cell in cells:
+            print(f"  cell {each.cell}: {plain(change_of(each))}")
+    if not chosen.yes and not (can_ask() and asked(f"write this to {target}?")):
+        say(f"{target} was not changed", "nobody said yes", "run it again with -y")
+        return CANNOT
+    write(target, dumped(made))
+    print(f"{target}: written")
+    return DONE
+
+
+def _cells(texts: list[str]) -> set[int]:
+    words = [word for text in texts for word in text.split(",") if word.strip()]
+    try:
+        return {int(word) for word in words}
+    except ValueError:
+        raise UserError(
+            "is no list of cells; write numbers with commas between them, such as 3,7", where="--cells"
+        ) from None
+
+
+def report(chosen: argparse.Namespace) -> int:
+    from argosy.app.notebooks import records
+    from argosy.app.notebooks import report as page
+    from argosy.app.notebooks.cases import junit
+    from argosy.app.notebooks.files import read, write
+    from argosy.app.notebooks.runs import summary_of
+
+    run = records.last(chosen.runs or records.FOLDER, chosen.name)
+    summary = summary_of(run)
+    place = chosen.html or run.report
+    write(place, page.report(summary, read(run.executed)))
+    print(place)
+    if chosen.junit:
+        write(chosen.junit, junit([summary]))
+        print(chosen.junit)
+    return DONE
+
+
+def params(chosen: argparse.Namespace) -> int:
+    from argosy.addons.notebooks.runner.parameters import declared
+    from argosy.app.notebooks.files import read
+
+    found = declared(read(chosen.file))
+    if chosen.output == "json":
+        items = [{"name": e.name, "type": e.type, "default": e.default, "about": e.about} for e in found]
+        print_data({"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookParameters", "parameters": items}, "json")
+    elif found:
+        rows = [[each.name, each.type or "-", each.default, each.about] for each in found]
+        print("\n".join(Screen(sys.stdout).table(["NAME", "TYPE", "DEFAULT", "ABOUT"], rows)))
+    else:
+        talk(f"{chosen.file}: has no parameters; tag a cell that assigns names with `parameters`")
+    return DONE

@@ -1,0 +1,184 @@
+"""`argosy notebook …` as it is typed, with no cluster: a real kernel, a line a cell, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from serving import ARGOSY
+
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+
+Done = subprocess.CompletedProcess[str]
+
+
+def typed(folder: Path, *words: str) -> Done:
+    command = [ARGOSY, "notebook", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def write(file: Path, *sources: str) -> None:
+    cells = [nbformat.v4.new_code_cell(each) for each in sources]
+    cells[0]["metadata"]["tags"] = ["parameters"]
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# Train"), *cells]), file)
+
+
+SOURCES = (
+    "alpha: float = 0.5  # how fast\nname = 'x'",
+    "# fit the model\nprint(f'accuracy {alpha:.3f}')",
+    "losses = [alpha, float(name == 'y') * 1e308 * 10]",
+    "alpha * 2",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("notebooks")
+    write(folder / "train.ipynb", *SOURCES)
+    write(folder / "golden.ipynb", *SOURCES)
+    write(folder / "refused.ipynb", "def f():\n    print(1)", "x = f()")
+    (folder / "broken.ipynb").write_text("{}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def failed(folder: Path) -> Done:
+    words = ("-p", "alpha", "0.6", "-r", "name", "y", "--golden", "golden.ipynb", "--junit", "out/j.xml")
+    return typed(folder, "run", "train.ipynb", *words)
+
+
+def test_a_run_is_a_line_a_cell_and_a_verdict(failed: Done) -> None:
+    assert failed.returncode == 1
+    lines = failed.stdout.splitlines()
+    assert [line.split()[:4] for line in lines[:4]] == [
+        ["1/4", "cell", "1", "✔"],
+        ["2/4", "cell", "2", "✔"],
+        ["3/4", "cell", "3", "▲"],
+        ["4/4", "cell", "4", "✔"],
+    ]
+    assert "fit the model" in lines[1]
+    assert lines[2].endswith("losses has 1 infinite of 2")
+    assert lines[4].startswith("✖ FAILED  4 code cells, ")
+    assert "golden: 3 equal, 2 different (cell 2: has 1 output (stdout), had no output)" in lines[4]
+
+
+def test_a_failure_says_what_why_and_what_next(failed: Done) -> None:
+    assert failed.stderr.splitlines()[-3:] == [
+        "argosy: train.ipynb failed",
+        "why: cell 3: losses has 1 infinite of 2",
+        "next: find where it comes from: a division by zero, an empty mean",
+    ]
+
+
+def test_a_run_leaves_a_report_a_junit_file_and_the_executed_notebook(failed: Done, folder: Path) -> None:
+    (executed,) = (folder / ".argosy" / "runs").glob("train-*.ipynb")
+    assert "alpha = 0.6" in executed.read_text()
+    assert "fit the model" in executed.with_suffix(".html").read_text()
+    suite = ElementTree.fromstring((folder / "out" / "j.xml").read_bytes()).find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures")) == ("5", "3")
+    assert (folder / ".argosy" / ".gitignore").read_text() == "*\n"
+
+
+def test_what_was_shown_is_accepted_and_then_valid(failed: Done, folder: Path) -> None:
+    asked = typed(folder, "accept", "train", "--cells", "2,4")
+    assert (asked.returncode, asked.stderr.splitlines()[-1]) == (2, "next: run it again with -y")
+    assert typed(folder, "accept", "train", "--cells", "2,4", "-y").stdout.splitlines()[-1] == "golden.ipynb: written"
+    again = typed(folder, "accept", "train", "-y")
+    assert (again.returncode, again.stdout.split(";")[0]) == (0, "golden.ipynb: unchanged")
+    assert typed(folder, "diff", "golden.ipynb", "golden.ipynb").returncode == 0
+    different = typed(folder, "diff", "golden.ipynb", "train.ipynb")
+    assert different.returncode == 1
+    assert "-accuracy 0.600" in different.stdout
+    page = typed(folder, "report", "train", "--html", "again.html")
+    assert (page.returncode, page.stdout) == (0, "again.html\n")
+
+
+def test_a_notebook_is_valid_if_it_shows_what_it_was_saved_with(folder: Path) -> None:
+    write(folder / "saved.ipynb", "x = 1", "print(0.5)", "print('changed')")
+    saved = json.loads((folder / "saved.ipynb").read_text())
+    for index, text in ((2, "0.50001\n"), (3, "before\n")):
+        saved["cells"][index]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": text}]
+    (folder / "saved.ipynb").write_text(json.dumps(saved))
+    done = typed(folder, "validate", "saved.ipynb", "-o", "json", "--quiet")
+    (run,) = json.loads(done.stdout)["items"]
+    assert (done.returncode, run["kind"], run["error_category"]) == (1, "NotebookRun", "golden_comparison_failed")
+    assert [each["cellIndex"] for each in run["comparison"]["diffs"]] == [3]
+    assert "next: if that is right: argosy notebook accept saved --cells 3" in done.stderr
+
+
+def test_what_blocks_is_refused_before_anything_runs(folder: Path) -> None:
+    done = typed(folder, "run", "refused.ipynb", "-o", "json")
+    assert (done.returncode, json.loads(done.stdout)["cells"]) == (1, [])
+    assert "why: cell 2: f() never returns a value, but its result is used here" in done.stderr
+    linted = typed(folder, "lint", "refused.ipynb", "train.ipynb")
+    assert (linted.returncode, linted.stdout.splitlines()[-1]) == (1, "2 notebooks, 1 remark, 1 that fail")
+    assert typed(folder, "lint", "refused.ipynb", "--level", "learning").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "missing.ipynb"], "missing.ipynb: cannot be read"),
+        (["run", "broken.ipynb"], "broken.ipynb: is no notebook"),
+        (["run", "train.ipynb", "--golden", "missing.ipynb"], "missing.ipynb: cannot be read"),
+        (["run", "train.ipynb", "--timeout", "soon"], "--timeout: 'soon' is no duration"),
+        (["run", "train.ipynb", "--tolerance", "x"], "--tolerance: 'x' is no number"),
+        (["run", "train.ipynb", "--ignore-pattern", "("], "is no regular expression"),
+        (["run", "train.ipynb", "--kernel", "nosuch"], "kernel nosuch: is not installed here"),
+        (["run", "train.ipynb", "-p", "a-b", "1"], "a-b: is no name of a parameter"),
+        (["accept", "other"], "other: has no run"),
+        (["lint", "broken.ipynb"], "broken.ipynb: is no notebook"),
+    ],
+)
+def test_what_cannot_be_done_exits_with_two_and_says_what_to_do(folder: Path, words: list[str], said: str) -> None:
+    done = typed(folder, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "\nnext: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_parameters_are_listed(folder: Path) -> None:
+    assert typed(folder, "params", "train.ipynb").stdout.splitlines() == [
+        "NAME    TYPE    DEFAULT   ABOUT",
+        "alpha   float   0.5       how fast",
+        "name    -       'x'",
+    ]
+    data = json.loads(typed(folder, "params", "train.ipynb", "-o", "json").stdout)
+    assert data["parameters"][0] == {"name": "alpha", "type": "float", "default": "0.5", "about": "how fast"}
+
+
+def _processes_below(folder: Path) -> list[str]:
+    """Of kernels that work in this folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "cwd") == str(folder):
+                found.append((entry / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return [each for each in found if "ipykernel" in each or "runner" in each]
+
+
+def test_ctrl_c_ends_the_kernel_too(tmp_path: Path) -> None:
+    write(tmp_path / "long.ipynb", "x = 1", "import time\ntime.sleep(600)")
+    command = [ARGOSY, "notebook", "run", "long.ipynb"]
+    running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stdout.readline().split()[0] == "1/2"
+    assert _processes_below(tmp_path.resolve())
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert (running.returncode, said.splitlines()[-1]) == (
+        130,
+        "argosy: interrupted; nothing is half done, run the command again",
+    )
+    assert _processes_below(tmp_path.resolve()) == []
