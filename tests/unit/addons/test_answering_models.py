@@ -160,6 +160,23 @@ async def test_a_new_pod_reads_the_model_anew(cluster: EmbeddedCluster, place: P
         assert live["status"]["url"] == url
 
 
+async def test_after_a_restart_it_answers_at_the_address_that_people_know(
+    cluster: EmbeddedCluster, place: Path
+) -> None:
+    put(place, "model.py", DOUBLING)
+    async with answering(cluster, place) as world:
+        await cluster.create(model(**PYTHON))
+        url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
+    async with running([make(KINDS)], cluster, on_failure=lambda: None, folder=place):
+
+        async def answers() -> bool:
+            with contextlib.suppress(OSError):
+                return (await ask(url, "/v1/models/web"))[0] == 200
+            return False
+
+        await until(answers)
+
+
 async def test_a_process_that_is_killed_comes_back_at_the_same_address(cluster: EmbeddedCluster, place: Path) -> None:
     put(place, "model.py", "import os\n\ndef predict(instances):\n    return [os.getppid(), os.kill(os.getpid(), 9)]\n")
     async with answering(cluster, place) as world:

@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from argosy.addons.simulators.answering.artefact import Unloadable, load
-from argosy.addons.simulators.answering.speaking import answer, is_openai, paths
+from argosy.addons.simulators.answering.speaking import MODELS, answer, is_openai
 from argosy.addons.simulators.answering.stub import Stub
 from argosy.addons.simulators.answering.words import BY, Entry, Refusal, Reply, Request
 
@@ -100,7 +100,8 @@ def _load(entry: Entry, folder: str) -> None:
         _fail(entry, f"{type(error).__name__}: {str(error)[:300]}")
     else:
         entry.state = "loaded"
-        say(entry.host, f"loaded in {time.monotonic() - began:.1f} s; {paths(entry.name)}")
+        ways = f"{MODELS}/{entry.name}:predict or /v2/models/{entry.name}/infer"
+        say(entry.host, f"loaded in {time.monotonic() - began:.1f} s; ask {ways}")
 
 
 def _give_up(entry: Entry) -> None:

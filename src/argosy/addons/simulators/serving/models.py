@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from argosy.addons.simulators.names import letters, own_key, told
 from argosy.addons.simulators.replicas import is_ready
@@ -138,10 +139,11 @@ class Models:
         self._hosts[plan.host] = key
         self._begin_page(plan)
         if plan.folder:
-            answerer = Answerer(plan.folder, port=self._ports.get(key, 0), hear=self._hearing(plan.host))
+            port = self._ports.get(key) or _told_port(service)
+            answerer = Answerer(plan.folder, port=port, hear=self._hearing(plan.host))
             self._ports[key] = answerer.port
         else:
-            answerer = self._stubs = self._stubs or Answerer(hear=self._hearing())
+            answerer = self._stubs = self._stubs or Answerer(port=_told_port(service), hear=self._hearing())
         self._served[key] = Served(pod, plan, answerer)
         await answerer.serve(plan)
         return self._served[key]
@@ -158,6 +160,16 @@ class Models:
         if self._hosts.get(usual, key) == key:
             return usual
         return f"{usual[:52]}-{letters(str(key), 10)}"  # `a-b` in `c`, where `a` in `b-c` is called so
+
+
+def _told_port(service: Manifest) -> int:
+    """Where it answered before this process began, so that people need not look again; 0: nowhere."""
+    try:
+        told = urlsplit(str((service.get("status") or {}).get("url") or ""))
+        port = told.port or 0
+    except ValueError:
+        return 0
+    return port if (told.hostname or "").endswith(f".{DOMAIN}") and port >= 1024 else 0
 
 
 def _key_above(manifest: Manifest) -> ResourceKey | None:
