@@ -10,6 +10,7 @@ from typing import Final
 from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Follower, Notebooks
 from argosy.addons.notebooks.job import KIND, Job
+from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.problems import warnings
 from argosy.addons.notebooks.runs import RunKey, Runs, Standing
@@ -32,12 +33,14 @@ def made(variant: str) -> AddOn:
     if variant not in ("", PODS):
         choice = f"{NAME}, {NAME}={PODS}"
         raise UserError(f"there is no variant {variant}; choose among: {choice}", where=f"--addons {NAME}={variant}")
+    local = LocalRuns()
     return AddOn(
         f"{NAME}={variant}" if variant else NAME,
         about="runs and judges the notebooks of NotebookValidationJobs",
-        controllers=[controller(NoPods())],
+        controllers=[controller(Elsewhere() if variant == PODS else Chosen(local, Elsewhere()))],
         definitions=[definition(DEFINITION)],
         admitters=[ADMITTER],
+        beside=None if variant == PODS else local.beside,
     )
 
 
@@ -55,8 +58,28 @@ def _as_it_is(manifest: Manifest, before: Manifest | None) -> Manifest:
 ADMITTER: Final = Admitter(KIND, DEFINITION, NAME, _as_it_is, warnings)
 
 
-class NoPods:
-    """Where nothing runs notebooks: a job says so."""
+class Chosen:
+    """Beside the cluster, where that is possible; else wherever the other kind of runs is."""
+
+    def __init__(self, local: LocalRuns, other: Runs) -> None:
+        self._local, self._other = local, other
+
+    @property
+    def _runs(self) -> Runs:
+        return self._local if self._local.is_open else self._other
+
+    async def start(self, job: Job, run: RunKey, context: Context) -> None:
+        await self._runs.start(job, run, context)
+
+    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
+        return await self._runs.look(job, run, context)
+
+    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
+        await self._runs.end(job, run, context)
+
+
+class Elsewhere:
+    """Where nothing runs notebooks yet: a job says so."""
 
     async def start(self, job: Job, run: RunKey, context: Context) -> None:
         raise UserError("nothing runs notebooks here; start a sandbox with --addons notebooks", where=job.name)

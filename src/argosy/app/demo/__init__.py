@@ -25,7 +25,7 @@ from argosy.model.errors import UserError
 
 NAME: Final = "demo"
 PLAIN: Final = "plain"
-ADDONS: Final = "{operator},simulators,notifications"
+ADDONS: Final = "{operator},simulators,notebooks,notifications"
 OPERATORS: Final = {"": "argocd_operator", PLAIN: f"argocd_operator={PLAIN}"}
 
 

@@ -1,0 +1,162 @@
+"""Notebook jobs on a real sandbox, by a real kubectl: the document's manifests as written, and real notebooks."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from notebook_desk import Repository, notebook
+from serving import KUBECTL, Finished, Sandbox, kubectl, sandbox
+
+from argosy.model.manifest import dump
+
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+pytestmark = [
+    pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)"),
+    pytest.mark.skipif(sys.platform != "linux", reason="folders are mounted on Linux alone"),
+]
+DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
+FENCE = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+URL = "https://git.example.com/notebooks.git"
+IMAGE = "quay.io/jupyter/minimal-notebook:latest"
+TRAIN = """
+import json, os, pathlib
+pathlib.Path('/mnt/models/model.json').write_text(json.dumps({'rate': rate}))
+print('rate', rate, os.environ['WHO'])
+"""
+
+
+def documented() -> list[str]:
+    """Each NotebookValidationJob of the documents, as text."""
+    texts = [file.read_text() for file in sorted(DOCUMENTS.glob("002*.txt"))] if DOCUMENTS.is_dir() else []
+    parts = [part for text in texts for block in FENCE.findall(text) for part in re.split(r"^---\n", block, flags=re.M)]
+    return [part for part in parts if re.search(r"^kind: NotebookValidationJob$", part, re.MULTILINE)]
+
+
+DOCUMENTED = documented()
+NAMES = [re.findall(r"^  name: (.*)$", text, re.MULTILINE)[0] for text in DOCUMENTED]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    made = Repository(tmp_path_factory.mktemp("git") / "notebooks")
+    made.commit({
+        "train.ipynb": notebook(("rate = 1", ["parameters"]), TRAIN),
+        "broken.ipynb": notebook("print('before')", "import not_here_at_all", "print('after')"),
+    })  # fmt: skip
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, repository: Repository) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("jobs")
+    with sandbox(folder / "data", "--port", "0", "--addons", "notebooks") as found:
+        settings = {"source.mirrors": f"{URL} file://{repository.folder}\n"}
+        for namespace in ("argocd", "ml-platform"):
+            assert kubectl(found.kubeconfig, "create", "namespace", namespace).code == 0
+        argosy_cm = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": "argocd"}}
+        assert apply(found, {**argosy_cm, "data": settings}).code == 0
+        yield found
+
+
+def apply(server: Sandbox, manifest: Any, *flags: str) -> Finished:
+    text = manifest if isinstance(manifest, str) else dump(manifest)
+    return kubectl(server.kubeconfig, "apply", *flags, "-f", "-", input=text)
+
+
+def stored(server: Sandbox, name: str, namespace: str = "default") -> dict[str, Any]:
+    found = kubectl(server.kubeconfig, "get", "nvj", name, "-n", namespace, "-o", "json")
+    assert found.code == 0, found.err
+    manifest: dict[str, Any] = json.loads(found.out)
+    return manifest
+
+
+def job(name: str, path: str, **spec: Any) -> dict[str, Any]:
+    wanted = {"notebook": {"git": {"url": URL, "ref": "main"}, "path": path}, "podConfig": {"containerImage": "a:1"}}
+    metadata = {"name": name, "namespace": "default"}
+    kind = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob"}
+    return {**kind, "metadata": metadata, "spec": {**wanted, **spec}}
+
+
+@pytest.mark.skipif(not DOCUMENTED, reason="../shared/seeds is not here")
+@pytest.mark.parametrize("text", DOCUMENTED, ids=NAMES)
+def test_a_job_of_the_document_applies_as_it_is_written(server: Sandbox, text: str) -> None:
+    done = apply(server, text)
+    assert done.code == 0, done.err
+    assert apply(server, text).out.strip().endswith("unchanged")
+    warnings = [line for line in done.err.splitlines() if line.startswith("Warning: ")]
+    assert any("move it to spec.podConfig.volumes" in line for line in warnings) is ("\n  volumes:" in text)
+    has_pod = "podConfig" in text and "containerImage" not in text
+    assert any(IMAGE in line for line in warnings) is (has_pod or "podConfig" not in text)
+
+
+@pytest.mark.skipif(not DOCUMENTED, reason="../shared/seeds is not here")
+def test_nothing_that_the_document_wrote_is_rewritten_in_the_cluster(server: Sandbox) -> None:
+    text = DOCUMENTED[NAMES.index("retrain-model")]
+    apply(server, text)
+    spec = stored(server, "retrain-model", "ml-platform")["spec"]
+    assert spec["volumes"][0]["persistentVolumeClaim"] == {"claimName": "kserve-model-storage"}
+    assert spec["podConfig"] == {
+        "serviceAccountName": "default", "volumeMounts": [{"name": "model-storage", "mountPath": "/mnt/models"}]
+    }  # fmt: skip
+
+
+def test_a_real_notebook_runs_with_its_volume_and_kubectl_waits_for_it(
+    server: Sandbox, repository: Repository
+) -> None:
+    pod = {
+        "containerImage": "a:1",
+        "env": [{"name": "WHO", "value": "me"}],
+        "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}],
+        "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}],
+    }
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+    }}  # fmt: skip
+    apply(server, claim)
+    done = apply(server, job("train", "train.ipynb", podConfig=pod, parameters={"rate": 0.5}))
+    assert (done.code, done.err) == (0, "")
+    waited = kubectl(server.kubeconfig, "wait", "--for=condition=Ready", "nvj/train", "--timeout=60s", timeout=90)
+    assert waited.code == 0, (waited.err, stored(server, "train").get("status"))
+    assert kubectl(server.kubeconfig, "wait", "--for=condition=complete", "nvj/train").code == 0
+    status = stored(server, "train")["status"]
+    assert status["message"] == "Validation completed: 2/2 cells succeeded (100.0% success rate)"
+    assert status["results"][-1]["output"].strip() == "rate 0.5 me"
+    assert len(status["gitCommit"]) == 40
+    assert [each["path"] for each in status["artefacts"]] == ["/mnt/models/model.json"]
+    row = kubectl(server.kubeconfig, "get", "nvj", "train").out.splitlines()[1].split()
+    assert row[:3] == ["train", "Succeeded", "train.ipynb"]
+
+
+def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes(server: Sandbox) -> None:
+    text = dump(job("broken", "broken.ipynb")) + "  retryPolicy:\n    on: any\n    maxRetries: 1\n    backoff: 100ms\n"
+    assert apply(server, text).code == 0
+    waited = kubectl(server.kubeconfig, "wait", "--for=condition=Failed", "nvj/broken", "--timeout=60s", timeout=90)
+    assert waited.code == 0, waited.err
+    status = stored(server, "broken")["status"]
+    assert (status["message"], status["retryCount"]) == ("Cell execution failed: ModuleNotFoundError", 1)
+    assert [each["status"] for each in status["results"]] == ["Success", "Failure", "Skipped"]
+    assert status["results"][1]["errorMessage"] == "ModuleNotFoundError: No module named 'not_here_at_all'"
+    events = kubectl(server.kubeconfig, "get", "events", "-o", "jsonpath={.items[*].reason}").out.split()
+    assert {"ValidationRetrying", "ValidationFailed"} <= set(events)
+
+
+def test_a_job_that_is_deleted_in_the_middle_leaves_no_file(server: Sandbox, repository: Repository) -> None:
+    repository.commit({"long.ipynb": notebook("print('begun')", "import time\ntime.sleep(300)")})
+    apply(server, job("long", "long.ipynb"))
+    begun = "jsonpath={.status.results[0].status}=Success"
+    waited = kubectl(server.kubeconfig, "wait", f"--for={begun}", "nvj/long", "--timeout=60s", timeout=90)
+    assert waited.code == 0, waited.err
+    assert kubectl(server.kubeconfig, "delete", "nvj", "long").code == 0
+    runs = server.folder / "runs" / "default" / "long"
+    for _ in range(1000):
+        if not runs.exists():
+            return
+        stored(server, "train")
+    raise AssertionError(f"{runs} is still there")
