@@ -45,7 +45,8 @@ def played(addons: str) -> str:
 
 def _operator(options: DemoOptions, folder: DataFolder) -> str:
     """A folder that is gone on with keeps what it has: beside another Argo CD there would be two for the same."""
-    asked, addons = OPERATORS[options.argocd or ""], folder.last_addons()
+    asked = OPERATORS[options.argocd or ""]
+    addons = "" if folder.is_owned() else folder.last_addons()  # one that runs is told of by who opens the folder
     known = next((each for each in OPERATORS.values() if each in addons.split(",")), asked)
     if options.argocd is not None and asked != known:
         message = f"its demo has {played(addons)}; leave out --argocd, or choose another --data-dir"
