@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from engine_room import CONTROL, Repository, Room
+from engine_room import CONTROL, Repository, Room, shared_crew
 from serving import TOKEN, Served, served
 
 from argosy import cli
@@ -74,7 +74,7 @@ async def scene(folder: Path, settings: Mapping[str, str] | None = None) -> Asyn
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         write_kubeconfig(folder / "kubeconfig", found)
-        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0, renderers=1), CONTROL)
+        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL, crew=shared_crew())
         work = asyncio.create_task(engine.run())
         try:
             yield Scene(cluster, Repository(folder / "repository"), engine, kubeconfig=folder / "kubeconfig")

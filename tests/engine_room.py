@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from argosy.app.engine import Engine, EngineOptions
 from argosy.cluster import Cluster, PatchKind
 from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
+from argosy.confine.crew import Crew
 from argosy.model.errors import Conflict
 from argosy.model.manifest import Manifest, dump, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -289,6 +291,12 @@ async def _ensure(cluster: Cluster, manifest: Manifest) -> None:
         await cluster.create(manifest)
 
 
+@cache
+def shared_crew() -> Crew:
+    """One for all rooms of this process, as one engine has one for all applications; its worker goes when we do."""
+    return Crew(workers=1)
+
+
 @asynccontextmanager
 async def engine_room(
     folder: Path,
@@ -305,7 +313,8 @@ async def engine_room(
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         clock = LeapingClock()
-        engine = Engine(seen(cluster), EngineOptions(folder / "mirrors", wave_delay=0.0, renderers=1), CONTROL, clock)
+        options = EngineOptions(folder / "mirrors", wave_delay=0.0)
+        engine = Engine(seen(cluster), options, CONTROL, clock, crew=shared_crew())
         work = asyncio.create_task(engine.run())
         try:
             yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)
@@ -330,4 +339,5 @@ __all__ = [
     "engine_room",
     "furnish",
     "key_of",
+    "shared_crew",
 ]

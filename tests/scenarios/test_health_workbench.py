@@ -93,7 +93,7 @@ def rule_folder(folder: Path, *, message: str = "ready") -> Path:
 def test_a_check_in_settings_judges_the_objects_of_the_same_call(files: Path) -> None:
     for settings in ("argocd-cm.yaml", "argocd.yaml"):
         code, out, err = health(files, "test", files / settings, files / "model.yaml", "--expect", "Healthy")
-        assert code == 0 and err in ("", "judging 1 objects …\n"), err  # the latter on a slow machine
+        assert code == 0 and set(err.splitlines()) <= {"judging 1 objects …"}, err  # as often as a machine is slow
         assert out.splitlines()[1].split()[:4] == ["Model/churn", "✔", "Healthy", "ready"]
 
 

@@ -65,11 +65,14 @@ class Engine:
         namespace: str,
         clock: Clock = SYSTEM_CLOCK,
         repositories: Repositories | None = None,
+        crew: Crew | None = None,
     ) -> None:
+        """`crew`: one that others share, and close."""
         self.options, self.clock = options, clock
         self.cache, self.queue = Cache(), WorkQueue(clock=clock)
         self.cluster = Doorway(cluster, self.cache.get, clock.monotonic)
-        self.crew, self.pool = Crew(workers=options.renderers), Pool()
+        self.crew, self.pool = crew or Crew(workers=options.renderers), Pool()
+        self._own_crew = self.crew if crew is None else None
         self.repositories = repositories or Repositories(options.mirrors, SourceSettings())
         self.settings = Settings(
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay
@@ -134,7 +137,8 @@ class Engine:
                 tasks.create_task(attend(self.controller, self.queue, context, workers=self.options.workers))
         finally:
             self.repositories.close()
-            await self.crew.close()
+            if self._own_crew is not None:
+                await self._own_crew.close()
             await self.pool.close()
 
     async def _listen(self) -> None:
