@@ -1,0 +1,265 @@
+"""No notebook gets out of where it runs: files, environment, processes, network, disk, memory, its own results.
+
+Every attack is a cell. What must not be reached is made by this test: files, a process of the same user, listeners.
+Each notebook of quiet attacks ends in an error, so that one that is told to have passed has forged its results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import random
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from notebook_attacks import OPENING, QUIET, VIOLENT, cell
+from notebook_desk import NAMESPACE, Desk, desk, notebook
+
+from argosy.addons.notebooks.local import life
+from argosy.addons.notebooks.runner import executing
+from argosy.addons.notebooks.runner.events import Events
+from argosy.addons.notebooks.runner.order import Order
+from argosy.confine.jail import NOBODY
+
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+nbformat = pytest.importorskip("nbformat")
+pytestmark = [
+    pytest.mark.prove,
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="folders are mounted on Linux alone"),
+]
+TOGETHER = 25  # quiet attacks in a notebook
+SHARED = 0x41524759
+MOST_KEPT = 16 << 20
+VALIDATION = {"level": "learning", "detectSilentFailures": False}
+POD = {
+    "volumes": [
+        {"name": "models", "persistentVolumeClaim": {"claimName": "models"}},
+        {"name": "frozen", "persistentVolumeClaim": {"claimName": "frozen", "readOnly": True}},
+        {"name": "keys", "secret": {"secretName": "keys"}},
+    ],
+    "volumeMounts": [
+        {"name": "models", "mountPath": "/models"},
+        {"name": "frozen", "mountPath": "/frozen"},
+        {"name": "keys", "mountPath": "/keys"},
+    ],
+}
+PASSING = {"a daemon", "a flood of output", "folders too deep and closed"}
+# Shown to work where nothing holds them: else they would prove nothing.
+REAL = (
+    "read a file of argosy that all may read", "list the folder of argosy", "climb out of the repository",
+    "read the claim of another job", "read the users of the machine", "see processes", "follow a link of its own",
+    "write to the folder of argosy", "call a port of this machine", "call an abstract socket",
+    "call a socket in a folder", "find a variable of argosy", "signal a process of the same user",
+)  # fmt: skip
+
+
+class Machine:
+    """All that a notebook must not reach."""
+
+    def __init__(self, data: Path) -> None:
+        self.data, self.canary, self.marker = data, secrets.token_hex(16), str(random.randrange(10**8, 10**9))
+        self.reached: list[str] = []
+        os.environ["ARGOSY_TEST_CANARY"] = self.canary
+        for name in ("secret.key", "open.txt", "volumes/other/claim/weights", "runs/other/job/1-1/work/note"):
+            (data / name).parent.mkdir(parents=True, exist_ok=True)
+            (data / name).write_text(self.canary)
+        (data / "secret.key").chmod(0o600)
+        frozen = data / "volumes" / NAMESPACE / "frozen"
+        frozen.mkdir(parents=True)
+        (frozen / "weights").write_text("1")
+        if os.geteuid() == 0:
+            for path in (frozen, frozen / "weights"):
+                os.chown(path, NOBODY, NOBODY)
+        data.chmod(0o755)
+        user = {"user": NOBODY} if os.geteuid() == 0 else {}
+        self.sleeper = subprocess.Popen(["sleep", "3600"], **user)  # type: ignore[call-overload]
+        self._sockets = [self._listen(socket.AF_INET, ("0.0.0.0", 0)), self._listen(socket.AF_UNIX, self._abstract)]
+        self._sockets.append(self._listen(socket.AF_UNIX, str(data / "door")))
+        self._packets = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._packets.bind(("127.0.0.1", 0))
+        self._packets.setblocking(False)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._listens = free.getsockname()[1]
+        self._stop = threading.Event()
+        self._caller = threading.Thread(target=self._call)
+        self._caller.start()
+
+    @property
+    def _abstract(self) -> str:
+        return f"\0argosy-{self.canary}"
+
+    def _listen(self, family: int, address: Any) -> socket.socket:
+        door = socket.socket(family)
+        door.bind(address)
+        door.listen()
+        door.setblocking(False)
+        return door
+
+    def _call(self) -> None:
+        """Somebody outside, who tries a port that a notebook listens on."""
+        while not self._stop.wait(0.1):
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", self._listens), 1).close()
+                self.reached.append("a notebook was called from outside")
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "data": str(self.data), "canary": self.canary, "marker": self.marker, "pid": os.getpid(),
+            "sleeper": self.sleeper.pid, "tcp": self._sockets[0].getsockname()[1], "address": _address(),
+            "udp": self._packets.getsockname()[1], "abstract": self._abstract[1:], "listens": self._listens,
+            "shared": SHARED,
+        }  # fmt: skip
+
+    def check(self) -> None:
+        """Raises AssertionError where anything was reached."""
+        for door in self._sockets:
+            with contextlib.suppress(BlockingIOError):
+                door.accept()
+                self.reached.append(f"{door.getsockname()} was called")
+        with contextlib.suppress(BlockingIOError):
+            self.reached.append(f"a packet came: {self._packets.recv(100)!r}")
+        assert self.reached == []
+        assert self.sleeper.poll() is None, "a process of the same user was ended"
+        assert (self.data / "volumes" / NAMESPACE / "frozen" / "weights").read_text() == "1"
+        assert not (self.data / "written").exists()
+        assert marked(self.marker) == [], "a process is left"
+
+    def close(self) -> None:
+        self._stop.set()
+        self._caller.join()
+        del os.environ["ARGOSY_TEST_CANARY"]
+        self.sleeper.kill()
+        self.sleeper.wait()
+        for door in (*self._sockets, self._packets):
+            door.close()
+
+
+def _address() -> str:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        asked.connect(("192.0.2.1", 9))
+        return str(asked.getsockname()[0])
+    return "127.0.0.2"
+
+
+def marked(word: str) -> list[int]:
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                found.append(int(pid))
+    return found
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def sheet(attacks: list[str], *, ends: str) -> str:
+    known = {**QUIET, **VIOLENT}
+    tags = ["raises-exception"]
+    first = [("HOST = {}", ["parameters"]), OPENING]
+    return notebook(*first, *((cell(known[name]), tags) for name in attacks), ends)
+
+
+@contextlib.asynccontextmanager
+async def at_desk(folder: Path, files: dict[str, str]) -> AsyncIterator[tuple[Desk, Machine]]:
+    async with desk(folder, files, parallel="1", memory="400Mi", storage="96Mi") as at:
+        data = {"token": base64.b64encode(b"mine").decode()}
+        metadata = {"name": "keys", "namespace": NAMESPACE}
+        await at.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+        machine = Machine(at.folder)
+        try:
+            yield at, machine
+        finally:
+            machine.close()
+
+
+def kept(at: Desk) -> Iterator[Path]:
+    return (path for path in (at.folder / "runs" / NAMESPACE).rglob("*") if path.is_file())
+
+
+async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.Random, tmp_path: Path) -> None:
+    chosen = rng.sample(sorted(QUIET), min(len(QUIET), size(8 * len(QUIET))))
+    sheets = [chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER)]
+    files = {f"{number}.ipynb": sheet(names, ends="raise ValueError('the end')") for number, names in enumerate(sheets)}
+    code = _code()
+    async with at_desk(tmp_path, files) as (at, machine):
+        for number, names in enumerate(sheets):
+            job = at.job(f"{number}.ipynb", f"quiet-{number}", podConfig=POD,
+                         validationConfig=VALIDATION, parameters={"HOST": machine.facts()})  # fmt: skip
+            outcome = await at.outcome(job)
+            cells = outcome.results["cells"]
+            got_out = [name for name, told in zip(names, cells[2:], strict=False) if "ESCAPED" in told["output"]]
+            assert got_out == [], [told["output"] for told in cells if "ESCAPED" in told["output"]]
+            assert outcome.message == f"cell {len(names) + 2}: ValueError: the end", f"after {names}"
+            machine.check()
+        told = "".join(path.read_text(errors="replace") for path in kept(at) if path.name == "events.jsonl")
+        assert "<script>" not in told
+        assert {path.name for path in kept(at)} <= {
+            "run.json", "events.jsonl", "results.json", "output.ipynb", "outcome.json"}  # fmt: skip
+    assert _code() == code, "argosy was changed"
+
+
+async def test_no_violent_attack_outlives_its_run(
+    size: Callable[[int], int], rng: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "GRACE", 3.0)
+    chosen = rng.sample(sorted(VIOLENT), size(len(VIOLENT)))
+    files = {f"{number}.ipynb": sheet([name], ends="print('on')") for number, name in enumerate(chosen)}
+    async with at_desk(tmp_path, files) as (at, machine):
+        for number, name in enumerate(chosen):
+            print(name)
+            job = at.job(f"{number}.ipynb", f"violent-{number}", podConfig=POD, timeout="20s",
+                         validationConfig=VALIDATION, parameters={"HOST": machine.facts()})  # fmt: skip
+            outcome = await at.outcome(job)
+            assert name in PASSING or not outcome.passed or _was_refused(outcome.results), f"{name}: it passed"
+            machine.check()
+            assert sum(path.stat().st_size for path in kept(at)) < MOST_KEPT, f"{name}: too much is kept"
+            assert not list((at.folder / "runs" / NAMESPACE).glob("*/*/work")), f"{name}: files are left"
+            await at.end(job)
+            await asyncio.to_thread(_empty, at.folder / "volumes" / NAMESPACE / "models")
+
+
+def _was_refused(results: dict[str, Any]) -> bool:
+    """The attack's cell met an error, which it may: then the notebook goes on."""
+    return "Error" in results["cells"][2]["output"]
+
+
+def _empty(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+
+
+def _code() -> list[tuple[str, int]]:
+    import argosy
+
+    home = Path(argosy.__file__).parent
+    return sorted((str(path), path.stat().st_mtime_ns) for path in home.rglob("*.py"))
+
+
+async def test_the_attacks_are_real_where_nothing_holds_them(tmp_path: Path) -> None:
+    tmp_path.joinpath("data").mkdir()
+    machine = Machine(tmp_path / "data")
+    try:
+        text = sheet(list(REAL), ends="1")
+        file = tmp_path / "free.ipynb"
+        file.write_text(text)
+        book = nbformat.reads(text, as_version=4)
+        ran = await executing.execute(book, Order(str(file), parameters={"HOST": machine.facts()}), Events(None))
+        assert ran.failure is None
+        held = [name for name, told in zip(REAL, ran.cells[2:], strict=False) if "ESCAPED" not in told.output]
+        assert held == []
+    finally:
+        machine.close()
