@@ -220,10 +220,10 @@ async def test_no_violent_attack_outlives_its_run(
     files = {f"{number}.ipynb": sheet([name], ends="print('on')") for number, name in enumerate(chosen)}
     async with at_desk(tmp_path, files) as (at, machine):
         for number, name in enumerate(chosen):
-            print(name)
             job = at.job(f"{number}.ipynb", f"violent-{number}", podConfig=POD, timeout="20s",
                          validationConfig=VALIDATION, parameters={"HOST": machine.facts()})  # fmt: skip
             outcome = await at.outcome(job)
+            print(f"{name}: {outcome.message}")
             assert name in PASSING or not outcome.passed or _was_refused(outcome.results), f"{name}: it passed"
             machine.check()
             assert sum(path.stat().st_size for path in kept(at)) < MOST_KEPT, f"{name}: too much is kept"

@@ -147,6 +147,8 @@ def _become_program(order: dict[str, Any], report: int) -> NoReturn:
 def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
     """Whether this process has an empty network now. Who can have one can have a root folder of its own too."""
     offline = order["offline"] or (not order.get("ports") and jail.leave_network())
+    if offline or (os.geteuid() == 0 and room.leave(room.NEW_IPC)):
+        jail.close_shared_memory()
     mounts, extras = order.get("mounts") or [], order.get("extras") or []
     if offline or order["apart"] or os.geteuid() == 0:
         try:
