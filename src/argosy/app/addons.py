@@ -21,6 +21,7 @@ from argosy.runtime import AddOn, run
 GROUP: Final = "argosy.addons"
 MANAGER: Final = "argosy-addons"
 SERVED_SECONDS: Final = 10.0
+GRACE: Final = 1.0  # seconds that a step which has begun has to end; what is broken off is done after the next start
 
 
 def load_addons(chosen: str) -> list[AddOn]:
@@ -95,7 +96,8 @@ def _performing(addons: Sequence[AddOn], cluster: Cluster) -> contextlib.Abstrac
 
 @contextlib.asynccontextmanager
 async def _working(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callable[[], None]) -> AsyncIterator[None]:
-    work = asyncio.create_task(run([each for addon in addons for each in addon.controllers], cluster), name="add-ons")
+    controllers = [each for addon in addons for each in addon.controllers]
+    work = asyncio.create_task(run(controllers, cluster, grace=GRACE), name="add-ons")
     work.add_done_callback(lambda _: on_failure())  # they never end by themselves
     try:
         yield

@@ -55,6 +55,7 @@ class EngineOptions:
     wave_delay: float = 2.0
     workers: int = 8
     renderers: int = 2
+    grace: float = 5.0  # seconds that a look or a step of a sync which has begun has to end
 
 
 class Engine:
@@ -134,7 +135,10 @@ class Engine:
                 await self.everything.synced()
                 tasks.create_task(self._listen(), name="local repositories")
                 tasks.create_task(self.updates.run(self.queue.add), name="updates")
-                tasks.create_task(attend(self.controller, self.queue, context, workers=self.options.workers))
+                attending = attend(
+                    self.controller, self.queue, context, workers=self.options.workers, grace=self.options.grace
+                )
+                tasks.create_task(attending)
         finally:
             self.repositories.close()
             if self._own_crew is not None:

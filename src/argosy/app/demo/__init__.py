@@ -25,6 +25,7 @@ from argosy.model.errors import UserError
 
 NAME: Final = "demo"
 PLAIN: Final = "plain"
+GRACE: Final = 0.3  # seconds: Ctrl-C is over soon, and what is broken off then is done after the next start
 ADDONS: Final = "{operator},simulators,notebooks,notifications"
 OPERATORS: Final = {"": "argocd_operator", PLAIN: f"argocd_operator={PLAIN}"}
 
@@ -96,7 +97,7 @@ def _inside(options: DemoOptions, tell: Tell) -> Inside:
         async with contextlib.AsyncExitStack() as stack:
             if options.has_engine:
                 tell("starting the engine")
-                engine = EngineOptions(mirrors=folder.root / "mirrors", wave_delay=0.0)
+                engine = EngineOptions(mirrors=folder.root / "mirrors", wave_delay=0.0, grace=GRACE)
                 leading = lead_engine(cluster, engine, namespace, identity=f"argosy-{NAME}")
                 await stack.enter_async_context(_beside(leading, on_end=stop.set))
                 if is_new:
