@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from argosy.app.notebooks.summaries import Summary
 
 WIDTH = 42
+LAST_LINES = 20  # of standard error
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -155,6 +156,8 @@ def _print_summary(played: Played, chosen: argparse.Namespace) -> None:
     from argosy.app.notebooks.report import golden_line
 
     summary, screen = played.summary, Screen(sys.stdout)
+    for line in _where_it_failed(played):
+        print(line)
     for each in summary.of_all:
         print(f"  {each['severity']}: {plain(each['message'])}")
     for remark in summary.remarks:
@@ -171,6 +174,28 @@ def _print_summary(played: Played, chosen: argparse.Namespace) -> None:
     print(f"{word}  {', '.join(parts)}")
     print(f"  report {_place(chosen, 'report', played)}   junit {_place(chosen, 'junit', played)}")
     print(f"  executed notebook {played.run.executed}")
+
+
+def _where_it_failed(played: Played) -> list[str]:
+    """The lines of the cell, the error, and the end of what it wrote to standard error."""
+    from argosy.addons.notebooks.runner.cells import stream_of
+    from argosy.app.notebooks.files import read
+    from argosy.app.notebooks.summaries import failing_lines
+
+    lines: list[str] = []
+    cells = read(played.run.executed)["cells"]
+    for each in played.summary.cells:
+        if each.status == "failed":
+            cell = cells[each.index]
+            lines += [
+                "",
+                *(f"  {plain(line)}" for line in failing_lines(cell, each.traceback)),
+                f"  {plain(each.error)}",
+            ]
+            errors = stream_of(cell, "stderr").splitlines()[-LAST_LINES:]
+            lines += ["  standard error:", *(f"    {plain(line)}" for line in errors)] if errors else []
+            lines.append("")
+    return lines
 
 
 def _place(chosen: argparse.Namespace, name: str, played: Played) -> Path:

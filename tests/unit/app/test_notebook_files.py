@@ -23,7 +23,7 @@ from argosy.app.notebooks.cases import junit
 from argosy.app.notebooks.files import read, write
 from argosy.app.notebooks.linting import fails, lint
 from argosy.app.notebooks.report import report
-from argosy.app.notebooks.summaries import Summary, summarize, title_of
+from argosy.app.notebooks.summaries import Summary, failing_lines, summarize, title_of
 from argosy.app.notebooks.values import given, value_of
 from argosy.model.errors import UserError
 
@@ -175,6 +175,16 @@ def test_titles_are_the_first_words_that_say_something() -> None:
     assert title_of(code("#NBVAL_SKIP\nmodel.fit(X, y)")) == "model.fit(X, y)"
     assert title_of(code("x" * 90)) == "x" * 39 + "…"
     assert title_of(code("")) == "(empty)"
+
+
+def test_the_line_that_failed_is_marked() -> None:
+    cell = code("\n".join(f"line {number}" for number in range(1, 21)))
+    traceback = "Cell In[1], line 3\n...\nCell In[4], line 9, in f(x)"
+    shown = failing_lines(cell, traceback)
+    assert [line for line in shown if line.startswith("→")] == ["→   9  line 9"]
+    assert (shown[0], shown[-1]) == ("    6  line 6", "   12  line 12")
+    assert failing_lines(cell, "no line")[0] == "    1  line 1"
+    assert failing_lines(code(""), traceback) == []
 
 
 # -- lint ------------------------------------------------------------------------------------------------------------

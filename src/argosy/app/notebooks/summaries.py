@@ -6,6 +6,7 @@ Never: judges; the runner did.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,8 @@ from argosy.addons.notebooks.runner.golden import Compared, Difference, compared
 from argosy.addons.notebooks.runner.order import Comparison
 
 MOST_TITLE: Final = 40
+AROUND: Final = 3  # lines before and after the one that failed
+_LINE: Final = re.compile(r"\bCell In\[\d+\], line (\d+)")
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,15 @@ def title_of(cell: Mapping[str, Any]) -> str:
         if words and not words.startswith("NBVAL_"):
             return words if len(words) <= MOST_TITLE else words[: MOST_TITLE - 1] + "…"
     return "(empty)"
+
+
+def failing_lines(cell: Mapping[str, Any], traceback: str) -> list[str]:
+    """The source of a cell that failed around the line that did, with a mark; all of it if that is not known."""
+    lines = source_of(cell).splitlines()
+    found = _LINE.findall(traceback)
+    at = int(found[-1]) if found else 0
+    first, last = (max(at - 1 - AROUND, 0), at + AROUND) if 0 < at <= len(lines) else (0, 2 * AROUND + 1)
+    return [f"{'→' if number == at else ' '} {number:>3}  {line}" for number, line in enumerate(lines, 1)][first:last]
 
 
 def change_of(difference: Difference) -> str:

@@ -341,3 +341,14 @@ def test_examples_are_for_those_who_learn() -> None:
         )
         judge.before()
         assert ("codeExample" in judge.wire()[-1]) is taught
+
+
+def test_no_more_is_told_than_a_status_can_hold() -> None:
+    sources = ["def f():\n    print(1)", *["x = f()"] * 150, "# NBVAL_IGNORE_OUTPUT\neval('1')"]
+    watch = Watch({"cells": [{"cell_type": "code", "source": each} for each in sources]}, Validation())
+    watch.before()
+    watch.findings.append(Finding(99, "error", "x", "y" * 5000))
+    wire = watch.wire()
+    assert len(watch.findings) == 152
+    assert len(wire) == 100
+    assert [len(each["message"]) for each in wire if each["severity"] == "error"] == [501]

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: Final = ("info", "warning", "error")
 WHOLE: Final = -1  # in place of a cell's index
+MOST_FINDINGS, MOST_MESSAGE = 100, 500  # what a status can hold
 
 # The least severity that blocks.
 THRESHOLDS: Final[dict[str, Severity]] = {
@@ -39,7 +40,8 @@ class Finding:
 
     def as_wire(self, *, with_example: bool = True) -> dict[str, Any]:
         """One of `status.educationalFeedback`."""
-        told = {"cell": self.cell, "severity": self.severity, "category": self.category, "message": self.message}
+        message = self.message if len(self.message) <= MOST_MESSAGE else self.message[:MOST_MESSAGE] + "…"
+        told = {"cell": self.cell, "severity": self.severity, "category": self.category, "message": message}
         told |= {"suggestion": self.suggestion} if self.suggestion else {}
         return {**told, "codeExample": self.example} if self.example and with_example else told
 

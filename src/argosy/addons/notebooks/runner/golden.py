@@ -30,6 +30,7 @@ from argosy.addons.notebooks.runner.normalizing import Match, Normalizer
 from argosy.addons.notebooks.runner.order import Comparison
 
 MOST_TEXT, MOST_DIFF, CUT = 500, 1000, "... (truncated)"
+MOST_DIFFS: Final = 100  # that a status can hold; all of them are counted
 MOST_READ: Final = 20_000  # characters that are looked at for a diff of lines
 MOST_ALIGNED: Final = 2_000  # cells
 Severity = Literal["minor", "major", "critical"]
@@ -79,7 +80,7 @@ class Compared:
             "totalCells": self.total,
             "matchedCells": self.matched,
             "mismatchedCells": len(self.differences),
-            "diffs": [each.as_wire() for each in self.differences],
+            "diffs": [each.as_wire() for each in self.differences[:MOST_DIFFS]],
         }
 
 

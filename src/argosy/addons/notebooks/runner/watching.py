@@ -18,7 +18,7 @@ from typing import Any
 
 from argosy.addons.notebooks.runner import expectations, silent
 from argosy.addons.notebooks.runner.cells import Cell, Notebook, numbered
-from argosy.addons.notebooks.runner.findings import Finding, failure
+from argosy.addons.notebooks.runner.findings import MOST_FINDINGS, SEVERITIES, Finding, failure
 from argosy.addons.notebooks.runner.naming import assigned
 from argosy.addons.notebooks.runner.order import Validation
 from argosy.addons.notebooks.runner.source_rules import Reading, found_in
@@ -81,8 +81,10 @@ class Watch:
         return failure(self.findings, self._validation.level, strict=self._validation.strict)
 
     def wire(self) -> list[dict[str, Any]]:
-        """`status.educationalFeedback`."""
-        return [each.as_wire(with_example=self._validation.educational) for each in self.findings]
+        """`status.educationalFeedback`: the worst, if there are too many, in the order of the cells."""
+        worst = sorted(self.findings, key=lambda each: -SEVERITIES.index(each.severity))[:MOST_FINDINGS]
+        kept = sorted(worst, key=lambda each: each.cell)
+        return [each.as_wire(with_example=self._validation.educational) for each in kept]
 
     def _keep(self, found: list[Finding]) -> list[Finding]:
         fresh = [each for each in dict.fromkeys(found) if each not in self.findings]
