@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from demo_theatre import Demo, demo
+from inboxes import http_inbox
 from serving import KUBECTL
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
@@ -116,6 +117,32 @@ def test_drift_is_healed_in_dev_and_only_flagged_in_production(shown: Demo) -> N
     shown.argosy("app", "sync", "llmops-production")
     shown.until(lambda: shown.words("llmops-production") == GOOD)
     assert cpus(shown, "production") == "4"
+
+
+SUBSCRIBED = "notifications.argoproj.io/subscribe.on-drift.chat"
+CHAT = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "argocd-notifications-cm", "namespace": "openshift-gitops"},
+}
+
+
+def test_drift_is_told_once_with_object_field_and_who_made_it(shown: Demo, tmp_path: Path) -> None:
+    app = ("application/llmops-production", "-n", "openshift-gitops")
+    with http_inbox() as inbox:
+        settings = tmp_path / "settings.json"
+        settings.write_text(json.dumps({**CHAT, "data": {"service.webhook.chat": f"url: {inbox.url}"}}))
+        shown.kubectl("apply", "-f", str(settings))
+        shown.kubectl("annotate", *app, f"{SUBSCRIBED}=")
+        shown.kubectl("edit", *model("production"), editor=TEN)
+        shown.until(lambda: "NotificationSent" in shown.kubectl("get", "events", "-n", "openshift-gitops"))
+        shown.argosy("app", "sync", "llmops-production")
+        shown.until(lambda: shown.words("llmops-production") == GOOD)
+        shown.kubectl("annotate", *app, f"{SUBSCRIBED}-")
+        [letter] = inbox.letters
+    what = "InferenceService llmops-prod/prod-qwen25-05b-instruct: .spec.predictor.model.resources.limits.cpu"
+    assert f"{what}, set by kubectl-edit at " in letter.body.decode()
+    assert "on-drift" in shown.argosy("notifications", "history", "llmops-production")
 
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: notes\ndata:\n  about: nothing\n"

@@ -49,16 +49,26 @@ async def judge_all(
     now: datetime,
 ) -> list[Judged]:
     asked = [(name, place, each) for name, those in triggers.items() for place, each in enumerate(those)]
-    payload = {
-        "values": _values(manifest, settings, drift),
-        "now": now.isoformat(),
-        "conditions": [{"when": each.when, "once": each.once_per} for _, _, each in asked],
-    }
-    said = await pool.run(JUDGE, payload) if asked else []
+    given = {"values": _values(manifest, settings, drift), "now": now.isoformat()}
+    said = await _asked(pool, given, [each for _, _, each in asked])
     return [
         Judged(name, place, each, answer["holds"], answer["once"], answer["fault"])
         for (name, place, each), answer in zip(asked, said, strict=True)
     ]
+
+
+async def _asked(pool: Confined, given: Mapping[str, Any], conditions: Sequence[Condition]) -> list[dict[str, Any]]:
+    """All at once; where one of them takes too much, each by itself, so that the others are heard."""
+    if not conditions:
+        return []
+    texts = [{"when": each.when, "once": each.once_per} for each in conditions]
+    try:
+        found: list[dict[str, Any]] = await pool.run(JUDGE, {**given, "conditions": texts})
+    except UserError as error:
+        if len(conditions) == 1:
+            return [{"holds": False, "once": "", "fault": str(error)}]
+        return [(await _asked(pool, given, [each]))[0] for each in conditions]
+    return found
 
 
 async def compose(

@@ -42,7 +42,7 @@ class Subscription:
 @dataclass(frozen=True)
 class ServiceSettings:
     kind: str
-    options: Mapping[str, Any]
+    options: Mapping[str, Any] = field(repr=False)  # secrets are filled in
 
 
 @dataclass(frozen=True)
