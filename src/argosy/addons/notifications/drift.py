@@ -42,9 +42,11 @@ def drifted(app: Manifest) -> list[ResourceKey]:
 
 
 def _is_busy(app: Manifest) -> bool:
-    """While a sync is on its way, what differs is what it is about."""
-    state = _map(_map(app.get("status")).get("operationState"))
-    return bool(app.get("operation")) or state.get("phase") in ("Running", "Terminating")
+    """While a sync is on its way, and until it was compared again, what differs is what the sync is about."""
+    status = _map(app.get("status"))
+    state = _map(status.get("operationState"))
+    is_compared = str(status.get("reconciledAt") or "~") >= str(state.get("finishedAt") or "")
+    return bool(app.get("operation")) or state.get("phase") in ("Running", "Terminating") or not is_compared
 
 
 def _is_same_source(app: Manifest, sync: Mapping[str, Any], last: Mapping[str, Any]) -> bool:
@@ -57,19 +59,20 @@ def _is_same_source(app: Manifest, sync: Mapping[str, Any], last: Mapping[str, A
 
 def drift_of(app: Manifest, live: Mapping[ResourceKey, Manifest | None]) -> dict[str, Any] | None:
     since = str(_map((_map(app.get("status")).get("history") or [{}])[-1]).get("deployedAt") or "")
-    objects = [_object(key, manifest, since) for key, manifest in live.items()]
+    # What differs without a trace may be what a sync has just put right, and only the status does not know it yet.
+    objects = [found for key, each in live.items() if (found := _object(key, each, since)) is not None]
     if not objects:
         return None
     told = orjson.dumps([app["status"]["sync"].get("revision"), objects], option=orjson.OPT_SORT_KEYS)
     return {"id": hashlib.sha256(told).hexdigest()[:16], "objects": objects}
 
 
-def _object(key: ResourceKey, manifest: Manifest | None, since: str) -> dict[str, Any]:
+def _object(key: ResourceKey, manifest: Manifest | None, since: str) -> dict[str, Any] | None:
     named = {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
     if manifest is None:
         return {**named, "fields": [], "why": "it is gone"}
     fields = sorted(_fields(manifest, since), key=lambda each: str(each["path"]))[:MOST_FIELDS]
-    return {**named, "fields": fields, "why": "" if fields else "it differs, and nobody says who changed it"}
+    return {**named, "fields": fields, "why": ""} if fields else None
 
 
 def _fields(manifest: Manifest, since: str) -> Iterator[dict[str, str]]:
@@ -145,6 +148,8 @@ def _lost(applied: Mapping[str, Any], live: Any, at: tuple[str, ...]) -> Iterato
                 yield path
         elif isinstance(value, dict):
             yield from _lost(value, live[name], path)
+        elif isinstance(value, list) and isinstance(live[name], list) and len(live[name]) < len(value):
+            yield path
 
 
 def _map(value: Any) -> dict[str, Any]:
