@@ -112,7 +112,7 @@ async def test_a_second_start_leaves_first_objects_as_they_are() -> None:
 
 
 async def test_controllers_that_end_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(*_: Any) -> None:
+    async def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("the machine stopped")
 
     monkeypatch.setattr(addons, "run", fails)
