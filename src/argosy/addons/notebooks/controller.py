@@ -122,7 +122,7 @@ class Notebooks:
         if phase == INITIALIZING:
             return machine.initialized(job, status, problems(live), now())
         if phase == BUILDING:
-            build = await self._builds.look(job, str(status.get("startTime")), context)
+            build = await self._builds.look(job, machine.mark(status), context)
             step = machine.built(job, status, build, now())
             if step.status["phase"] in TERMINAL:
                 await self._builds.end(job, context)
