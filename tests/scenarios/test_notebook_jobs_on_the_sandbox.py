@@ -147,6 +147,50 @@ def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes
     assert {"ValidationRetrying", "ValidationFailed"} <= set(events)
 
 
+def test_what_is_counted_is_told_beside_the_server_s_metrics(server: Sandbox) -> None:
+    text = server.request("GET", "/metrics").body.decode()
+    assert "# TYPE notebookvalidationjob_reconciliation_duration_seconds histogram" in text
+    assert "# TYPE apiserver_request_total counter" in text
+
+
+def test_a_run_that_dies_with_argosy_is_run_again_by_the_next_one(
+    tmp_path: Path, repository: Repository, server: Sandbox
+) -> None:
+    first_hangs = """
+import pathlib, time
+seen = pathlib.Path('/mnt/seen/it')
+if not seen.exists():
+    seen.write_text('x')
+    time.sleep(300)
+"""
+    repository.commit({"once.ipynb": notebook("print('begun')", first_hangs)})
+    volume = {"name": "seen", "persistentVolumeClaim": {"claimName": "seen"}}
+    pod = {"containerImage": "a:1", "volumes": [volume], "volumeMounts": [{"name": "seen", "mountPath": "/mnt/seen"}]}
+    flags = ("--port", "0", "--addons", "notebooks")
+    with sandbox(tmp_path / "data", *flags) as killed:
+        kubectl(killed.kubeconfig, "create", "namespace", "argocd")
+        settings = kubectl(server.kubeconfig, "get", "cm", "argosy-cm", "-n", "argocd", "-o", "json").out
+        data = json.loads(settings)["data"]
+        metadata = {"name": "argosy-cm", "namespace": "argocd"}
+        apply(killed, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        apply(killed, job("once", "once.ipynb", podConfig=pod, retryPolicy={"backoff": "100ms"}))
+        begun = "jsonpath={.status.results[0].status}=Success"
+        waited = kubectl(killed.kubeconfig, "wait", f"--for={begun}", "nvj/once", "--timeout=60s", timeout=90)
+        assert waited.code == 0, (waited.err, stored(killed, "once"))
+        volumes = killed.folder / "volumes" / "default" / "seen" / "it"
+        for _ in range(1000):
+            if volumes.exists():
+                break
+            stored(killed, "once")
+        killed.kill()
+    with sandbox(tmp_path / "data", *flags) as after:
+        waited = kubectl(after.kubeconfig, "wait", "--for=condition=Complete", "nvj/once", "--timeout=60s", timeout=90)
+        assert waited.code == 0, (waited.err, stored(after, "once"))
+        status = stored(after, "once")["status"]
+    assert [each["phase"] for each in status["attempts"]] == ["Failed", "Succeeded"]
+    assert status["attempts"][0]["reason"] == "PodFailed"
+
+
 def test_a_job_that_is_deleted_in_the_middle_leaves_no_file(server: Sandbox, repository: Repository) -> None:
     repository.commit({"long.ipynb": notebook("print('begun')", "import time\ntime.sleep(300)")})
     apply(server, job("long", "long.ipynb"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
@@ -59,6 +59,7 @@ class Plane:
     lister: Lister
     tokens: Tokens
     identity: Identity
+    measured: list[Callable[[], str]] = field(default_factory=list)  # who counts besides
 
     @classmethod
     @contextlib.asynccontextmanager

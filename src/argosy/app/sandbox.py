@@ -108,6 +108,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
     ):
         api, document = leads
         plane.actions.pod_logs = pod_logs
+        plane.measured.extend(each.metrics for each in addons if each.metrics)
         if options.kubeconfig:
             kubeconfig.add_to(options.kubeconfig, document)
         file = options.kubeconfig or folder.kubeconfig

@@ -29,6 +29,7 @@ class AddOn:
     admitters: Sequence[Admitter] = ()  # whom the embedded cluster asks before it stores a manifest of their kinds
     performers: Sequence[Performer] = ()  # who does what objects of their kinds are asked
     embedded_only: bool = False
+    metrics: Callable[[], str] | None = None  # what it counts, in Prometheus' text form
     # What runs beside its controllers, from before their start until after their end; given the folder of the cluster
     beside: Callable[[Path], AbstractAsyncContextManager[None]] | None = None
 

@@ -82,6 +82,7 @@ def wants_run(job: Job, status: Status) -> bool:
 
 def begun(job: Job, status: Status, now: datetime) -> Step:
     """Nothing of an earlier run is left but its attempts and what they set off."""
+    status = _closed(status, "Cancelled", "Cancelled", "another run was asked for", now)
     kept = {name: status[name] for name in ("attempts", "triggers", "conditions") if status.get(name)}
     fresh: Fields = {
         **kept,

@@ -34,13 +34,15 @@ def made(variant: str) -> AddOn:
         choice = f"{NAME}, {NAME}={PODS}"
         raise UserError(f"there is no variant {variant}; choose among: {choice}", where=f"--addons {NAME}={variant}")
     local = LocalRuns()
+    notebooks = controller(Elsewhere() if variant == PODS else Chosen(local, Elsewhere()))
     return AddOn(
         f"{NAME}={variant}" if variant else NAME,
         about="runs and judges the notebooks of NotebookValidationJobs",
-        controllers=[controller(Elsewhere() if variant == PODS else Chosen(local, Elsewhere()))],
+        controllers=[notebooks],
         definitions=[definition(DEFINITION)],
         admitters=[ADMITTER],
         beside=None if variant == PODS else local.beside,
+        metrics=notebooks.metrics.text,
     )
 
 

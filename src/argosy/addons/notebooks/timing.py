@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.statuses import Status
 
-LOOK, LATER = 0.25, 1.0
+LOOK, WAITING, LATER = 0.25, 0.5, 1.0
 YOUNG: Final = 20.0  # seconds in which a run is looked at more often
 
 
@@ -59,5 +59,7 @@ def running_since(status: Status, now: datetime) -> datetime:
 
 
 def pace(status: Status, now: datetime) -> float:
-    since = moment((attempt(status) or {}).get("startTime")) or now
+    since = moment((attempt(status) or {}).get("startTime"))
+    if since is None:
+        return WAITING
     return LOOK if (now - since).total_seconds() < YOUNG else LATER

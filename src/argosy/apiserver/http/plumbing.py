@@ -53,7 +53,8 @@ class Plumbing:
             case ["version"]:
                 await _json(request, VERSION, indent=True)
             case ["metrics"]:
-                await request.respond(200, self._metrics.text().encode(), media=MEDIA)
+                texts = [self._metrics.text(), *(each() for each in self._plane.measured)]
+                await request.respond(200, "".join(texts).encode(), media=MEDIA)
             case ["api"]:
                 await self._discovery(request, core=True)
             case ["apis"]:

@@ -158,6 +158,7 @@ async def test_another_spec_cancels_the_run_and_begins_anew_after_the_end_too(cl
             assert status["phase"] == "Succeeded"
     assert [(run.generation, run.attempt) for _, run in at.runs.started][-1] == (3, len(at.runs.started))
     assert at.runs.ended[0] == ("train", None)
+    assert [each["phase"] for each in status["attempts"]][:2] == ["Cancelled", "Succeeded"]
     assert {run.generation for _, run in at.runs.alive} == {3}
 
 
