@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 from notebook_attacks import OPENING, QUIET, VIOLENT, cell
-from notebook_desk import NAMESPACE, Desk, desk, notebook
+from notebook_desk import NAMESPACE, Desk, desk, marked, notebook
 
 from argosy.addons.notebooks.local import life
 from argosy.addons.notebooks.runner import executing
@@ -150,15 +150,6 @@ def _address() -> str:
         asked.connect(("192.0.2.1", 9))
         return str(asked.getsockname()[0])
     return "127.0.0.2"
-
-
-def marked(word: str) -> list[int]:
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                found.append(int(pid))
-    return found
 
 
 @pytest.fixture
