@@ -90,14 +90,15 @@ async def test_what_is_cancelled_or_late_leaves_nothing(
     place.chmod(0o755)
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     async with desk(tmp_path, FILES, parallel="3") as at:
-        before = 0
         numbers = iter(range(size(200)))
 
         async def some() -> None:
             for number in numbers:
                 await one(at, number, rng)
 
-        await one(at, 1000, rng)
+        first = at.job("busy.ipynb", "first", validationConfig=LEARNING)
+        await at.becomes(first, await at.begin(first), lambda standing: bool(standing.cells))
+        await at.end(first)
         before = descriptors()
         await asyncio.gather(*(some() for _ in range(4)))
         assert files(at.folder / "runs") == []
@@ -141,7 +142,7 @@ async def test_a_killed_argosy_leaves_nothing_and_knows_afterwards_what_it_lost(
         victim = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
         assert victim.stdout is not None
         assert await asyncio.to_thread(victim.stdout.readline) == b"busy\n"
-        assert len(marked(MARKER)) == 3 * len(FILES)
+        await soon(lambda: len(marked(MARKER)) == 3 * len(FILES))
         victim.send_signal(signal.SIGKILL)
         victim.wait()
         victim.stdout.close()
