@@ -11,6 +11,7 @@ from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Follower, Notebooks
 from argosy.addons.notebooks.job import KIND, Job
 from argosy.addons.notebooks.local import LocalRuns
+from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.problems import warnings
 from argosy.addons.notebooks.runs import RunKey, Runs, Standing
@@ -24,9 +25,6 @@ from argosy.schema.definitions import definition
 NAME: Final = "notebooks"
 PODS: Final = "pods"
 DEFINITION: Final = "notebookvalidationjobs.mlops.mlops.dev"
-# Whoever must act when a run begins, or on a result once it is stored, in this order
-AT_START: Final[tuple[Follower, ...]] = ()
-AFTER_RESULT: Final[tuple[Follower, ...]] = ()
 
 
 def made(variant: str) -> AddOn:
@@ -47,9 +45,25 @@ def made(variant: str) -> AddOn:
 
 
 def controller(runs: Runs) -> Notebooks:
+    metrics = Metrics()
     return Notebooks(
-        runs, builds=ImageBuilds(), models=ModelsAsked(), at_start=AT_START, after_result=AFTER_RESULT
-    )  # fmt: skip
+        runs,
+        builds=ImageBuilds(),
+        models=ModelsAsked(),
+        metrics=metrics,
+        at_start=at_start(metrics),
+        after_result=after_result(metrics),
+    )
+
+
+def at_start(metrics: Metrics) -> tuple[Follower, ...]:
+    """Whoever must act before a run begins, in this order."""
+    return ()
+
+
+def after_result(metrics: Metrics) -> tuple[Follower, ...]:
+    """Whoever must act on a result once it is stored, in this order."""
+    return ()
 
 
 def _as_it_is(manifest: Manifest, before: Manifest | None) -> Manifest:
