@@ -9,10 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 LONGEST = HERE / "longest.txt"
 TOGETHER = "tests/contract/"  # on one worker: they share a real control plane, where there is one
+
+# A machine that is busy with other tests is no fault of what is tested.
+settings.register_profile("argosy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("argosy")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

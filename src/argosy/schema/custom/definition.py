@@ -6,9 +6,12 @@ Never: looks at other definitions (names that clash are the server's affair).
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
@@ -33,6 +36,8 @@ _SUBDOMAIN_RULE = (
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("binary", "byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MOST_SELECTABLE = 8
+_MOST_SOUND = 200
+_SOUND: dict[bytes, None] = {}  # schemas in which no fault was found: definitions come again, with every sync
 _DEEPEST = 100
 _ROOT_SCHEMA = frozenset(
     (
@@ -154,11 +159,29 @@ def _schema_faults(schema: Mapping[str, Any], path: str, *, status: bool) -> Ite
     if _depth(schema) > _DEEPEST:
         yield forbidden(path, f"schemas nested deeper than {_DEEPEST} are not supported by the sandbox")
         return
-    found = structural_faults(schema, path) or default_faults(schema, path)
-    inner = schema_faults(schema, path, root=True)
-    yield from (*found, *inner)
-    if not found and not inner:
-        yield from rule_faults(schema, path)
+    digest = _digest(schema)
+    if digest in _SOUND:
+        return
+    found = _deep_faults(schema, path)
+    if digest and not found:
+        _SOUND[digest] = None
+        if len(_SOUND) > _MOST_SOUND:
+            del _SOUND[next(iter(_SOUND))]
+    yield from found
+
+
+def _deep_faults(schema: Mapping[str, Any], path: str) -> list[Fault]:
+    outer = structural_faults(schema, path) or default_faults(schema, path)
+    found = [*outer, *schema_faults(schema, path, root=True)]
+    return found or list(rule_faults(schema, path))
+
+
+def _digest(schema: Mapping[str, Any]) -> bytes:
+    """Empty where its writer cannot write it, such as a number that is too large."""
+    try:
+        return hashlib.blake2b(orjson.dumps(schema), digest_size=16).digest()
+    except TypeError:
+        return b""
 
 
 def _depth(schema: Any) -> int:
