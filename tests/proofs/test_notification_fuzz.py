@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
-from fuzzing import feed
+from fuzzing import feed, made_up, mutated
 
+from argosy.addons.notifications.catalogue import shipped
+from argosy.addons.notifications.settings import asks_of_jobs, names_used, read_settings
+from argosy.addons.notifications.subscriptions import destinations
 from argosy.language.argocd_names import namespaces
 from argosy.language.expr import builtins, compile_expression
 from argosy.language.templates import compile_template
@@ -98,3 +101,35 @@ def test_no_template_does_anything_but_answer_or_refuse(rng: random.Random, size
     assert refused < count, "nothing was understood"
     refused = feed(calls(rng, count), take)
     assert refused < count, "no function was understood"
+
+
+OTHERS = {
+    "subscriptions": "- {recipients: ['slack:a', b], triggers: [on-drift], selector: 'team in (a, b),c!=d'}",
+    "defaultTriggers": "[on-drift]",
+    "defaultTriggers.slack": "[on-deployed]",
+    "context": "argocdUrl: https://argocd",
+    "service.slack": "token: $slack-token\nchannels: [a]",
+    "service.webhook.a": "url: https://x/$path\nheaders: [{name: A, value: $b}]",
+}
+
+
+def test_no_setting_and_no_subscription_does_anything_but_count_or_be_told(
+    rng: random.Random, size: Callable[[int], int]
+) -> None:
+    known = {**shipped(), **OTHERS}
+    good = [each.encode() for each in known.values()]
+
+    def take(data: bytes) -> None:
+        text = data.decode("utf-8", "replace")
+        key = rng.choice([*known, f"{rng.choice(('trigger', 'service', 'template'))}.{text[:10]}"])
+        found = read_settings({"data": {key: text}}, None)
+        prefix = "notifications.argoproj.io/subscribe"
+        marks = {f"{prefix}_yaml": text, f"{prefix}.{text[:20]}": text}
+        destinations({"metadata": {"annotations": marks, "labels": {"team": "a"}}}, found)
+        for conditions in found.triggers.values():
+            asks_of_jobs(conditions)
+            names_used(conditions)
+
+    count = size(10_000)
+    texts = (made_up(rng) if rng.random() < 0.1 else mutated(rng, rng.choice(good), good) for _ in range(count))
+    assert feed(texts, take) == 0

@@ -22,7 +22,7 @@ from argosy.addons.notifications.looking import look_for_drift
 from argosy.addons.notifications.services import Delivery, deliver
 from argosy.addons.notifications.settings import Condition, Settings, asks_of_jobs, names_used, read_settings
 from argosy.addons.notifications.subscriptions import Destination, destinations
-from argosy.addons.notifications.telling import Told, history
+from argosy.addons.notifications.telling import Told, history, noted
 from argosy.app.control import control_namespace
 from argosy.app.target import TargetOptions, open_target
 from argosy.cluster import Cluster
@@ -124,8 +124,16 @@ class NotificationDesk:
         return Message(destination, _masked(said, self.settings), is_sent=True)
 
     async def history(self, name: str = "", namespace: str = "") -> list[Told]:
-        found = await self.cluster.list(EVENT, namespace=namespace)
-        return [each for each in history(found.items) if not name or each.name == name.rpartition("/")[2]]
+        """Events live an hour on most clusters; what objects have noted themselves stays."""
+        rows = history((await self.cluster.list(EVENT, namespace=namespace)).items)
+        for kind in (names.APPLICATION, names.JOB):
+            try:
+                rows += noted((await self.cluster.list(kind, namespace=namespace)).items, rows)
+            except ClusterError as error:
+                if error.code not in (403, 404):
+                    raise
+        wanted = name.rpartition("/")[2]
+        return sorted((each for each in rows if not wanted or each.name == wanted), reverse=True)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from argosy.addons.notifications.export import exported
 from argosy.addons.notifications.settings import asks_of_jobs, read_settings
 from argosy.addons.notifications.state import annotations_for, read_state, state_key
 from argosy.addons.notifications.subscriptions import Destination, destinations
+from argosy.addons.notifications.telling import Told, noted
 from argosy.addons.notifications.worker import fill, judge
 from argosy.language.expr import compile_expression
 from argosy.language.templates import compile_template
@@ -50,9 +51,10 @@ def test_a_secret_is_put_wherever_its_key_stands_and_masked_wherever_it_is_told(
 
 def test_an_entry_that_cannot_be_read_is_told_and_the_others_count() -> None:
     bad = {"trigger.bad": "- when: '('", "trigger.worse": "5", "template.bad": "[", "service.a.b.c": "{}"}
+    bad["subscriptions"] = "- {recipients: [a], selector: 'team in ('}"
     found = read_settings(config(**bad, **{"trigger.on": "- when: 'true'"}), None)
     assert "on" in found.triggers and "bad" not in found.triggers
-    assert len(found.problems) == 4 and all(each.startswith("argocd-notifications-cm: ") for each in found.problems)
+    assert len(found.problems) == 5 and all(each.startswith("argocd-notifications-cm: ") for each in found.problems)
 
 
 def test_what_ships_can_be_replaced_by_an_entry_of_the_same_name() -> None:
@@ -104,6 +106,14 @@ def test_the_state_is_written_as_argo_cd_writes_it_and_never_grows_beyond_a_hund
     marks = annotations_for({f"k{number}": number for number in range(150)}, {})
     kept = read_state({"metadata": {"annotations": {NOTIFIED: str(marks[NOTIFIED])}}})
     assert len(kept) == 100 and min(kept.values()) == 50 and marks[NOTIFYING] is None
+
+
+def test_what_an_object_has_noted_is_history_after_its_events_are_gone() -> None:
+    key = state_key("on-x", 0, "true", "a:b", Destination("slack", "general"))
+    manifest = app({NOTIFIED: json.dumps({key: 1767225600, "nonsense": 5})})
+    row = Told("2026-01-01T00:00:00Z", "NotificationSent", "Application", "argocd", "wine", "on-x", "slack:general", "")
+    assert noted([manifest], []) == [row]
+    assert noted([manifest], [row._replace(message="said")]) == []
 
 
 def test_a_trigger_is_about_jobs_where_its_condition_names_job() -> None:

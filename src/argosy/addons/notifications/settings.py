@@ -17,7 +17,9 @@ from argosy.addons.notifications.catalogue import shipped
 from argosy.language.expr import Expression, compile_expression
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, load
+from argosy.model.remember import remembered
 from argosy.outbound.hosts import ANYWHERE, HostRules
+from argosy.schema.selectors import labels as label_texts
 
 _SECRET: Final = re.compile(r"\$[\w-]+")
 MASK: Final = "********"
@@ -159,14 +161,16 @@ class _Reader:
         return _SECRET.sub(fill, value)
 
     def _trigger(self, name: str, conditions: Any) -> None:
+        if not isinstance(conditions, list):
+            raise UserError("a trigger is a list of conditions, each with when and send; write one")
         found = tuple(
             Condition(
                 _expression_text(each.get("when")) or "false",
                 _expression_text(each.get("oncePer")),
-                tuple(map(str, each.get("send") or ())),
+                _several(each.get("send")),
                 str(each.get("description") or ""),
             )
-            for each in conditions or ()
+            for each in conditions
         )
         for each in found:
             for text in filter(None, (each.when, each.once_per)):
@@ -180,24 +184,24 @@ class _Reader:
 
     def _subscription(self, name: str, subscriptions: Any) -> None:
         for each in subscriptions or ():
-            triggers = each.get("triggers") or ([each["trigger"]] if each.get("trigger") else [])
-            self.subscriptions.append(
-                Subscription(
-                    tuple(map(str, each.get("recipients") or ())),
-                    tuple(map(str, triggers)),
-                    str(each.get("selector") or ""),
-                )
-            )
+            triggers = each.get("triggers") or each.get("trigger")
+            selector = str(each.get("selector") or "")
+            label_texts(selector)
+            self.subscriptions.append(Subscription(_several(each.get("recipients")), _several(triggers), selector))
 
     def _defaults(self, name: str, triggers: Any) -> None:
-        found = [str(each) for each in triggers or ()]
         if name:
-            self.service_triggers[name] = tuple(found)
+            self.service_triggers[name] = _several(triggers)
         else:
-            self.default_triggers += found
+            self.default_triggers += _several(triggers)
 
     def _context(self, name: str, context: Any) -> None:
         self.context |= {str(key): str(value) for key, value in (context or {}).items()}
+
+
+def _several(value: Any) -> tuple[str, ...]:
+    """A list of texts; one alone is a list of one."""
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
 
 
 def _expression_text(value: Any) -> str:
@@ -215,5 +219,6 @@ def names_used(conditions: Sequence[Condition]) -> frozenset[str]:
     return frozenset().union(*(_expression(text).names for text in texts)) if texts else frozenset()
 
 
+@remembered(1024)
 def _expression(text: str) -> Expression:
     return compile_expression(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from argosy.model.annotations import NOTIFIED, NOTIFYING
 from argosy.model.manifest import Manifest, annotation
 
 MOST: Final = 100  # argo: the oldest go first
+_KEY: Final = re.compile(r"(?:.*:)?([^:]+):\[\d+\]\.[\w-]+:([^:]*):(.*)", re.DOTALL)
 
 
 def state_key(trigger: str, place: int, when: str, once_per: str, destination: Destination) -> str:
@@ -33,6 +35,12 @@ def state_key(trigger: str, place: int, when: str, once_per: str, destination: D
 def read_state(manifest: Manifest) -> dict[str, int]:
     found = _read(annotation(manifest, NOTIFIED))
     return {key: value for key, value in found.items() if isinstance(value, int)}
+
+
+def notes(manifest: Manifest) -> list[tuple[int, str, str]]:
+    """When, by which trigger and to whom something was sent, as far as it is noted."""
+    found = ((value, _KEY.fullmatch(key)) for key, value in read_state(manifest).items())
+    return [(value, each[1], f"{each[2]}:{each[3]}") for value, each in found if each is not None]
 
 
 def read_pending(manifest: Manifest) -> dict[str, dict[str, Any]]:

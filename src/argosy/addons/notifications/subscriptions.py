@@ -74,7 +74,9 @@ def _from_yaml(text: str, settings: Settings) -> Iterator[tuple[str, Destination
             continue
         triggers = entry.get("trigger") or entry.get("triggers") or [""]
         for trigger in triggers if isinstance(triggers, list) else [triggers]:
-            for each in entry.get("destinations") or ():
+            wanted = entry.get("destinations")
+            for each in wanted if isinstance(wanted, list) else ():
                 if isinstance(each, dict):
-                    recipients = [str(one) for one in each.get("recipients") or [""]]
+                    named = each.get("recipients") or [""]
+                    recipients = [str(one) for one in (named if isinstance(named, list) else [named])]
                     yield from _wanted(str(trigger), str(each.get("service") or ""), recipients, settings)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from argosy.addons.notifications import names
+from argosy.addons.notifications.state import notes
 from argosy.cluster import ClusterWriter
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
@@ -90,3 +91,16 @@ def history(events: Iterable[Manifest]) -> list[Told]:
         kind, namespace, name = (str(about.get(part) or "") for part in ("kind", "namespace", "name"))
         rows.append(Told(at, str(each.get("reason") or ""), kind, namespace, name, trigger, destination, message))
     return sorted(rows, reverse=True)
+
+
+def noted(manifests: Iterable[Manifest], known: Sequence[Told]) -> list[Told]:
+    """What objects themselves remember, and no Event tells of any more."""
+    told = {(each.kind, each.namespace, each.name, each.trigger, each.destination, each.at) for each in known}
+    rows = []
+    for manifest in manifests:
+        about = (str(manifest["kind"]), str(manifest["metadata"].get("namespace")), str(manifest["metadata"]["name"]))
+        for at, trigger, destination in notes(manifest):
+            when = written(datetime.fromtimestamp(at, UTC))
+            if (*about, trigger, destination, when) not in told:
+                rows.append(Told(when, names.SENT, *about, trigger, destination, ""))
+    return rows
