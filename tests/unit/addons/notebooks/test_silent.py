@@ -65,7 +65,7 @@ def played(
     for index, cell in enumerate(cells):
         shell.run_cell(cell["source"], store_history=True)
         asked = judge.question(index, shell.execution_count - 1)
-        said = shell.user_expressions({"q": asked})["q"]["data"]["text/plain"] if asked else ""
+        said = shell.user_expressions({"q": asked})["q"].get("data", {}).get("text/plain", "") if asked else ""
         judge.after(index, {**cell, "outputs": (outputs or {}).get(index, [])}, said)
     judge.finish()
     return judge
@@ -140,6 +140,12 @@ def test_numpy_is_asked_without_being_imported(shell: Any) -> None:
         "d = np.arange(6).reshape(2, 3)",
     )
     assert told(judge) == [(0, "warning", "b has 2 NaN of 2"), (1, "warning", "c is NaN")]
+
+
+def test_who_asks_is_introduced_once_and_again_if_forgotten(shell: Any) -> None:
+    forget = "import sys\nsys.modules.pop('argosy_probe')"
+    judge = played(shell, "a = 1e308 * 10", forget, "b = a * 1", "c = a * 1")
+    assert [cell for cell, _, _ in told(judge)] == [0, 3]
 
 
 def test_asking_leaves_no_trace(shell: Any) -> None:

@@ -36,6 +36,7 @@ class Watch:
         self._before: dict[str, Mapping[str, Any]] = {}
         self._incomplete: set[str] = set()
         self._met: set[int] = set()
+        self._has_asked = self._is_known = False  # whether the kernel was asked just now, and answered the last time
 
     def before(self) -> list[Finding]:
         wrong = expectations.problems(self._validation.expected, len(self._stored))
@@ -43,9 +44,10 @@ class Watch:
 
     def question(self, index: int, count: int | None) -> str:
         is_expected = any(each.cell == index for each in self._validation.expected)
-        if index not in self._made or not (is_expected or self._is_telling(index)):
+        self._has_asked = index in self._made and (is_expected or self._is_telling(index))
+        if not self._has_asked:
             return ""
-        return silent.question(self._made[index], count)
+        return silent.question(self._made[index], count, is_known=self._is_known)
 
     def _is_telling(self, index: int) -> bool:
         """Can its values be a surprise? Asking takes a moment, and most cells assign nothing."""
@@ -55,6 +57,7 @@ class Watch:
     def after(self, index: int, cell: Cell, said: str) -> list[Finding]:
         """`cell` has its outputs; `said` is what the kernel replied to the question, "" if nobody asked."""
         answered = silent.answer(said)
+        self._is_known = bool(answered) if self._has_asked else self._is_known
         found = list(silent.shown_by_cell(index, cell, answered.get("exit"), self._validation))
         if self._validation.detect_silent_failures:
             known = silent.Known(self._reading.names.watched, self._own, self._before, frozenset(self._incomplete))
