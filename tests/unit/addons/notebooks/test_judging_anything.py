@@ -68,7 +68,7 @@ def test_no_notebook_is_too_strange_to_be_judged_and_shown(notebook: dict[str, A
     watch = Watch(notebook, Validation(level=level, require_exit_codes=True, check_output_types=True))
     watch.before()
     for index, cell in enumerate(notebook["cells"]):
-        watch.question(index, 1)
+        watch.question(index)
         watch.after(index, cell, "")
     watch.finish()
     cells = [

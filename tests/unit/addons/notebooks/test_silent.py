@@ -64,7 +64,7 @@ def played(
     shell.run_cell(FRAMES)
     for index, cell in enumerate(cells):
         shell.run_cell(cell["source"], store_history=True)
-        asked = judge.question(index, shell.execution_count - 1)
+        asked = judge.question(index)
         said = shell.user_expressions({"q": asked})["q"].get("data", {}).get("text/plain", "") if asked else ""
         judge.after(index, {**cell, "outputs": (outputs or {}).get(index, [])}, said)
     judge.finish()
@@ -153,7 +153,7 @@ def test_asking_leaves_no_trace(shell: Any) -> None:
     before, count = set(shell.user_ns), shell.execution_count
     played_names = {name for name in before if not name.startswith("_")}
     judge = Watch({"cells": [{"cell_type": "code", "source": "x = 1"}]}, Validation())
-    shell.user_expressions({"q": judge.question(0, 1)})
+    shell.user_expressions({"q": judge.question(0)})
     assert {name for name in shell.user_ns if not name.startswith("_")} == played_names
     assert shell.execution_count == count
 

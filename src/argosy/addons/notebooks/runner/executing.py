@@ -6,15 +6,16 @@ a cell after one that failed; keeps more output than is allowed; leaves the kern
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -31,8 +32,16 @@ ASK_SECONDS: Final = 30.0
 SKIP: Final = "skip-execution"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
-Ask = Callable[[str, str], Awaitable[str]]  # code and an expression → its text/plain, "" where it could not be had
-AfterCell = Callable[[Ask, int, Mapping[str, Any]], Awaitable[None]]
+
+
+class Watcher(Protocol):
+    """Who wants to know what a cell made."""
+
+    def question(self, index: int) -> str:
+        """A Python expression to be evaluated in the kernel right after the cell; "": nothing is asked."""
+
+    def after_cell(self, index: int, cell: Mapping[str, Any], said: str) -> None:
+        """The cell has run; `said` is the answer as text, "" where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ class Ran:
     remarks: list[str] = field(default_factory=list)
 
 
-async def execute(notebook: NotebookNode, order: Order, events: Events, after_cell: AfterCell | None = None) -> Ran:
+async def execute(notebook: NotebookNode, order: Order, events: Events, watcher: Watcher | None = None) -> Ran:
     """Raises OrderError where the kernel that is asked for is not there."""
     ran = Ran(notebook)
     began = time.monotonic()
@@ -68,7 +77,7 @@ async def execute(notebook: NotebookNode, order: Order, events: Events, after_ce
             async with client.started(folder):
                 if first:
                     await client.ask(first, "None")
-                await _all_cells(client, ran, events, after_cell)
+                await _all_cells(client, ran, events, watcher)
         except (RuntimeError, OSError) as problem:
             if ran.failure is None:
                 ran.failure = _failure_to_start(problem, folder)
@@ -78,13 +87,14 @@ async def execute(notebook: NotebookNode, order: Order, events: Events, after_ce
     return ran
 
 
-async def _all_cells(client: _Client, ran: Ran, events: Events, after_cell: AfterCell | None) -> None:
+async def _all_cells(client: _Client, ran: Ran, events: Events, watcher: Watcher | None) -> None:
     for index, cell in enumerate(ran.notebook.cells):
         if not _is_run(cell):
             _tell(ran, events, Cell(index, cell.cell_type, "Skipped"))
             continue
         events.begun(index)
         began = time.monotonic()
+        client.asks(watcher.question(index) if watcher else "")
         failure = await _one_cell(client, index, cell)
         seconds, output = time.monotonic() - began, text_of(cell.outputs)
         if failure is not None:
@@ -93,8 +103,8 @@ async def _all_cells(client: _Client, ran: Ran, events: Events, after_cell: Afte
             _tell(ran, events, Cell(index, "code", "Failure", seconds, output, failure.name, failure.message))
             return
         _tell(ran, events, Cell(index, "code", "Success", seconds, output))
-        if after_cell is not None:
-            await after_cell(client.ask, index, cell)
+        if watcher is not None:
+            watcher.after_cell(index, cell, client.said)
 
 
 def _is_run(cell: Mapping[str, Any]) -> bool:
@@ -153,7 +163,10 @@ class _Client(NotebookClient):
             store_widget_state=False,
             allow_errors=False,
             skip_cells_with_tag=SKIP,
+            on_cell_executed=self._hear,
         )
+        self._asked: dict[str, str] = {}  # goes with every cell, so that asking costs no message of its own
+        self.said = ""
         self.owns_km = True
         self.order, self._deadline = order, deadline
         self._log = folder / kernels.LOG
@@ -168,6 +181,10 @@ class _Client(NotebookClient):
             env = kernels.environment(folder, self.order.env)
             options = {"env": env, "stdout": subprocess.DEVNULL, "stderr": log.fileno()}
             async with self.async_setup_kernel(cwd=self._where, **options):
+                assert self.kc is not None
+                self.kc.execute = functools.partial(  # type: ignore[method-assign]
+                    self.kc.execute, user_expressions=self._asked
+                )
                 yield
 
     def left(self) -> float:
@@ -179,6 +196,17 @@ class _Client(NotebookClient):
     def _seconds_of(self, cell: Any) -> float:
         own = self.order.cell_timeout_seconds
         return max(min(own, self.left()) if own else self.left(), 0.001)
+
+    def asks(self, expression: str) -> None:
+        """What the next cell is followed by."""
+        self.said = ""
+        self._asked.clear()
+        if expression:
+            self._asked["answer"] = expression
+
+    def _hear(self, cell: NotebookNode, cell_index: int, execute_reply: Mapping[str, Any] | None) -> None:
+        found = ((execute_reply or {}).get("content", {}).get("user_expressions") or {}).get("answer") or {}
+        self.said = str((found.get("data") or {}).get("text/plain") or "")
 
     async def ask(self, code: str, expression: str) -> str:
         """Run code that is no cell, and tell what an expression is then, as text."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from argosy.addons.notebooks.runner import golden
 from argosy.addons.notebooks.runner.categories import GOLDEN
-from argosy.addons.notebooks.runner.executing import Ask, Ran
+from argosy.addons.notebooks.runner.executing import Ran
 from argosy.addons.notebooks.runner.findings import Finding
 from argosy.addons.notebooks.runner.order import Comparison, OrderError, Validation
 from argosy.addons.notebooks.runner.results import Verdict
@@ -31,7 +31,6 @@ class Judge:
     ) -> None:
         self._comparison, self._validation, self._golden, self._tell = comparison, validation, golden_notebook, tell
         self._watch = Watch({}, validation)
-        self.looks = True
 
     def before(self, notebook: Mapping[str, Any]) -> Verdict | None:
         """What keeps it from being run at all. Raises OrderError if it could not be compared afterwards."""
@@ -44,10 +43,11 @@ class Judge:
         error, category = self._watch.failure
         return Verdict(error, category, findings=self._watch.wire()) if error else None
 
-    async def after_cell(self, ask: Ask, index: int, cell: Mapping[str, Any]) -> None:
-        """A look into the kernel."""
-        expression = self._watch.question(index, cell.get("execution_count"))
-        said = await ask("", expression) if expression else ""
+    def question(self, index: int) -> str:
+        return self._watch.question(index)
+
+    def after_cell(self, index: int, cell: Mapping[str, Any], said: str) -> None:
+        """A look at what it made and showed."""
         self._say(self._watch.after(index, cell, said))
 
     def verdict(self, ran: Ran) -> Verdict:

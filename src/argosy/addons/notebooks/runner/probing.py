@@ -15,7 +15,7 @@ MOST_COLUMNS = 200
 INFINITY = float("inf")
 
 
-def answer(namespace: dict[str, Any], names: list[str], count: int | None) -> str:
+def answer(namespace: dict[str, Any], names: list[str]) -> str:
     """All that is asked after one cell."""
     missing = object()
     values = {}
@@ -23,7 +23,8 @@ def answer(namespace: dict[str, Any], names: list[str], count: int | None) -> st
         value = namespace.get(name, missing)
         if value is not missing:
             values[name] = facts(value)
-    shown = namespace.get("Out")
+    shown, typed = namespace.get("Out"), namespace.get("In")
+    count = len(typed) - 1 if isinstance(typed, list) else -1  # this cell is the last that was typed
     shown = shown.get(count, missing) if isinstance(shown, dict) else missing
     status = namespace.get("_exit_code")
     return json.dumps(

@@ -54,7 +54,7 @@ async def _run(
     if stopped := judge.before(notebook):
         found = results.refused(_name(order), stopped.error, stopped.category, results.FAILED)
         return {**found, "findings": [dict(each) for each in stopped.findings]}, None
-    ran = await execute(notebook, order, events, judge.after_cell if judge.looks else None)
+    ran = await execute(notebook, order, events, judge)
     return results.of(ran, _name(order), judge.verdict(ran)), ran.notebook
 
 

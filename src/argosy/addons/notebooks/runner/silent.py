@@ -48,13 +48,13 @@ _SHORT: Final = 160
 # -- asking the kernel -----------------------------------------------------------------------------------------------
 
 
-def question(names: Mapping[str, object], count: int | None, *, is_known: bool = False) -> str:
-    """A Python expression for `user_expressions` of a silent request: it adds no cell, no count and no name.
+def question(names: Mapping[str, object], *, is_known: bool = False) -> str:
+    """A Python expression for `user_expressions` of the cell itself: it adds no cell, no count and no name.
 
     Who asks is kept in the kernel as a module, for reading it anew takes longer than asking; `is_known` if it is there.
     """
     who = f"__import__('sys').modules[{PROBE!r}]" if is_known else _introduced()
-    return f"{who}.answer(globals(), {list(names)!r}, {count!r})"
+    return f"{who}.answer(globals(), {list(names)!r})"
 
 
 def _introduced() -> str:

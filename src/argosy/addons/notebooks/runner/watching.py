@@ -4,7 +4,7 @@ In: a notebook, each cell as it ends, what the kernel answers. Out: findings, an
 
     watch = Watch(notebook, validation)
     watch.before()                              findings of the source
-    expression = watch.question(index, count)   "": nothing to ask after this cell
+    expression = watch.question(index)          evaluated right after the cell; "": nothing to ask
     watch.after(index, cell, said)              findings of a cell that ran; `said` is the text of the expression
     watch.finish(); watch.failure               a sentence and a category; both empty if nothing blocks
 """
@@ -42,12 +42,12 @@ class Watch:
         wrong = expectations.problems(self._validation.expected, len(self._stored))
         return self._keep([*found_in(self._reading, self._validation), *wrong])
 
-    def question(self, index: int, count: int | None) -> str:
+    def question(self, index: int) -> str:
         is_expected = any(each.cell == index for each in self._validation.expected)
         self._has_asked = index in self._made and (is_expected or self._is_telling(index))
         if not self._has_asked:
             return ""
-        return silent.question(self._made[index], count, is_known=self._is_known)
+        return silent.question(self._made[index], is_known=self._is_known)
 
     def _is_telling(self, index: int) -> bool:
         """Can its values be a surprise? Asking takes a moment, and most cells assign nothing."""
