@@ -97,3 +97,15 @@ async def test_of_much_output_the_newest_is_kept(tmp_path: Path) -> None:
     assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= 2 * MOST_BYTES
     found = [line async for line in journal.lines(tmp_path / "0.log", tail=2, follow=False, is_over=lambda: True)]
     assert [line.partition(":")[0] for line in found] == ["38", "39"]
+
+
+@pytest.mark.parametrize("sub", ["/etc", "../other", "link", "link/new", "a/../../b"])
+def test_a_sub_path_never_leads_out_of_its_volume(tmp_path: Path, sub: str) -> None:
+    outside, volume = tmp_path / "outside", tmp_path / "volume"
+    outside.mkdir()
+    volume.mkdir()
+    (volume / "link").symlink_to(outside)  # as an earlier process may have left it there
+    container = {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": sub}]}
+    with pytest.raises(NotYet, match="leads out of its volume"):
+        mounts_of(container, {"v": volume})
+    assert list(outside.iterdir()) == []

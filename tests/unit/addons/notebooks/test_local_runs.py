@@ -167,6 +167,15 @@ async def test_what_cannot_begin_says_why_and_whether_to_try_again(
     assert (outcome.passed, outcome.retriable) == (False, retriable)
 
 
+async def test_init_containers_run_before_the_notebook_in_the_same_place(at: Desk) -> None:
+    script = "echo $WORD > /models/out; pwd; echo no >&2; exit $CODE"
+    init = {"name": "prepare", "command": ["sh", "-c", script], "env": [{"name": "WORD", "value": "first"}]}
+    pod = {**VOLUMES, "initContainers": [init], "env": [{"name": "CODE", "value": "3"}]}
+    outcome = await at.outcome(at.job("notebooks/good.ipynb", podConfig=pod))
+    assert outcome.message == "init container prepare: ended with 3: /workspace\nno; correct its command"
+    assert (at.folder / "volumes" / NAMESPACE / "models" / "out").read_text() == "first\n"
+
+
 async def test_a_job_does_not_get_in_with_the_credentials_of_another_namespace(at: Desk) -> None:
     git = {"url": "https://git.example.com/notebooks.git", "ref": "main", "credentialsSecret": "keys"}
     outcome = await at.outcome(at.job(notebook={"git": git, "path": "notebooks/good.ipynb"}))

@@ -119,6 +119,7 @@ class Life:
             counted=[each.source for each in self._mounts if not each.read_only],
             hear=self._hear,
         )
+        await self._initialize(env, around, allowed)
         limits = ProgramLimits(cpu=DAYS, memory=_memory(job, allowed), scratch=allowed.storage, processes=PROCESSES)
         return await self._confined(replace(order, env=env), limits, around)
 
@@ -143,6 +144,31 @@ class Life:
             output=STDOUT, results=STDOUT, events=STDOUT, parameters=dict(job.parameters),
             timeout_seconds=job.timeout, comparison=dict(job.comparison), validation=dict(job.validation),
         )  # fmt: skip
+
+    async def _initialize(self, env: dict[str, str], around: Surroundings, allowed: Allowed) -> None:
+        """Init containers with a command, one after another, in the same place. Raises UserError where one fails."""
+        for each in self._job.init_containers:
+            argv = [str(word) for word in (*(each.get("command") or ()), *(each.get("args") or ()))]
+            name = f"init container {each.get('name') or ''}"
+            if not each.get("command"):
+                raise UserError("no image is pulled here, so that it needs a command; write one", where=name)
+            own = {str(one.get("name")): str(one.get("value") or "") for one in each.get("env") or ()}
+            given = replace(around, env={**around.env, **env, **own}, hear=None, disposable=around.disposable)
+            limits = ProgramLimits(cpu=DAYS, memory=allowed.memory, scratch=allowed.storage, processes=PROCESSES)
+            places = (Path(sys.executable), *python_places())
+            resident = await start(argv, folder=Path(WORKSPACE), readable=places, limits=limits, around=given)
+            try:
+                async with asyncio.timeout(self._job.timeout):
+                    ended = await asyncio.shield(resident.ended)
+            except TimeoutError:
+                raise UserError(f"ran longer than {self._job.timeout:g} s; make it faster", where=name) from None
+            finally:
+                await resident.end()
+            if ended.refused:
+                raise UserError(f"cannot be started: {ended.refused}", where=name)
+            if ended.code or ended.limit:
+                said = resident.said().strip()[-300:]
+                raise UserError(f"ended with {ended.limit or ended.code}: {said}; correct its command", where=name)
 
     # -- while it runs
 

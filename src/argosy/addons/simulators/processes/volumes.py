@@ -31,14 +31,21 @@ def mounts_of(container: Manifest, folders: Mapping[str, Path]) -> list[Mount]:
         folder = folders.get(str(each["name"]))
         if folder is None:
             continue
-        sub = str(each.get("subPath") or "")
-        source = folder / sub
-        if ".." in Path(sub).parts:
-            raise NotYet(f"subPath {sub} leads out of its volume; take the dots away")
-        if sub and not source.exists():
-            give(source)
+        source = _below(folder, str(each.get("subPath") or ""))
         mounts.append((str(source), str(each["mountPath"]), bool(each.get("readOnly"))))
     return mounts
+
+
+def _below(folder: Path, sub: str) -> Path:
+    """A folder of a volume, made where it is missing. A link on the way may be what an earlier process left there."""
+    at = folder
+    for part in Path(sub).parts:
+        at = at / part
+        if part in ("/", "..") or at.is_symlink():
+            raise NotYet(f"subPath {sub} leads out of its volume; name a folder inside, without links and dots")
+        if not at.exists():
+            give(at)
+    return at
 
 
 async def _folder(pod: Manifest, volume: Manifest, place: Path, claims: Path, read: Read) -> Path:
