@@ -141,10 +141,12 @@ async def test_a_killed_argosy_leaves_nothing_and_knows_afterwards_what_it_lost(
         command = [sys.executable, "-c", VICTIM, str(folder), roads]
         victim = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
         assert victim.stdout is not None
-        assert await asyncio.to_thread(victim.stdout.readline) == b"busy\n"
-        await soon(lambda: len(marked(MARKER)) == 3 * len(FILES))
-        victim.send_signal(signal.SIGKILL)
-        victim.wait()
+        try:
+            assert await asyncio.to_thread(victim.stdout.readline) == b"busy\n"
+            await soon(lambda: len(marked(MARKER)) == 3 * len(FILES))
+        finally:
+            victim.send_signal(signal.SIGKILL)
+            victim.wait()
         victim.stdout.close()
         await soon(lambda folder=folder: not (marked(MARKER) or working(folder) or list(place.iterdir())))
         await look_again(folder / "data")
