@@ -18,6 +18,7 @@ ERRORS: Final = f"{PREFIX}reconciliation_errors_total"
 STARTED: Final = f"{PREFIX}pod_creations_total"
 ENDED: Final = f"{PREFIX}validations_total"
 CLONED: Final = f"{PREFIX}git_clone_duration_seconds"
+CLONES: Final = f"{PREFIX}git_clones_total"
 MODELS: Final = f"{PREFIX}model_validation_duration_seconds"
 ASKED: Final = f"{PREFIX}model_health_checks_total"
 PREDICTED: Final = f"{PREFIX}prediction_validations_total"
@@ -32,6 +33,8 @@ def stored(metrics: Metrics, job: Job, before: Status, after: Status) -> None:
         seconds = (done - began).total_seconds() if began and done else 0.0
         metrics.count(ENDED, {"namespace": job.namespace, "status": phase.lower()})
         metrics.count("notebook_validation_total", {"phase": phase})
+        if _reason(after).startswith("Git"):
+            metrics.count(CLONES, {"namespace": job.namespace, "result": "failed"})
         labels = {"job_name": job.name, "phase": phase}
         metrics.observe("notebook_validation_duration_seconds", seconds, labels, RUNNING)
 
@@ -44,6 +47,11 @@ def cloned(metrics: Metrics, job: Job, seconds: float) -> None:
     """From the start of a run until its commit was known."""
     kind = "none" if not job.notebook.secret else "ssh" if job.notebook.url.startswith(("git@", "ssh:")) else "https"
     metrics.observe(CLONED, seconds, {"namespace": job.namespace, "auth_type": kind})
+    metrics.count(CLONES, {"namespace": job.namespace, "result": "success"})
+
+
+def _reason(status: Status) -> str:
+    return next((str(each["reason"]) for each in status.get("conditions") or () if each["type"] == "Failed"), "")
 
 
 def checked(metrics: Metrics, job: Job, found: Mapping[str, Any], seconds: float) -> None:

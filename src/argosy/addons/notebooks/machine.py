@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from argosy.addons.notebooks import durations, statuses, timing
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.problems import Problem
+from argosy.addons.notebooks.refusals import outcome_of
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
 from argosy.addons.notebooks.statuses import (
     BUILDING,
@@ -29,13 +30,6 @@ from argosy.addons.notebooks.statuses import (
 )  # fmt: skip
 from argosy.model.errors import (
     ArgosyError,
-    ClusterError,
-    Forbidden,
-    Invalid,
-    SourceError,
-    SourceRefused,
-    Unreachable,
-    UserError,
 )  # fmt: skip
 from argosy.model.times import written
 
@@ -213,28 +207,13 @@ def overdue(job: Job, status: Status, standing: Standing, now: datetime) -> Step
 
 def refused(job: Job, status: Status, error: ArgosyError, now: datetime) -> Step:
     """It could not be started. Raises the error again where the same call may be answered well in a moment."""
-    outcome = _refusal(error)
+    outcome = outcome_of(error)
     if outcome is None:
         if (now - timing.running_since(status, now)).total_seconds() <= job.timeout:
             raise error
         late = f"it could not be started within {durations.written(job.timeout)}: {error}"
         outcome = Outcome(False, late, "pod_creation_failed")
     return _judged(job, status, Standing("absent"), outcome, now)
-
-
-def _refusal(error: ArgosyError) -> Outcome | None:
-    """k8s: invalid and forbidden are final; conflicts, time-outs and the like are not even counted."""
-    if isinstance(error, Unreachable):
-        return Outcome(False, str(error), "git_clone_failed", retriable=True)
-    if isinstance(error, SourceRefused):
-        return Outcome(False, str(error), "git_authentication_failed")
-    if isinstance(error, SourceError):
-        return Outcome(False, str(error), "git_clone_failed")
-    if isinstance(error, UserError):
-        return Outcome(False, str(error), "configuration_error")
-    if isinstance(error, Forbidden | Invalid) or (isinstance(error, ClusterError) and error.code == 400):
-        return Outcome(False, str(error), "pod_creation_failed")
-    return None
 
 
 def is_overdue(status: Status) -> bool:
@@ -267,9 +246,7 @@ def _judged(job: Job, status: Status, standing: Standing, outcome: Outcome, now:
 
 
 def _is_tried_again(job: Job, outcome: Outcome) -> bool:
-    if outcome.category in NEVER_AGAIN:
-        return False
-    return outcome.retriable or job.retry.on == "any"
+    return outcome.retriable or (job.retry.on == "any" and outcome.category not in NEVER_AGAIN)
 
 
 def failed(

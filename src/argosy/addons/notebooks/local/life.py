@@ -21,6 +21,7 @@ from argosy.addons.notebooks.local.settings import ARGOSY_CM, LEAST_MEMORY, Allo
 from argosy.addons.notebooks.local.slots import Slots
 from argosy.addons.notebooks.local.sources import Sources, export, file_in
 from argosy.addons.notebooks.local.surroundings import WORKSPACE, Mounted
+from argosy.addons.notebooks.refusals import refused
 from argosy.addons.notebooks.runner import categories
 from argosy.addons.notebooks.runner.events import Heard
 from argosy.addons.notebooks.runner.order import STDOUT, Order
@@ -31,7 +32,7 @@ from argosy.confine.program import python_command, python_places
 from argosy.confine.refusals import RefusedError
 from argosy.confine.resident import DAYS, Ended, Surroundings, start
 from argosy.model.annotations import NETWORK
-from argosy.model.errors import ClusterError, TransientError, Unreachable, UserError
+from argosy.model.errors import ClusterError, TransientError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.schema import quantity
@@ -81,7 +82,7 @@ class Life:
                 found = await asyncio.to_thread(artefacts.of, self._mounts, began)
                 outcome = Outcome(True, outcome.message, results=outcome.results, artefacts=found)
         except UserError as error:
-            outcome = Outcome(False, str(error), categories.CONFIGURATION, isinstance(error, Unreachable))
+            outcome = refused(error)
         except (TransientError, ClusterError, RefusedError, OSError) as error:
             outcome = Outcome(False, str(error), categories.INFRASTRUCTURE, retriable=True)
         except asyncio.CancelledError:

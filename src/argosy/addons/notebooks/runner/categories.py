@@ -18,7 +18,10 @@ STDERR: Final = "validation_stderr_failure"
 WARNINGS: Final = "validation_warning_failure"
 STRICT: Final = "validation_strict_mode_failure"
 INFRASTRUCTURE: Final = "infrastructure_error"
+CLONE: Final = "git_clone_failed"
+CREDENTIALS: Final = "git_authentication_failed"
+CREATION: Final = "pod_creation_failed"
 CATEGORIES: Final = (
     CONFIGURATION, DEPENDENCY, ENVIRONMENT, EXECUTION, TIMEOUT, GOLDEN, FINDINGS, STDERR, WARNINGS, STRICT,
-    INFRASTRUCTURE,
+    INFRASTRUCTURE, CLONE, CREDENTIALS, CREATION,
 )  # fmt: skip
