@@ -348,3 +348,12 @@ def test_all_differences_are_counted_and_some_are_told() -> None:
     golden, executed = ([code(f"c{each}", stream(text)) for each in range(150)] for text in ("a", "b"))
     found = verdict(golden, executed)
     assert (found["mismatchedCells"], len(found["diffs"])) == (150, 100)
+
+
+def test_what_is_nested_too_deeply_is_different_and_ends_nothing() -> None:
+    nested: Any = 1
+    for _ in range(5000):
+        nested = [nested]
+    plain = "[" * 5000
+    assert says(display("application/json", nested), display("application/json", [nested])) == "major"
+    assert says(display("application/json", plain), display("application/json", plain + "[")) == "major"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -95,3 +96,25 @@ def test_numbers_in_text_are_the_same_exactly_within_the_tolerance(number: float
 def test_comparing_texts_has_no_sides(one: str, other: str) -> None:
     assert HOW.texts(one, one) is Match.SAME
     assert (HOW.texts(one, other) is Match.OTHER) == (HOW.texts(other, one) is Match.OTHER)
+
+
+KEYS = some.sampled_from(
+    ["values", "result", "exit", "x", "type", "shape", "nan", "inf", "columns", "length", "min", "max"]
+)
+WORDS = some.sampled_from(["DataFrame", "NoneType", "dict", "float"])
+ANSWER = some.recursive(
+    JSON | WORDS,
+    lambda inner: some.dictionaries(KEYS, inner, max_size=5) | some.lists(inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(ANSWER, some.sampled_from(["", "2,2", "x"]))
+def test_whatever_a_kernel_answers_is_judged(answer: Any, shape: str) -> None:
+    expected = [{"cell": 0, "type": "DataFrame", "shape": shape, "minValue": "0", "maxValue": "1", "notEmpty": True}]
+    cell = {"cell_type": "code", "source": "x = f()\n!ls", "outputs": []}
+    watch = Watch({"cells": [cell]}, Validation.of({"expectedOutputs": expected}))
+    watch.question(0)
+    watch.after(0, cell, repr(json.dumps(answer)))
+    watch.after(0, cell, repr(json.dumps({"values": {"x": answer}, "result": answer, "exit": answer})))
+    watch.wire()

@@ -10,6 +10,7 @@ from argosy.addons.notebooks.runner.findings import blocking
 from argosy.addons.notebooks.runner.order import Validation
 from argosy.addons.notebooks.runner.parsing import parsed
 from argosy.addons.notebooks.runner.source_rules import read_before
+from argosy.addons.notebooks.runner.watching import Watch
 
 ASSERTED = "assert x == 1"
 
@@ -166,6 +167,19 @@ def test_nothing_is_detected_where_that_is_switched_off() -> None:
 )
 def test_no_cell_is_too_strange_to_be_read(source: str) -> None:
     read_before(notebook(source, "eval('1')"), Validation(level="production", require_exit_codes=True))
+
+
+DEEP = ["x = f" + "()" * 3000, "assert a" + ".b" * 900, "x = " + "-" * 900 + "1", "x = " + "+".join(["a"] * 5000)]
+
+
+@pytest.mark.parametrize(
+    "source", [*DEEP, "if 1:\n" + "".join(" " * depth + "if 1:\n" for depth in range(1, 95)), "x=" * 999]
+)
+def test_code_that_is_made_to_be_deep_does_not_end_who_reads_it(source: str) -> None:
+    cells = notebook("def f():\n    print(1)", source, "y = f()")
+    watch = Watch(cells, Validation(level="production"))
+    assert 2 in {each.cell for each in watch.before()}
+    watch.question(1)
 
 
 def test_magics_are_taken_out_and_lines_stay_where_they_are() -> None:

@@ -14,6 +14,8 @@ from typing import Final
 
 from argosy.addons.notebooks.runner.cells import Notebook
 
+DEEPEST: Final = 150  # levels of a syntax tree
+MOST_SOURCE: Final = 1 << 20  # characters of a cell
 _PYTHON_MAGICS: Final = ("time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "python3", "python")
 _CELL_MAGIC: Final = re.compile(r"\A\s*%%(\w+)([^\n]*)\n?")
 _LINE: Final = re.compile(r"^(?P<indent>\s*)(?P<target>[\w., ]+=\s*)?(?P<mark>!!?|%)(?P<rest>.*)$")
@@ -33,18 +35,19 @@ class Parsed:
 
 def parsed(source: str) -> Parsed:
     magic = options = ""
+    source = source if len(source) <= MOST_SOURCE else ""
     if found := _CELL_MAGIC.match(source):
         magic, options = found[1], found[2].strip()
         if magic not in _PYTHON_MAGICS:
             return Parsed(None, magic=magic, options=options)
         source = "\n" + source[found.end() :]
     try:
-        return Parsed(_tree(source), magic=magic, options=options)
+        return Parsed(_shallow(_tree(source)), magic=magic, options=options)
     except (SyntaxError, ValueError, RecursionError):
         pass
     text, shell = _as_python(source)
     try:
-        return Parsed(_tree(text), shell, magic, options)
+        return Parsed(_shallow(_tree(text)), shell, magic, options)
     except SyntaxError as error:
         return Parsed(None, shell, magic, options, error.msg, error.lineno or 0)
     except (ValueError, RecursionError) as error:
@@ -59,6 +62,16 @@ def _tree(text: str) -> ast.Module:
     if not isinstance(tree, ast.Module):
         raise ValueError("is no module")
     return tree
+
+
+def _shallow(tree: ast.Module) -> ast.Module | None:
+    """The tree, unless it is so deep that walking it would end this process; no person wrote such code."""
+    level: list[ast.AST] = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return tree
+    return None
 
 
 def _as_python(source: str) -> tuple[str, tuple[int, ...]]:

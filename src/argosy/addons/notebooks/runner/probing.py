@@ -11,7 +11,9 @@ import math
 from typing import Any
 
 MOST_ITEMS = 2000000  # what is larger is not searched
+MOST_LISTED = 100000  # of a list, which is slower to look through
 MOST_COLUMNS = 200
+MOST_NAME = 100
 INFINITY = float("inf")
 
 
@@ -59,7 +61,7 @@ def _look(value: Any, found: dict[str, Any]) -> None:
         _parts(list(value.items())[:MOST_COLUMNS], found)
     elif isinstance(value, (list, tuple)):
         found["length"] = len(value)
-        _items(value[:MOST_ITEMS], found)
+        _items(value[:MOST_LISTED], found)
     elif isinstance(getattr(value, "shape", None), tuple):
         _shaped(value, found)
     elif isinstance(value, (set, frozenset)):
@@ -88,7 +90,7 @@ def _parts(items: Any, found: dict[str, Any]) -> None:
     bad = {}
     for name, value in items:
         if isinstance(value, float) and not math.isfinite(value):
-            bad[str(name)] = [1, 1]
+            bad[str(name)[:MOST_NAME]] = [1, 1]
     found["nan"], found["size"], found["columns"] = len(bad), len(items), bad
 
 
@@ -98,8 +100,8 @@ def _shaped(value: Any, found: dict[str, Any]) -> None:
     for each in shape:
         size *= each
     found["shape"], found["size"] = shape, size
-    if size == 0 or size > MOST_ITEMS:
-        return
+    if size == 0 or size > MOST_ITEMS or found["module"].startswith("dask"):
+        return  # nothing to see, too much, or not computed yet
     if hasattr(value, "columns") and len(shape) == 2:
         _frame(value, found)
     elif hasattr(value, "isna"):
@@ -127,7 +129,7 @@ def _frame(value: Any, found: dict[str, Any]) -> None:
     counts = value.isna().sum() if hasattr(value, "isna") else value.null_count().row(0)
     for name, number in list(zip(list(value.columns), list(counts)))[:MOST_COLUMNS]:
         if int(number):
-            bad[str(name)] = [int(number), rows]
+            bad[str(name)[:MOST_NAME]] = [int(number), rows]
     found["columns"], found["nan"] = bad, sum(each[0] for each in bad.values())
     if hasattr(value, "select_dtypes"):
         numbers = value.select_dtypes("number")

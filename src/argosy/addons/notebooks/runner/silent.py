@@ -22,6 +22,7 @@ from argosy.addons.notebooks.runner.order import Validation
 
 NAN, NONE, EMPTY, MAGIC = "nan-detected", "none-detected", "empty-output", "failed-magic"
 PROBE: Final = "argosy_probe"
+_NUMBERS: Final = ("length", "nan", "inf", "size", "min", "max")
 Facts = Mapping[str, Any]
 Made = Mapping[str, tuple[How, str]]  # names that a cell assigns: how, and by which call
 
@@ -66,12 +67,37 @@ def _introduced() -> str:
 
 
 def answer(said: str) -> dict[str, Any]:
-    """What the kernel replied to it, as text; empty if it could not."""
+    """What the kernel replied to it, as text; empty if it could not. A notebook can reply whatever it likes."""
     try:
         found = json.loads(ast.literal_eval(said))
     except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    values = found.get("values")
+    exit_code = found.get("exit")
+    return {
+        "values": {str(name): _facts(each) for name, each in values.items()} if isinstance(values, dict) else {},
+        "result": _facts(found["result"]) if found.get("result") is not None else None,
+        "exit": exit_code if isinstance(exit_code, int) else None,
+    }
+
+
+def _facts(told: Any) -> dict[str, Any]:
+    """What is understood of it."""
+    told = told if isinstance(told, dict) else {}
+    found: dict[str, Any] = {name: str(told.get(name) or "") for name in ("type", "module")}
+    found |= {name: told[name] for name in _NUMBERS if isinstance(told.get(name), int | float)}
+    shape, columns = told.get("shape"), told.get("columns")
+    if isinstance(shape, list) and all(isinstance(each, int) for each in shape):
+        found["shape"] = shape
+    if isinstance(columns, dict):
+        found["columns"] = {
+            name: pair
+            for name, pair in columns.items()
+            if isinstance(pair, list) and len(pair) == 2 and all(isinstance(each, int) for each in pair)
+        }
+    return found
 
 
 # -- judging what it made --------------------------------------------------------------------------------------------
