@@ -348,3 +348,28 @@ async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluste
                 await until(gone)
             await asyncio.sleep(0)
     assert len(inbox.letters) == 5
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+async def test_a_namespace_has_settings_of_its_own_only_where_the_installation_says_so(
+    cluster: EmbeddedCluster, until: Until, is_allowed: bool
+) -> None:
+    with http_inbox() as inbox, http_inbox() as tenant:
+        app = application(health={"status": "Degraded"})
+        app["metadata"] |= {"namespace": "team"}
+        own = settings(tenant)[1:]
+        for each in own:
+            each["metadata"]["namespace"] = "team"
+        wide = of_installation("ConfigMap", "argosy-cm", {"notifications.hosts": "*"})
+        wide["metadata"]["namespace"] = "team"
+        allowed = {"notifications.hosts": "127.0.0.1", **({"notifications.selfService": "true"} if is_allowed else {})}
+        rules = of_installation("ConfigMap", "argosy-cm", allowed)
+        team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+        await prepare(cluster, [*settings(inbox), rules, team, *own, wide, app])
+        async with notifying(cluster):
+
+            async def sent() -> bool:
+                return bool(inbox.letters or tenant.letters)
+
+            await until(sent)
+    assert (bool(inbox.letters), bool(tenant.letters)) == (not is_allowed, is_allowed)

@@ -20,38 +20,49 @@ Versions = tuple[str, ...]
 
 
 class Loader:
-    """`control` is where an installation's settings are; an object's own namespace may have its own."""
+    """`control` is where an installation's settings are, and what it allows others to have of their own."""
 
     def __init__(self, control: str = "") -> None:
-        self._control = (control,) if control else names.CONTROL
+        self._control: tuple[str, ...] = (control,) if control else names.CONTROL
         self._known: dict[str, tuple[Versions, Settings]] = {}
+        self._rules: tuple[Versions, Manifest | None] = (), None
 
     async def settings(self, namespace: str, cluster: ClusterReader, cache: Cache) -> tuple[Versions, Settings]:
-        places = (namespace, *(each for each in self._control if each != namespace))
+        rules, own = await self._allowed(cluster, cache)
+        places = self._control
+        if (own or {}).get("data", {}).get(names.SELF_SERVICE) == "true":
+            places = (namespace, *(each for each in places if each != namespace))
         home = next((each for each in places if cache.get(_key(names.CONFIG_MAP, each, names.SETTINGS))), "")
-        keys = _keys(home)
-        versions = (home, *(_version(cache.get(key)) for key in keys))
+        versions = (home, *rules, *(_version(cache.get(key)) for key in _keys(home)))
         known = self._known.get(home)
         if known is not None and known[0] == versions:
             return known
-        found = await load_settings(home, cluster) if home else read_settings(None, None)
+        config_map, secret = _keys(home)
+        read = (await _get(config_map, cluster), await _get(secret, cluster)) if home else (None, None)
+        found = read_settings(*read, own)
         for each in found.problems:
             log.warning("%s", found.masked(each))
         self._known[home] = versions, found
         return versions, found
 
+    async def _allowed(self, cluster: ClusterReader, cache: Cache) -> tuple[Versions, Manifest | None]:
+        """What the installation's own argosy-cm says: nobody else's may widen it."""
+        keys = [_key(names.CONFIG_MAP, each, names.OWN_SETTINGS) for each in self._control]
+        key = next((each for each in keys if cache.get(each)), keys[0])
+        versions = (key.namespace, _version(cache.get(key)))
+        if self._rules[0] != versions:
+            self._rules = versions, await _get(key, cluster) if cache.get(key) else None
+        return self._rules
+
 
 async def load_settings(home: str, cluster: ClusterReader) -> Settings:
-    read = [await _get(key, cluster) for key in _keys(home)]
+    """Those of an installation."""
+    read = [await _get(key, cluster) for key in (*_keys(home), _key(names.CONFIG_MAP, home, names.OWN_SETTINGS))]
     return read_settings(*read)
 
 
-def _keys(home: str) -> tuple[ResourceKey, ResourceKey, ResourceKey]:
-    return (
-        _key(names.CONFIG_MAP, home, names.SETTINGS),
-        _key(names.SECRET, home, names.SECRETS),
-        _key(names.CONFIG_MAP, home, names.OWN_SETTINGS),
-    )
+def _keys(home: str) -> tuple[ResourceKey, ResourceKey]:
+    return _key(names.CONFIG_MAP, home, names.SETTINGS), _key(names.SECRET, home, names.SECRETS)
 
 
 async def _get(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:
