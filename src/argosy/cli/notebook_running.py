@@ -216,6 +216,8 @@ def _advice(played: Played, chosen: argparse.Namespace) -> str:
     if summary.golden is not None and summary.golden.differences and "golden" in summary.error:
         cells = ",".join(str(each.cell) for each in summary.golden.differences[:10])
         return f"if that is right: argosy notebook accept {Path(summary.notebook).stem} --cells {cells}"
+    if missing := played.results.get("packages_missing"):
+        return f"pip install {' '.join(missing)}, for the Python that runs argosy, or choose another --kernel"
     blocking = [each for each in summary.findings if summary.blocks(each) and each.get("suggestion")]
     if blocking:
         return plain(str(blocking[0]["suggestion"]))

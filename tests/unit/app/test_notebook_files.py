@@ -178,13 +178,13 @@ def test_titles_are_the_first_words_that_say_something() -> None:
 
 
 def test_the_line_that_failed_is_marked() -> None:
-    cell = code("\n".join(f"line {number}" for number in range(1, 21)))
-    traceback = "Cell In[1], line 3\n...\nCell In[4], line 9, in f(x)"
+    cell = code("\n".join(f"line {number}" for number in range(1, 21)), execution_count=4)
+    traceback = "Cell In[4], line 9\n...\nCell In[1], line 3, in f(x)"
     shown = failing_lines(cell, traceback)
     assert [line for line in shown if line.startswith("→")] == ["→   9  line 9"]
     assert (shown[0], shown[-1]) == ("    6  line 6", "   12  line 12")
     assert failing_lines(cell, "no line")[0] == "    1  line 1"
-    assert failing_lines(code(""), traceback) == []
+    assert failing_lines(code("", execution_count=4), traceback) == []
 
 
 # -- lint ------------------------------------------------------------------------------------------------------------

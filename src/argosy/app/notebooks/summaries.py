@@ -18,7 +18,7 @@ from argosy.addons.notebooks.runner.order import Comparison
 
 MOST_TITLE: Final = 40
 AROUND: Final = 3  # lines before and after the one that failed
-_LINE: Final = re.compile(r"\bCell In\[\d+\], line (\d+)")
+_LINE: Final = re.compile(r"\bCell In\[(\d+)\], line (\d+)")
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ def title_of(cell: Mapping[str, Any]) -> str:
 def failing_lines(cell: Mapping[str, Any], traceback: str) -> list[str]:
     """The source of a cell that failed around the line that did, with a mark; all of it if that is not known."""
     lines = source_of(cell).splitlines()
-    found = _LINE.findall(traceback)
+    count = str(cell.get("execution_count"))
+    found = [line for number, line in _LINE.findall(traceback) if number == count]  # not in another cell's function
     at = int(found[-1]) if found else 0
     first, last = (max(at - 1 - AROUND, 0), at + AROUND) if 0 < at <= len(lines) else (0, 2 * AROUND + 1)
     return [f"{'→' if number == at else ' '} {number:>3}  {line}" for number, line in enumerate(lines, 1)][first:last]

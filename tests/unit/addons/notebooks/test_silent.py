@@ -121,6 +121,39 @@ def test_what_is_meant_or_asked_about_is_let_alone(shell: Any, source: str) -> N
     assert blocking(played(shell, source).findings, "development") == []
 
 
+ORDINARY = (
+    "import warnings\nwarnings.filterwarnings('ignore')\nimport numpy as np\nfrom sklearn.datasets import load_iris",
+    "SEED = 7\nbest_score, best_model = -np.inf, None\nhistory = {'loss': [], 'accuracy': []}",
+    "data = load_iris()\nX, y = data.data, data.target\nprint(X.shape, data.target_names)",
+    "from sklearn.linear_model import LogisticRegression",
+    "from sklearn.model_selection import cross_val_score, train_test_split",
+    "X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_state=SEED)",
+    "def report(name, scores):\n    print(f'{name}: {scores.mean():.3f} +- {scores.std():.3f}')\n\n"
+    "def remember(loss, accuracy):\n    history['loss'].append(loss)\n    history['accuracy'].append(accuracy)",
+    "for C in (0.1, 1.0):\n    model = LogisticRegression(C=C, max_iter=500)\n"
+    "    scores = cross_val_score(model, X_train, y_train, cv=3)\n    report(f'C={C}', scores)\n"
+    "    remember(1 - scores.mean(), scores.mean())\n"
+    "    if scores.mean() > best_score:\n        best_score, best_model = scores.mean(), model",
+    "best_model.fit(X_train, y_train)\naccuracy = best_model.score(X_test, y_test)\nprint('accuracy', accuracy)",
+    "errors = X_test[best_model.predict(X_test) != y_test]\ncm = np.zeros((3, 3), dtype=int)\n"
+    "for t, p in zip(y_test, best_model.predict(X_test)):\n    cm[t, p] += 1\ncm",
+    "import pickle, pathlib, tempfile\npath = pathlib.Path(tempfile.mkdtemp()) / 'model.pkl'\n"
+    "with open(path, 'wb') as file:\n    pickle.dump(best_model, file)\npath.stat().st_size > 0",
+)
+
+
+def test_an_ordinary_notebook_is_let_alone_at_every_level_but_production(shell: Any) -> None:
+    pytest.importorskip("sklearn")
+    judge = played(shell, *ORDINARY)
+    assert told(judge) == []
+    for level in ("learning", "development", "staging"):
+        assert blocking(Watch(_cells(*ORDINARY), Validation(level=level)).before(), level) == []
+
+
+def _cells(*sources: str) -> dict[str, Any]:
+    return {"cells": [{"cell_type": "code", "source": each, "outputs": []} for each in sources]}
+
+
 def test_a_function_that_gives_nothing_instead_of_an_error_is_noticed(shell: Any) -> None:
     load = "def load(path):\n    try:\n        return open(path)\n    except OSError:\n        return None"
     judge = played(shell, load, "data = load('/no/such/file')")

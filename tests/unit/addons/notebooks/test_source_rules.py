@@ -44,6 +44,8 @@ HARMLESS = [
     "def f():\n    print(1)\ndef main():\n    return f()\nmain()",
     "from functools import cache\n@cache\ndef f():\n    pass\nx = f()",
     "def log(m):\n    print(m)\nlog = print\nx = log(1)",
+    "def f():\n    print(1)\ndef g():\n    def f():\n        return 1\n    return f() + 1\nx = g()",
+    "def load():\n    print(1)\nfrom lib import load\nx = load()",
     "async def f():\n    print(1)\nawait f()",
     "model.eval()\ndf.eval('a + b')",
     "def eval(model):\n    return 1\nx = eval(2)",

@@ -23,16 +23,24 @@ def defined(trees: Iterable[ast.Module]) -> dict[str, Gives]:
     found: dict[str, Gives] = {}
     unclear: set[str] = set()
     for tree in trees:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                unclear.add(node.id)
-            elif isinstance(node, ast.arg):
-                unclear.add(node.arg)
+        unclear.update(name for node in ast.walk(tree) for name in _other_meanings(node, tree))
         for statement in tree.body:
             if isinstance(statement, Function):
                 unclear |= {statement.name} if statement.name in found or statement.decorator_list else set()
                 found[statement.name] = gives(statement)
     return {name: what for name, what in found.items() if name not in unclear}
+
+
+def _other_meanings(node: ast.AST, tree: ast.Module) -> Iterator[str]:
+    """Names that mean something else than a function of the notebook, at least somewhere."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in node.names)
+    elif isinstance(node, Function) and node not in tree.body:
+        yield node.name
 
 
 def gives(function: Function) -> Gives:
