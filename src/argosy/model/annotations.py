@@ -59,6 +59,13 @@ NOTEBOOK_RUN: Final = "mlops.dev/run"  # on what a run makes: which run it is of
 NOTIFICATION_TYPE: Final = "mlops.dev/notification-type"  # a label of Events about a result
 PART_OF: Final = "app.kubernetes.io/part-of"
 RE_RUN: Final = "mlops.dev/re-run"  # any text that was not there before asks for one more run
+ON_SUCCESS: Final = "mlops.dev/on-success-trigger"  # a YAML list: what is done once it has succeeded
+TRIGGER_STATUS: Final = "mlops.dev/trigger-status"  # JSON: what came of it
+
+# Of what notebooks trigger
+TRIGGERED_BY: Final = "mlops.dev/triggered-by"  # marks of the triggers that were last carried out on it
+RESTART_TIMESTAMP: Final = "mlops.dev/restart-timestamp"
+RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"  # k8s: of a Pod template: another value replaces its Pods
 
 # Of the sandbox: what its simulators play, and what they are asked to play
 SIMULATED: Final = "sandbox.argosy.dev/simulated"  # who made or plays this; only that one gives it a status

@@ -32,6 +32,8 @@ SOON: Final = Requeue(0.05)
 # Called when a run begins, or after its result is stored; again and again, so each must know what it did already.
 # `live` is the job as it is stored. Whatever they raise keeps none of the others from being called.
 Follower = Callable[[Job, Manifest, Context], Awaitable[Requeue | None]]
+# The status that is about to be stored, with what must be stored together with it: given the one before it, too
+Claim = Callable[[Job, Status, Status], Status]
 
 
 class Builds(Protocol):
@@ -60,11 +62,12 @@ class Notebooks:
         watches: Sequence[Watch] = (),
         at_start: Sequence[Follower] = (),
         after_result: Sequence[Follower] = (),
+        claims: Sequence[Claim] = (),
     ) -> None:
         self.watches = (Watch(KIND, itself), *watches)
         self.metrics = metrics or Metrics()
         self._runs, self._builds, self._models = runs, builds, models
-        self._at_start, self._after_result = tuple(at_start), tuple(after_result)
+        self._at_start, self._after_result, self._claims = tuple(at_start), tuple(after_result), tuple(claims)
         self._told: dict[tuple[str, str], None] = {}
         self._uids: dict[ResourceKey, str] = {}
         self._cloning: dict[RunKey, float] = {}  # since when
@@ -184,6 +187,8 @@ class Notebooks:
 
     async def _store(self, job: Job, live: Manifest, step: Step, context: Context) -> None:
         before, after = live.get("status") or {}, step.status
+        for claim in self._claims:
+            after = claim(job, before, after)
         changed: dict[str, Any] = {name: value for name, value in after.items() if before.get(name) != value}
         changed |= {name: None for name in before if name not in after}
         if changed:

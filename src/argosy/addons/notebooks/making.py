@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.addons.notebooks.building import ImageBuilds
-from argosy.addons.notebooks.controller import Follower, Notebooks
+from argosy.addons.notebooks.controller import Claim, Follower, Notebooks
 from argosy.addons.notebooks.job import KIND, Job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.problems import warnings
 from argosy.addons.notebooks.runs import RunKey, Runs, Standing
+from argosy.addons.notebooks.triggers import Triggers, claimed
 from argosy.cluster import Admitter
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
@@ -25,6 +26,7 @@ from argosy.schema.definitions import definition
 NAME: Final = "notebooks"
 PODS: Final = "pods"
 DEFINITION: Final = "notebookvalidationjobs.mlops.mlops.dev"
+CLAIMS: Final[tuple[Claim, ...]] = (claimed,)  # what is stored together with a result
 
 
 def made(variant: str) -> AddOn:
@@ -53,6 +55,7 @@ def controller(runs: Runs) -> Notebooks:
         metrics=metrics,
         at_start=at_start(metrics),
         after_result=after_result(metrics),
+        claims=CLAIMS,
     )
 
 
@@ -63,7 +66,7 @@ def at_start(metrics: Metrics) -> tuple[Follower, ...]:
 
 def after_result(metrics: Metrics) -> tuple[Follower, ...]:
     """Whoever must act on a result once it is stored, in this order."""
-    return ()
+    return (Triggers(metrics),)
 
 
 def _as_it_is(manifest: Manifest, before: Manifest | None) -> Manifest:

@@ -1,0 +1,115 @@
+"""A trial of the new model while the old one serves.
+
+In: an InferenceService with Pods, a probe. Out: one more Pod, made as they are, that no Service leads to; when it is
+ready and answers it is taken away, and the restart begins. Never: lets an old Pod go before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Sequence
+from typing import Any, Final
+
+from argosy.addons.notebooks.job import API_VERSION, KIND
+from argosy.addons.notebooks.triggers import permission
+from argosy.addons.notebooks.triggers.entries import Probe
+from argosy.addons.notebooks.triggers.evicting import OVER, POD, is_ready
+from argosy.addons.notebooks.triggers.permission import Wish
+from argosy.addons.notebooks.triggers.turns import MANAGER, PACE, SOON, Acted, Turn
+from argosy.model.annotations import NOTEBOOK_RUN
+from argosy.model.errors import TransientError, UserError
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.outbound.asking import ask
+
+SECONDS: Final = 10.0
+TOKENS: Final = "kube-api-access-"  # k8s: the volume that admission adds to every Pod
+OF_A_PLACE: Final = ("nodeName", "hostname", "subdomain", "ephemeralContainers")
+
+
+async def tried(turn: Turn, service: Manifest, pods: Sequence[Manifest]) -> Acted | None:
+    """None: it was tried, and is good. Raises UserError where it is not, and the old Pods stay."""
+    if turn.record.get("tried"):
+        await end(turn, service)
+        return None
+    pattern = next((pod for pod in pods if is_ready(pod)), None)
+    live = await turn.cluster.get(_key(turn, service))
+    if live is None and pattern is None:
+        return None  # nothing serves that could be harmed
+    if live is None:
+        assert pattern is not None
+        namespace = service["metadata"]["namespace"]
+        await permission.check(turn.job, Wish("create", "", "pods", namespace), turn.cluster)
+        await turn.cluster.create(trial(turn, service, pattern), manager=MANAGER)
+        return Acted("trying the new model in a Pod of its own", PACE)
+    if (live.get("status") or {}).get("phase") in OVER:
+        raise UserError(f"the Pod that tried the new model ended ({_said(live)}); the old Pods keep serving")
+    if not is_ready(live):
+        return Acted(f"trying the new model: {_said(live)}", PACE)
+    assert turn.entry.probe is not None
+    await _probe(turn.entry.probe, live)
+    return Acted("the new model answers", SOON, {"tried": True})
+
+
+async def end(turn: Turn, service: Manifest) -> None:
+    key = _key(turn, service)
+    if await turn.cluster.get(key) is not None:
+        await turn.cluster.delete(key)
+
+
+def _key(turn: Turn, service: Manifest) -> ResourceKey:
+    name = f"{turn.entry.name[:40]}-trial-{turn.mark[:8]}"
+    return ResourceKey(*POD, service["metadata"]["namespace"], name)
+
+
+def trial(turn: Turn, service: Manifest, pattern: Manifest) -> Manifest:
+    """Without their labels no Service leads to it, and no controller counts it among its own."""
+    spec: dict[str, Any] = {name: value for name, value in pattern["spec"].items() if name not in OF_A_PLACE}
+    spec["volumes"] = [each for each in spec.get("volumes") or () if not each["name"].startswith(TOKENS)]
+    for kind in ("containers", "initContainers"):
+        if spec.get(kind):
+            spec[kind] = [_without_token(each) for each in spec[kind]]
+    key = _key(turn, service)
+    metadata: dict[str, Any] = {
+        "name": key.name,
+        "namespace": key.namespace,
+        "labels": {NOTEBOOK_RUN: turn.mark},
+        "annotations": dict(pattern["metadata"].get("annotations") or {}),
+    }
+    if key.namespace == turn.job.namespace:  # k8s: an owner is of the same namespace
+        owner = {"apiVersion": API_VERSION, "kind": KIND.kind, "name": turn.job.name, "uid": turn.job.uid}
+        metadata["ownerReferences"] = [owner]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _without_token(container: dict[str, Any]) -> dict[str, Any]:
+    mounts = [each for each in container.get("volumeMounts") or () if not each["name"].startswith(TOKENS)]
+    return {**container, "volumeMounts": mounts}
+
+
+async def _probe(probe: Probe, pod: Manifest) -> None:
+    if not probe.path:
+        return
+    host = str((pod.get("status") or {}).get("podIP") or "")
+    container = (pod["spec"].get("containers") or [{}])[0]
+    port = probe.port or next((int(each["containerPort"]) for each in container.get("ports") or ()), 8080)
+    try:
+        shown = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    except ValueError:
+        raise TransientError("the Pod that tries the new model has no address yet") from None
+    answered = await asyncio.to_thread(ask, f"http://{shown}:{port}{probe.path}", seconds=SECONDS)
+    if answered.code >= 400:
+        raise TransientError(f"the new model answers {answered.code} to {probe.path}")
+    if probe.contains and probe.contains not in answered.body.decode(errors="replace"):
+        raise TransientError(f"the new model's answer to {probe.path} does not contain {probe.contains!r}")
+
+
+def _said(pod: Manifest) -> str:
+    status = pod.get("status") or {}
+    for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
+        state = each.get("state") or {}
+        found = state.get("waiting") or (each.get("lastState") or {}).get("terminated") or {}
+        if found.get("reason"):
+            return f"{found['reason']} {found.get('message', '')}".strip()
+    return f"its Pod is {status.get('phase') or 'Pending'}"

@@ -1,0 +1,88 @@
+"""What a job sets off, as people write it: good entries are taken, and each bad one is told by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.addons.notebooks.triggers.entries import read_entries
+from argosy.model.manifest import dump
+
+GOOD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "action": "restart"}
+SERVICE = {**GOOD, "apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
+APPLICATION = {**GOOD, "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "action": "sync"}
+
+
+def test_the_list_of_the_document_is_understood() -> None:
+    text = """
+- apiVersion: serving.kserve.io/v1beta1
+  kind: InferenceService
+  name: fraud-detection-model
+  namespace: ml-platform
+  action: restart
+- apiVersion: argoproj.io/v1alpha1
+  kind: Application
+  name: model-serving
+  action: sync
+"""
+    entries, faults = read_entries(text)
+    assert [(each.kind, each.name, each.namespace, each.action) for each in entries] == [
+        ("InferenceService", "fraud-detection-model", "ml-platform", "restart"),
+        ("Application", "model-serving", "", "sync"),
+    ]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({**GOOD, "apiVersion": ""}, "trigger[1]: apiVersion is required"),
+        ({name: value for name, value in GOOD.items() if name != "kind"}, "trigger[1]: kind is required"),
+        ({**GOOD, "name": None}, "trigger[1]: name is required"),
+        ({name: value for name, value in GOOD.items() if name != "action"}, "trigger[1]: action is required"),
+        ({**GOOD, "action": "delete"}, "trigger[1]: invalid action 'delete' (must be restart, sync, or refresh)"),
+        ({**GOOD, "name": 5}, "trigger[1]: name must be a text"),
+        ({**GOOD, "waitfor": "Ready"}, "trigger[1]: unknown field 'waitfor' (known:"),
+        ({**GOOD, "waitFor": "Done"}, "trigger[1]: invalid waitFor 'Done' (must be Ready)"),
+        ({**GOOD, "timeout": "soon"}, "trigger[1]: timeout: 'soon' is no duration"),
+        ({**GOOD, "strategy": "fast"}, "trigger[1]: invalid strategy 'fast' (must be rolling or evict)"),
+        ({**GOOD, "strategy": "evict"}, "trigger[1]: strategy 'evict' is not for a Deployment"),
+        ({**GOOD, "probe": "/v1/models"}, "trigger[1]: probe is for an InferenceService"),
+        ({**SERVICE, "probe": "v1/models"}, "trigger[1]: probe.path must begin with a slash"),
+        ({**SERVICE, "probe": {"port": "http"}}, "trigger[1]: probe.port must be a number of a port"),
+        ({**SERVICE, "probe": {"where": "/"}}, "trigger[1]: probe must be a path, or a mapping of"),
+        ({**GOOD, "action": "sync"}, "trigger[1]: action 'sync' is for an Application"),
+        ({**APPLICATION, "action": "restart"}, "trigger[1]: action 'restart' is for what has Pods"),
+        ("restart", "trigger[1]: is no mapping"),
+    ],
+)
+def test_a_bad_entry_is_told_and_keeps_no_good_one_from_its_turn(entry: object, said: str) -> None:
+    entries, faults = read_entries(dump([GOOD, entry, APPLICATION]))
+    assert [each.place for each in entries] == [0, 2]
+    (fault,) = faults
+    assert fault.message.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{kind: Deployment}", "is no list"),
+        ("just words", "is no list"),
+        ("- {", "is no YAML"),
+        ("- a: &x [1]\n" * 21, "has 21 entries"),
+    ],
+)
+def test_what_is_no_list_is_one_fault(text: str, said: str) -> None:
+    entries, faults = read_entries(text)
+    assert entries == []
+    assert [fault.message.partition(": ")[2].startswith(said) for fault in faults] == [True]
+
+
+def test_nothing_written_is_nothing_to_do() -> None:
+    assert read_entries("") == ([], [])
+
+
+def test_the_same_entry_twice_is_one_and_any_other_word_makes_another() -> None:
+    again = {**GOOD, "timeout": "1m"}
+    entries, _ = read_entries(dump([GOOD, GOOD, again]))
+    assert [each.timeout for each in entries] == [600.0, 60.0]
+    assert len({each.digest for each in entries}) == 2
