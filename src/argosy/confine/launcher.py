@@ -217,7 +217,8 @@ def _ask_to_end(child: int, alone: bool) -> None:
 
 def _excess(order: dict[str, Any]) -> str:
     ours = descendants.of(os.getpid())
-    if descendants.memory(ours) > order["needs"]["memory"]:
+    loose = descendants.detached() if order["apart"] else 0  # root has closed it: see jail.close_shared_memory
+    if descendants.memory(ours) + loose > order["needs"]["memory"]:
         return "memory"
     added = sum(map(_written, order.get("counted") or ())) - order["before"]
     if _written(order["scratch"]) + added + descendants.nameless(ours) > order["needs"]["scratch"]:
