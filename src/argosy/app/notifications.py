@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.addons.notifications import names
-from argosy.addons.notifications.composing import Judged, compose, judge_all
+from argosy.addons.notifications.commits import Commits
+from argosy.addons.notifications.composing import Judged, compose, judge_all, texts_of
 from argosy.addons.notifications.export import exported
 from argosy.addons.notifications.loading import load_settings
 from argosy.addons.notifications.looking import look_for_drift
@@ -81,16 +82,19 @@ class NotificationDesk:
         now, conditions = datetime.now(UTC), self.conditions(trigger)
         drift = await look_for_drift(manifest, self.cluster) if "drift" in names_used(conditions) else None
         wanted = [_destination(each) for each in to] or destinations(manifest, self.settings).get(trigger) or [PREVIEW]
-        pool = Pool(workers=1)
+        pool, looked = Pool(workers=1), Commits()
         try:
-            judged = await judge_all(pool, manifest, {trigger: conditions}, self.settings, drift, now)
+            commits = await looked.known(manifest, texts_of(self.settings, conditions), self.control, self.cluster)
+            judged = await judge_all(pool, manifest, {trigger: conditions}, self.settings, drift, now, commits)
             holding = [each for each in judged if each.holds] or judged[:1]
             messages = []
             for each in holding:
                 for destination in wanted:
                     sent = each.condition.send
-                    messages.append(await self._message(pool, manifest, sent, destination, drift, now, sends))
+                    said = (manifest, sent, destination, drift, now, commits)
+                    messages.append(await self._message(pool, *said, sends=sends))
         finally:
+            looked.close()
             await pool.close()
         return Trial(trigger, tuple(judged), tuple(messages))
 
@@ -102,10 +106,12 @@ class NotificationDesk:
         destination: Destination,
         drift: Mapping[str, Any] | None,
         now: datetime,
+        commits: Mapping[str, Any],
+        *,
         sends: bool,
     ) -> Message:
         try:
-            said = await compose(pool, manifest, sent, self.settings, destination, drift, now)
+            said = await compose(pool, manifest, sent, self.settings, destination, drift, now, commits)
         except UserError as error:
             return Message(destination, {}, self.settings.masked(str(error)))
         if not sends:

@@ -25,6 +25,8 @@ def namespaces(now: datetime, commits: Mapping[str, Any] | None = None) -> dict[
         found = (commits or {}).get(str(revision))
         if found is None:
             raise UserError(f"repo.GetCommitMetadata: nothing is known of {str(revision)[:60]!r} here; leave it out")
+        if isinstance(found, dict) and isinstance(found.get("Date"), str):
+            return {**found, "Date": gotime.parse_time(found["Date"])}
         return found
 
     return {

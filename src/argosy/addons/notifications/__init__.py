@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from argosy.addons.notifications import names
+from argosy.addons.notifications.commits import Commits
 from argosy.addons.notifications.controller import Notifier
 from argosy.addons.notifications.loading import Loader
 from argosy.confine import Pool
@@ -29,17 +30,19 @@ def make(variant: str) -> AddOn:
 
     @contextlib.asynccontextmanager
     async def beside(folder: Path) -> AsyncIterator[None]:
+        commits.folder = folder
         try:
             yield
         finally:
+            commits.close()
             for each in pools:
                 await each.close()
 
-    loader = Loader(variant)
+    loader, commits = Loader(variant), Commits()
     return AddOn(
         "notifications",
         about="sends messages about Applications and notebooks, as argocd-notifications-cm says",
-        controllers=[Notifier(names.APPLICATION, pool, loader), Notifier(names.JOB, pool, loader)],
+        controllers=[Notifier(each, pool, loader, commits) for each in (names.APPLICATION, names.JOB)],
         definitions=[definition("applications.argoproj.io")],
         beside=beside,
     )

@@ -47,9 +47,10 @@ async def judge_all(
     settings: Settings,
     drift: Drift,
     now: datetime,
+    commits: Mapping[str, Any] | None = None,
 ) -> list[Judged]:
     asked = [(name, place, each) for name, those in triggers.items() for place, each in enumerate(those)]
-    given = {"values": _values(manifest, settings, drift), "now": now.isoformat()}
+    given = {"values": _values(manifest, settings, drift), "now": now.isoformat(), "commits": dict(commits or {})}
     said = await _asked(pool, given, [each for _, _, each in asked])
     return [
         Judged(name, place, each, answer["holds"], answer["once"], answer["fault"])
@@ -79,6 +80,7 @@ async def compose(
     destination: Destination,
     drift: Drift,
     now: datetime,
+    commits: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What these templates say for this destination. Raises UserError where one says nothing that can be sent."""
     service = settings.services.get(destination.service)
@@ -87,11 +89,18 @@ async def compose(
     values = {**_values(manifest, settings, drift), "serviceType": kind, "recipient": destination.recipient}
     if ".secrets" in str(templates):
         values["secrets"] = dict(settings.secrets)
-    answer = await pool.run(FILL, {"values": values, "templates": templates, "now": now.isoformat()})
+    given = {"values": values, "templates": templates, "now": now.isoformat(), "commits": dict(commits or {})}
+    answer = await pool.run(FILL, given)
     if fault := answer.get("fault"):
         raise UserError(f"template {', '.join(sent)}: {fault}")
     found: dict[str, Any] = answer["notification"]
     return found
+
+
+def texts_of(settings: Settings, conditions: Sequence[Condition]) -> str:
+    """All that may be evaluated for these conditions, to see what it asks for."""
+    sent = [settings.templates.get(name) for each in conditions for name in each.send]
+    return f"{conditions}{sent}"
 
 
 def _template(name: str, settings: Settings) -> Mapping[str, Any]:

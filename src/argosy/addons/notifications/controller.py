@@ -16,7 +16,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.addons.notifications import names
-from argosy.addons.notifications.composing import Confined, Drift, Judged, compose, judge_all
+from argosy.addons.notifications.commits import Commits
+from argosy.addons.notifications.composing import Confined, Drift, Judged, compose, judge_all, texts_of
 from argosy.addons.notifications.loading import Loader, Versions
 from argosy.addons.notifications.looking import look_for_drift
 from argosy.addons.notifications.services import Delivery, deliver
@@ -52,6 +53,7 @@ class Round:
     versions: Versions
     now: datetime
     drift: Drift = None
+    commits: dict[str, Any] = field(default_factory=dict)
     state: dict[str, int] = field(default_factory=dict)
     pending: dict[str, dict[str, Any]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
@@ -61,8 +63,8 @@ class Round:
 
 
 class Notifier:
-    def __init__(self, kind: GroupKind, pool: Callable[[], Confined], loader: Loader) -> None:
-        self.kind = kind
+    def __init__(self, kind: GroupKind, pool: Callable[[], Confined], loader: Loader, commits: Commits) -> None:
+        self.kind, self._commits = kind, commits
         self._pool, self._loader = pool, loader
         self._me = secrets.token_hex(8)
         self._given_up: dict[tuple[ResourceKey, str], Versions] = {}
@@ -148,7 +150,9 @@ class Notifier:
         conditions = {trigger: turn.settings.triggers[trigger] for trigger in wanted}
         if any("drift" in names_used(each) for each in conditions.values()):
             turn.drift = await look_for_drift(turn.manifest, context.cluster)
-        judged = await judge_all(self._pool(), turn.manifest, conditions, turn.settings, turn.drift, turn.now)
+        asked = (turn.manifest, conditions, turn.settings, turn.drift, turn.now)
+        turn.commits = await self._known_commits(turn, "".join(map(str, conditions.values())), context)
+        judged = await judge_all(self._pool(), *asked, turn.commits)
         for each in judged:
             if each.fault:
                 log.info("%s: trigger %s: %s", key_of(turn.manifest), each.trigger, turn.settings.masked(each.fault))
@@ -167,6 +171,8 @@ class Notifier:
 
     async def _send(self, turn: Round, due: Due, context: Context) -> None:
         to, trigger = f"{due.destination.service}:{due.destination.recipient}", due.judged.trigger
+        texts = texts_of(turn.settings, [due.judged.condition])
+        turn.commits = turn.commits or await self._known_commits(turn, texts, context)
         try:
             delivery = await self._composed(turn, due)
         except UserError as error:
@@ -193,6 +199,9 @@ class Notifier:
             said = turn.settings.masked((delivery.message.strip().splitlines() or ["sent"])[0])
             await tell(context.cluster, turn.manifest, names.SENT, trigger, to, said, turn.now)
 
+    async def _known_commits(self, turn: Round, texts: str, context: Context) -> dict[str, Any]:
+        return await self._commits.known(turn.manifest, texts, turn.versions[0], context.cluster)
+
     async def _composed(self, turn: Round, due: Due) -> Delivery:
         service = turn.settings.services.get(due.destination.service)
         if service is None:
@@ -200,7 +209,7 @@ class Notifier:
             raise UserError(f"there is no service {which}; add service.<type>.{which} to {names.SETTINGS}")
         sent = due.judged.condition.send
         said = await compose(
-            self._pool(), turn.manifest, sent, turn.settings, due.destination, turn.drift, turn.now
+            self._pool(), turn.manifest, sent, turn.settings, due.destination, turn.drift, turn.now, turn.commits
         )
         uid = str(turn.manifest["metadata"].get("uid") or "")
         mark = hashlib.sha256(f"{uid}\n{due.state}\n{_transition(turn, due)}".encode()).hexdigest()[:32]

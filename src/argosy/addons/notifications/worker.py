@@ -22,7 +22,7 @@ VERBATIM: Final = frozenset({"method", "deliveryPolicy", "commentTag"})  # argo:
 
 def judge(payload: dict[str, Any]) -> list[dict[str, Any]]:
     """Whether each condition holds, and what it holds once for. argo: one that fails does not hold."""
-    values = {**payload["values"], **namespaces(datetime.fromisoformat(payload["now"]))}
+    values = {**payload["values"], **namespaces(datetime.fromisoformat(payload["now"]), payload.get("commits"))}
     return [_judged(each, values) for each in payload["conditions"]]
 
 
@@ -43,7 +43,7 @@ def _judged(condition: dict[str, str], values: dict[str, Any]) -> dict[str, Any]
 def fill(payload: dict[str, Any]) -> dict[str, Any]:
     """The templates one after another, each text in them filled; a later one takes the place of an earlier one."""
     now = datetime.fromisoformat(payload["now"])
-    values = {**payload["values"], **namespaces(now)}
+    values = {**payload["values"], **namespaces(now, payload.get("commits"))}
     left = [MOST_TEXTS]
 
     def filled(value: Any, name: str = "") -> Any:

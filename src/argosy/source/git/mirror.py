@@ -19,6 +19,7 @@ from pathlib import Path
 from argosy.model.errors import BadSignature, CorruptSource, SourceError, SourceTimeout, UnknownRef
 from argosy.model.flow import Checkout
 from argosy.source.git.command import GitFailed, environment, run_git
+from argosy.source.git.commits import Commit, read_commit
 from argosy.source.git.folder import count_packs, has_plain_refs, is_there, read_ref, replacing, sweep, write_ref
 from argosy.source.git.locks import locked
 from argosy.source.git.objects import SUSPECT, ObjectReader
@@ -111,6 +112,12 @@ class Mirror:
         if len(self._asks) == ASKS:
             await asyncio.sleep(max(0.0, self._asks[0] + ASKS_SECONDS - self._clock()))
         self._asks.append(self._clock())
+
+    async def commit(self, revision: str) -> Commit:
+        """What the commit says of itself; fetched where it is not here yet."""
+        await self._whole_commit(revision)
+        found = await asyncio.to_thread(self.objects.read, revision)
+        return read_commit(found.content)
 
     async def last_good(self, ref: str, *, tag_prefix: str = "", signatures: SignatureRule | None = None) -> str:
         """The revision of the last checkout of this ref; empty where there was none, or where it is damaged."""
