@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 WIDTH = 42
 LAST_LINES = 20  # of standard error
+CLEAR = "\r\x1b[K"  # the line, on a terminal
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -115,6 +117,7 @@ class Lines:
 
     def __init__(self, titles: list[str], stream: Any) -> None:
         self._titles, self._stream, self._screen = titles, stream, Screen(stream)
+        self._is_live = self._screen.width is not None and os.environ.get("TERM") != "dumb"
         self._done = self._code = 0
         self._waiting: dict[str, Any] | None = None
         self._findings: list[dict[str, Any]] = []
@@ -130,6 +133,13 @@ class Lines:
             self._waiting = event
         elif name in ("begun", "finished"):
             self.end()
+            if name == "begun" and self._is_live:
+                self._begin(int(event["cell"]))
+
+    def _begin(self, index: int) -> None:
+        """A line that is written over when the cell has ended; only where somebody watches."""
+        mark = self._screen.mark("Progressing").replace(" Progressing", "")
+        print(f"{CLEAR}{self._line(index, self._done + 1, mark)}", end="", file=self._stream, flush=True)
 
     def end(self) -> None:
         event, self._waiting = self._waiting, None
@@ -138,16 +148,18 @@ class Lines:
         self._done += 1
         index = event["cell"]
         mine = [each for each in self._findings if each["cell"] == index]
-        title = plain(self._titles[index] if index < len(self._titles) else "")
         time = f"{event['seconds']:.1f}s" if event["status"] != "Skipped" else "skipped"
         told = "; ".join(each["message"] for each in mine) or event.get("errorMessage") or ""
-        place = f"{self._done:>{len(str(self._code))}}/{self._code}"
-        line = f" {place}  cell {index:<3} {self._mark(event, mine)} {title:<{WIDTH}} {time:>8}  {plain(told)}"
-        print(line.rstrip(), file=self._stream, flush=True)
+        line = f"{self._line(index, self._done, self._mark(event, mine))} {time:>8}  {plain(told)}"
+        print(f"{CLEAR if self._is_live else ''}{line.rstrip()}", file=self._stream, flush=True)
+
+    def _line(self, index: int, number: int, mark: str) -> str:
+        title = plain(self._titles[index] if index < len(self._titles) else "")
+        return f" {number:>{len(str(self._code))}}/{self._code}  cell {index:<3} {mark} {title:<{WIDTH}}"
 
     def _mark(self, event: dict[str, Any], mine: list[dict[str, Any]]) -> str:
         if event["status"] == "Failure":
-            return self._screen.bad("").rstrip()
+            return self._screen.bad("").replace(" ", "")
         word = "Missing" if event["status"] == "Skipped" else "OutOfSync" if mine else "Healthy"
         return self._screen.mark(word).replace(f" {word}", "")
 
