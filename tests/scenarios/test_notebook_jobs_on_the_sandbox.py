@@ -84,6 +84,11 @@ def job(name: str, path: str, **spec: Any) -> dict[str, Any]:
     return {**kind, "metadata": metadata, "spec": {**wanted, **spec}}
 
 
+def claim(name: str) -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
 @pytest.mark.skipif(not DOCUMENTED, reason="../shared/seeds is not here")
 @pytest.mark.parametrize("text", DOCUMENTED, ids=NAMES)
 def test_a_job_of_the_document_applies_as_it_is_written(server: Sandbox, text: str) -> None:
@@ -116,10 +121,7 @@ def test_a_real_notebook_runs_with_its_volume_and_kubectl_waits_for_it(
         "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}],
         "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}],
     }
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models"}, "spec": {
-        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
-    }}  # fmt: skip
-    apply(server, claim)
+    apply(server, claim("models"))
     done = apply(server, job("train", "train.ipynb", podConfig=pod, parameters={"rate": 0.5}))
     assert (done.code, done.err) == (0, "")
     waited = kubectl(server.kubeconfig, "wait", "--for=condition=Ready", "nvj/train", "--timeout=60s", timeout=90)
@@ -173,6 +175,7 @@ if not seen.exists():
         data = json.loads(settings)["data"]
         metadata = {"name": "argosy-cm", "namespace": "argocd"}
         apply(killed, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        apply(killed, claim("seen"))
         apply(killed, job("once", "once.ipynb", podConfig=pod, retryPolicy={"backoff": "100ms"}))
         begun = "jsonpath={.status.results[0].status}=Success"
         waited = kubectl(killed.kubeconfig, "wait", f"--for={begun}", "nvj/once", "--timeout=60s", timeout=90)

@@ -155,6 +155,9 @@ class Notebooks:
         has_begun = (timing.attempt(status) or {}).get("startTime")
         if standing.state != "absent" or has_begun:
             return machine.ran(job, status, standing, context.clock.now())
+        if missing := await _missing_claim(job, context):
+            said = f"Waiting for PersistentVolumeClaim {missing}: create it, or correct the volume"
+            return machine.waiting(job, status, said, context.clock.now())
         began = context.clock.monotonic()
         try:
             await self._runs.start(given, run, context)
@@ -210,6 +213,14 @@ class Notebooks:
         self._told[which] = None
         log.info("%s: %s: %s", job.key, happening.reason, happening.message.partition("\n")[0])
         await events.tell(job, live, happening, context.cluster, context.clock.now())
+
+
+async def _missing_claim(job: Job, context: Context) -> str:
+    """k8s: a Pod waits for its claims; a run beside the cluster does so too, and nobody trains into nowhere."""
+    for name in job.claims().values():
+        if await context.cluster.get(ResourceKey("", "PersistentVolumeClaim", job.namespace, name)) is None:
+            return name
+    return ""
 
 
 async def _call(followers: Sequence[Follower], job: Job, live: Manifest, context: Context) -> Requeue | None:

@@ -34,7 +34,7 @@ from argosy.model.errors import (
 from argosy.model.times import written
 
 GRACE: Final = 15.0  # seconds: a run that is out of time says so itself, and better, unless it cannot any more
-MODELS_LOOK, BUILD_LOOK = 3.0, 2.0
+MODELS_LOOK, BUILD_LOOK, LATER = 3.0, 2.0, 1.0
 OVERDUE: Final = "DeadlineExceeded"  # of an attempt that did not end by itself
 Cells = Sequence[Mapping[str, Any]]
 NEVER_AGAIN: Final = ("configuration_error", "git_authentication_failed")
@@ -175,6 +175,14 @@ def checked(job: Job, status: Status, result: Mapping[str, Any], now: datetime) 
         return failed(job, fields, Outcome(False, f"model validation: {message}", "model_validation_failed"), now)
     said = statuses.first_line(f"Waiting for models: {message}")
     return Step(_phase(job, fields, RUNNING, "WaitingForDependency", said, now), again=min(MODELS_LOOK, left))
+
+
+def waiting(job: Job, status: Status, message: str, now: datetime) -> Step:
+    """For what others must bring; not for ever."""
+    if (now - timing.running_since(status, now)).total_seconds() > job.timeout:
+        said = f"{message}, for more than {durations.written(job.timeout)}"
+        return failed(job, status, Outcome(False, said, "configuration_error"), now)
+    return Step(_phase(job, status, RUNNING, "WaitingForDependency", statuses.first_line(message), now), again=LATER)
 
 
 # -- a notebook runs ---------------------------------------------------------------------------------------------------

@@ -32,6 +32,12 @@ def health(live: Manifest, profile: str = "") -> tuple[str, str]:
     return str(found.health), found.message
 
 
+def claim(name: str = "models") -> Manifest:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
 async def until(is_so: Callable[[], object]) -> None:
     async with asyncio.timeout(20):
         while not is_so():
@@ -105,6 +111,29 @@ async def test_what_may_pass_is_tried_until_it_does(cluster: EmbeddedCluster) ->
         at.runs.otherwise = PASSED
         status = await at.ends()
     assert (status["phase"], len(status["attempts"])) == ("Succeeded", 1)
+
+
+def claiming() -> Manifest:
+    volume = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
+    return job(pod={"volumes": [volume], "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}]})
+
+
+async def test_a_job_waits_for_its_claim_and_starts_when_it_is_there(cluster: EmbeddedCluster) -> None:
+    async with world(cluster) as at:
+        await at.apply(claiming())
+        status = await at.becomes(lambda status: "PersistentVolumeClaim" in status["message"])
+        assert (status["phase"], at.runs.started) == ("ValidationRunning", [])
+        await cluster.create(claim())
+        assert (await at.ends())["phase"] == "Succeeded"
+
+
+async def test_a_job_does_not_wait_for_its_claim_for_ever(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, clock):
+        await at.apply(claiming())
+        await at.becomes(lambda status: "PersistentVolumeClaim" in status["message"])
+        clock.leap(1801.0)
+        status = await at.ends()
+    assert status["message"].startswith("Validation failed: Waiting for PersistentVolumeClaim models: create it")
 
 
 # -- again -------------------------------------------------------------------------------------------------------------
@@ -293,9 +322,10 @@ async def test_retries_are_told_too(cluster: EmbeddedCluster) -> None:
 
 
 async def test_what_stands_in_the_wrong_place_is_told_beside_the_job(cluster: EmbeddedCluster) -> None:
-    claim = {"name": "models", "persistentVolumeClaim": {"claimName": "c"}}
+    volume = {"name": "models", "persistentVolumeClaim": {"claimName": "c"}}
     async with world(cluster) as at:
-        await at.apply(job(volumes=[claim], pod={"volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}]}))
+        await cluster.create(claim("c"))
+        await at.apply(job(volumes=[volume], pod={"volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}]}))
         status = await at.ends()
         (event,) = [each for each in await at.told("SpecWarning") if each["reason"] == "SpecWarning"]
     assert status["phase"] == "Succeeded"

@@ -116,6 +116,24 @@ async def test_a_platform_that_is_not_here_is_said_to_be_missing(cluster: Embedd
     assert status["modelValidationResult"]["cleanEnvironmentCheck"]["platformAvailable"] is False
 
 
+async def test_the_clean_phase_asks_for_the_platform_alone(cluster: EmbeddedCluster) -> None:
+    async with world(cluster) as at:
+        for each in definitions("inferenceservices.serving.kserve.io"):
+            await cluster.apply(each, manager="test")
+        await at.apply(asking(phase="clean"))
+        status = await at.ends()
+    assert status["phase"] == "Succeeded"
+    assert "existingEnvironmentCheck" not in status["modelValidationResult"]
+
+
+async def test_kserve_alone_is_no_openshift_ai(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, _):
+        await serve(at, READY)
+        await at.apply(asking(platform="openshift-ai"))
+        status = await at.becomes(lambda status: status["modelValidationResult"])
+        assert status["modelValidationResult"]["platformDetected"] is False
+
+
 async def test_a_prediction_is_really_asked_for_and_compared(cluster: EmbeddedCluster) -> None:
     with served({"/v1/models/fraud:predict": {"predictions": [0.504]}}) as (url, asked):
         async with world(cluster) as at:

@@ -28,11 +28,17 @@ KINDS: Final[Mapping[str, GroupKind]] = {
 }
 
 
+# What tells a platform from another that has the same kind
+BESIDE: Final[Mapping[str, GroupKind]] = {
+    "openshift-ai": GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster"),
+}
+
+
 def kind_for(asked: ModelChecks, catalog: Catalog) -> GroupKind | None:
     """None: the platform is not here."""
     if asked.platform != "custom":
         kind = KINDS[asked.platform]
-        return kind if kind in catalog else None
+        return kind if kind in catalog and BESIDE.get(asked.platform, kind) in catalog else None
     group, plural = str(asked.custom.get("apiGroup") or ""), str(asked.custom.get("resourceType") or "").lower()
     group = group.partition("/")[0]
     for kind, info in catalog.items():
