@@ -6,8 +6,10 @@ import asyncio
 import base64
 import json
 import logging
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -373,3 +375,29 @@ async def test_a_namespace_has_settings_of_its_own_only_where_the_installation_s
 
             await until(sent)
     assert (bool(inbox.letters), bool(tenant.letters)) == (not is_allowed, is_allowed)
+
+
+async def test_a_template_can_tell_who_wrote_the_commit(cluster: EmbeddedCluster, until: Until, tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "Serve another model")
+    revision = git("rev-parse", "HEAD").strip()
+    commit = "(call .repo.GetCommitMetadata .app.status.sync.revision)"
+    said = f"{{{{{commit}.Message}}}} by {{{{{commit}.Author}}}} in {{{{{commit}.Date.Year}}}}"
+    with http_inbox() as inbox:
+        app = application(health={"status": "Degraded"}, sync={"status": "Synced", "revision": revision})
+        app["spec"]["source"]["repoURL"] = f"file://{tmp_path}"
+        roots = of_installation("ConfigMap", "argosy-cm", {"source.local.roots": str(tmp_path)})
+        more = {"template.app-health-degraded": json.dumps({"message": said})}
+        await prepare(cluster, [*settings(inbox, **more), roots, app])
+        async with notifying(cluster):
+
+            async def sent() -> bool:
+                return bool(await told(cluster))
+
+            await until(sent)
+    [letter] = inbox.letters
+    assert letter.body.decode().startswith("Serve another model by Ann <ann@example.org> in 20")
