@@ -74,7 +74,9 @@ QUIET: dict[str, str] = {
                 if stat.S_ISDIR(os.fstat(number).st_mode):
                     for at in ('.', '..', '../..', '../../..'):
                         with contextlib.suppress(OSError):
-                            found = os.listdir(os.open(at, os.O_RDONLY, dir_fd=number))
+                            opened = os.open(at, os.O_RDONLY, dir_fd=number)
+                            found = os.listdir(opened)
+                            os.close(opened)
                             escaped({'secret.key', 'volumes'} & set(found))""",
     "make a device": "escaped(tried(lambda: os.mknod('disk', 0o600 | stat.S_IFBLK, os.makedev(8, 0)) is None))",
     "read the memory of the machine": "escaped(tried(lambda: open('/dev/mem', 'rb').read(1)))",
@@ -87,7 +89,8 @@ QUIET: dict[str, str] = {
     "write over the standard library": "writes(os.__file__)",
     "write over the interpreter": "writes(os.path.realpath(sys.executable))",
     "write to a program of the machine": "writes('/usr/bin/env')",
-    "write to the folder of argosy": "writes(HOST['data'] + '/written')",
+    # Its own /tmp may have folders of the same name: the test looks whether the real one was reached.
+    "write to the folder of argosy": "tried(lambda: open(HOST['data'] + '/written', 'w').write('x'))",
     "plan a job of the machine": "writes('/etc/cron.d/evil')",
     "write to a mounted secret": "writes('/keys/token')",
     "write to a claim that is mounted read-only": "writes('/frozen/weights')",

@@ -59,7 +59,7 @@ PASSING = {"a daemon", "a flood of output", "folders too deep and closed"}
 REAL = (
     "read a file of argosy that all may read", "list the folder of argosy", "climb out of the repository",
     "read the claim of another job", "read the users of the machine", "see processes", "follow a link of its own",
-    "write to the folder of argosy", "call a port of this machine", "call an abstract socket",
+    "call a port of this machine", "call an abstract socket",
     "call a socket in a folder", "find a variable of argosy", "signal a process of the same user",
 )  # fmt: skip
 
@@ -192,8 +192,9 @@ async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.
                          validationConfig=VALIDATION, parameters={"HOST": machine.facts()})  # fmt: skip
             outcome = await at.outcome(job)
             cells = outcome.results["cells"]
-            got_out = [name for name, told in zip(names, cells[2:], strict=False) if "ESCAPED" in told["output"]]
-            assert got_out == [], [told["output"] for told in cells if "ESCAPED" in told["output"]]
+            said = [told["output"].splitlines() for told in cells[2:]]
+            got_out = [name for name, lines in zip(names, said, strict=False) if any(map(is_out, lines))]
+            assert got_out == [], [line for lines in said for line in lines if is_out(line)]
             assert outcome.message == f"cell {len(names) + 2}: ValueError: the end", f"after {names}"
             machine.check()
         told = "".join(path.read_text(errors="replace") for path in kept(at) if path.name == "events.jsonl")
@@ -223,6 +224,10 @@ async def test_no_violent_attack_outlives_its_run(
             assert not list((at.folder / "runs" / NAMESPACE).glob("*/*/work")), f"{name}: files are left"
             await at.end(job)
             await asyncio.to_thread(_empty, at.folder / "volumes" / NAMESPACE / "models")
+
+
+def is_out(line: str) -> bool:
+    return line.startswith("ESCAPED")
 
 
 def _was_refused(results: dict[str, Any]) -> bool:
