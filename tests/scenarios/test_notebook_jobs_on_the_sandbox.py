@@ -149,6 +149,44 @@ def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes
     assert {"ValidationRetrying", "ValidationFailed"} <= set(events)
 
 
+def golden(text: str, *outputs: str) -> str:
+    """The notebook, saved with what its cells printed."""
+    found = json.loads(text)
+    for cell, output in zip(found["cells"], outputs):
+        cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": output}] if output else []
+    return json.dumps(found)
+
+
+def test_jobs_are_judged_by_golden_notebooks_of_another_path_and_by_what_they_expect(
+    server: Sandbox, repository: Repository
+) -> None:
+    scored = notebook("print('accuracy', 0.9401)", "rows = [1, 2, 3]", "\n".join(["# long"] * 60))
+    repository.commit({
+        "score.ipynb": scored,
+        "deep/golden/near.ipynb": golden(scored, "accuracy 0.94005\n"),
+        "deep/golden/far.ipynb": golden(scored, "accuracy 0.97\n"),
+    })  # fmt: skip
+    beside = {"git": {"url": URL, "ref": "main"}}
+    near, far = ({**beside, "path": f"deep/golden/{name}.ipynb"} for name in ("near", "far"))
+    expected = {"level": "learning", "expectedOutputs": [{"cell": 1, "type": "list", "shape": "4"}]}
+    apply(server, job("near", "score.ipynb", goldenNotebook=near))
+    apply(server, job("far", "score.ipynb", goldenNotebook=far))
+    apply(server, job("short", "score.ipynb", validationConfig=expected))
+    for name, condition in (("near", "Complete"), ("far", "Failed"), ("short", "Failed")):
+        words = ("wait", f"--for=condition={condition}", f"nvj/{name}", "--timeout=60s")
+        waited = kubectl(server.kubeconfig, *words, timeout=90)
+        assert waited.code == 0, (name, waited.err, stored(server, name).get("status"))
+    matched, different = (stored(server, name)["status"]["comparisonResult"] for name in ("near", "far"))
+    assert (matched["result"], matched["matchedCells"]) == ("matched", 3)
+    assert [each["actual"].strip() for each in different["diffs"]] == ["accuracy 0.9401"]
+    message = "Validation failed: golden notebook comparison failed (2/3 cells matched)"
+    assert stored(server, "far")["status"]["message"] == message
+    status = stored(server, "short")["status"]
+    assert status["message"] == "Validation failed: cell 1: has the shape 3, expected 4"
+    assert [each["status"] for each in status["results"]] == ["Success"] * 3
+    assert {"shape-mismatch", "missing-assertion"} == {each["category"] for each in status["educationalFeedback"]}
+
+
 def test_what_is_counted_is_told_beside_the_server_s_metrics(server: Sandbox) -> None:
     text = server.request("GET", "/metrics").body.decode()
     assert "# TYPE notebookvalidationjob_reconciliation_duration_seconds histogram" in text
