@@ -1,4 +1,4 @@
-"""Every folder of examples works as its page shows."""
+"""Every folder of examples that is loaded works as its page shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted(folder for folder in (ROOT / "examples").iterdir() if folder.is_dir())
+PAGES = sorted((ROOT / "examples").glob("*/README.md"))
+EXAMPLES = [page.parent for page in PAGES if "argosy sandbox load" in page.read_text()]
 ARGOSY = Path(sys.executable).parent / "argosy"
 
 

@@ -1,0 +1,60 @@
+"""What examples/notebooks-to-serving is made of: notebooks without remarks, five waves, and a server of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from argosy.addons.notebooks.runner.order import Validation
+from argosy.app.notebooks.linting import lint
+from argosy.model.annotations import SYNC_WAVE
+from argosy.model.errors import TransientError
+from argosy.model.manifest import Manifest, annotation, read_manifests
+from argosy.outbound.asking import ask
+
+FOLDER = Path(__file__).parents[2] / "examples" / "notebooks-to-serving"
+MODEL = 'def predict(instances):\n    return [{"sum": sum(each)} for each in instances]\n'
+
+
+def manifests() -> list[Manifest]:
+    files = sorted(file for file in (FOLDER / "manifests").glob("*.yaml") if file.stem != "kustomization")
+    return [each for file in files for each in read_manifests(file.read_bytes(), where=file.name)]
+
+
+def test_each_object_has_its_wave_and_there_are_five() -> None:
+    assert sorted({annotation(each, SYNC_WAVE) for each in manifests()}) == ["0", "1", "2", "3", "4"]
+
+
+def test_the_notebooks_are_committed_without_outputs_and_without_faults() -> None:
+    for file in sorted((FOLDER / "notebooks").glob("*.ipynb")):
+        notebook = json.loads(file.read_text())
+        assert lint(file.name, notebook, Validation(), ["version"]) == []
+        cells = notebook["cells"]
+        assert [cell["outputs"] for cell in cells if cell["cell_type"] == "code"] == [[]] * (len(cells) - 1), file.name
+        assert all(cell.get("execution_count") is None for cell in cells), file.name
+
+
+def test_its_own_server_answers_with_the_file_on_the_volume(tmp_path: Path) -> None:
+    [script] = [each["data"]["server.py"] for each in manifests() if each["kind"] == "ConfigMap"]
+    (tmp_path / "model.py").write_text(MODEL)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", script, "sums", str(tmp_path), str(port)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            address = f"http://127.0.0.1:{port}/v1/models/sums"
+            while True:
+                assert process.poll() is None
+                try:
+                    assert ask(address).document() == {"name": "sums", "ready": True}
+                    break
+                except TransientError:
+                    continue
+            assert ask(f"{address}:predict", {"instances": [[1, 2]]}).document() == {"predictions": [{"sum": 3}]}
+            assert ask(f"{address}:predict", {"rows": []}).code == 400
+            assert ask(f"{address}s", {}).code == 404
+        finally:
+            process.kill()

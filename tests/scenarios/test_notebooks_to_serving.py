@@ -1,0 +1,129 @@
+"""examples/notebooks-to-serving: one push leads from data to a model that answers, another one to its successor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, PATIENCE, Room, engine_room
+
+from argosy.addons.notebooks import make as make_notebooks
+from argosy.addons.simulators import make as make_simulators
+from argosy.app.addons import running
+from argosy.model.errors import TransientError
+from argosy.model.manifest import read_manifests
+from argosy.outbound.asking import ask
+
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="folders are mounted on Linux alone"),
+]
+FOLDER = Path(__file__).parents[2] / "examples" / "notebooks-to-serving"
+APP, SPACE, MODEL = "notebooks-to-serving", "ml-platform", "fraud-detection-model"
+JOBS = ("data-preprocessing", "model-training", "model-validation")
+KIND, SERVICE = "mlops.mlops.dev/NotebookValidationJob", "serving.kserve.io/InferenceService"
+VERSIONS = "notebooks-to-serving/manifests/kustomization.yaml"
+TRAINING = "notebooks-to-serving/notebooks/02-train-model.ipynb"
+
+
+def files() -> dict[str, str]:
+    """As a reader copies the folder to the repository."""
+    found = (each for each in sorted(FOLDER.rglob("*")) if each.suffix in (".yaml", ".ipynb"))
+    return {f"{FOLDER.name}/{each.relative_to(FOLDER)}": each.read_text() for each in found}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def room(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Room]:
+    """Where the example has been pushed, and its Application applied: all else happens by itself."""
+    folder = tmp_path_factory.mktemp("story")
+    place = folder / "data"
+    place.mkdir()
+    async with engine_room(folder) as found:
+        [app] = read_manifests((FOLDER / "application.yaml").read_bytes(), where="application.yaml")
+        url = app["spec"]["source"]["repoURL"]
+        await found.configure({"source.mirrors": f"{url} {found.repository.url}\n"}, "argosy-cm")
+        found.repository.push(files())
+        addons = [make_simulators(""), make_notebooks("")]
+        async with running(addons, found.cluster, on_failure=lambda: None, folder=place):
+            await found.cluster.create({**app, "metadata": {**app["metadata"], "namespace": CONTROL}})
+            yield found
+
+
+def words(status: dict[str, Any]) -> tuple[str, str]:
+    return status["sync"]["status"], status["health"]["status"]
+
+
+async def status_of(room: Room, job: str) -> dict[str, Any]:
+    return (await room.get(KIND, job, SPACE) or {}).get("status") or {}
+
+
+async def answer(room: Room, *instance: float) -> dict[str, Any]:
+    """Of the model that is served."""
+    url = (await room.get(SERVICE, MODEL, SPACE) or {})["status"]["url"]
+    asked = await asyncio.to_thread(ask, f"{url}/v1/models/{MODEL}:predict", {"instances": [instance]})
+    found: dict[str, Any] = asked.document()["predictions"][0]
+    return found
+
+
+async def until_answers(room: Room, version: str) -> None:
+    """While its only Pod is replaced, nobody answers."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with contextlib.suppress(TransientError, LookupError):
+                if (await answer(room, 3.0, 1, 1))["version"] == version:
+                    return
+            await asyncio.sleep(0.05)
+
+
+def retrained(version: str) -> dict[str, str]:
+    before = files()[VERSIONS]
+    assert before.count('version: "1"') == 1
+    return {VERSIONS: before.replace('version: "1"', f'version: "{version}"')}
+
+
+async def test_one_push_leads_from_data_to_a_model_that_answers(room: Room) -> None:
+    app = await room.until(lambda status: words(status) == ("Synced", "Healthy"), APP)
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    done = [await status_of(room, job) for job in JOBS]
+    assert [each["phase"] for each in done] == ["Succeeded"] * 3
+    assert {each["gitCommit"] for each in done} == {room.repository.head}
+    for before, after in itertools.pairwise(done):
+        assert before["completionTime"] <= after["startTime"]
+    assert await answer(room, 3.0, 1, 1) == {"fraud": True, "score": 1.0, "version": "1"}
+    assert (await answer(room, 0.1, 0, 0))["fraud"] is False
+
+
+async def test_a_retrained_model_takes_its_place_by_itself(room: Room) -> None:
+    commit = room.repository.push(retrained("2"))
+    await until_answers(room, "2")
+    app = await room.until_synced(commit, APP)
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    [trigger] = [each for each in (await status_of(room, JOBS[-1]))["triggers"] if each["generation"] == 2]
+    assert (trigger["kind"], trigger["action"]) == ("InferenceService", "restart")
+
+
+async def test_a_notebook_that_fails_keeps_the_old_model_serving(room: Room) -> None:
+    served, text = await answer(room, 0.5, 1, 0), files()[TRAINING]
+    commit = room.repository.push({TRAINING: text.replace("epochs = 80", "epochs = 0"), **retrained("3")})
+    app = await room.until(lambda status: status["operationState"]["phase"] == "Failed", APP)
+    assert app["status"]["operationState"]["syncResult"]["revision"] == commit
+    failed = await status_of(room, JOBS[-1])
+    assert (failed["phase"], failed["message"]) == ("Failed", "Cell execution failed: AssertionError")
+    said = next(each["errorMessage"] for each in failed["results"] if each["status"] == "Failure")
+    assert said.startswith("AssertionError: ") and said.endswith("% are right, and 90% are asked for")
+    await room.until(lambda status: status["health"]["status"] == "Degraded", APP)
+    assert await answer(room, 0.5, 1, 0) == served
+    assert served["version"] == "2"
