@@ -16,7 +16,7 @@ import orjson
 from argosy.language import gotime
 from argosy.language.expr.nodes import BINARY, Node, Scope, is_number, kind_of, same, truth, wrapped
 from argosy.language.expr.tokens import ExprError
-from argosy.language.gotime import Duration, Time
+from argosy.language.gotime import Time
 from argosy.language.meter import Meter
 
 Function = Callable[..., Any]
@@ -330,4 +330,3 @@ ASKING: Final[Mapping[str, Asking]] = {
     "reduce": _reduced,
     "sortBy": _sorted_by,
 }
-DURATIONS: Final = (Duration, Time)  # what a value may be beside plain data

@@ -5,7 +5,7 @@ In: tokens. Out: a node, and the names that it asks for. Never: evaluates anythi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy.language.expr import builtins, nodes
@@ -21,7 +21,7 @@ BINDING: Final = {
     "..": 25, "+": 30, "-": 30, "*": 60, "/": 60, "%": 60, "**": 100, "^": 100, "??": 500,
 }  # fmt: skip
 WORDS: Final = frozenset({"in", "matches", "contains", "startsWith", "endsWith"})  # `not` may stand before them
-NOT, SIGN, POSTFIX_FREE = 50, 90, 0
+NOT, SIGN = 50, 90  # how tightly they bind
 RESERVED: Final = frozenset({"and", "or", "not", "let", "else", *WORDS})
 CONSTANTS: Final = {"true": True, "false": False, "nil": None}
 
@@ -89,12 +89,12 @@ class Parser:
             return nodes.let(name, value, rest)
         return self._expression()
 
-    def _nested(self, parse: object) -> Node:
+    def _nested(self, parse: Callable[[], Node]) -> Node:
         self._depth += 1
         if self._depth > MOST_DEPTH:
             raise LimitError("it is nested too deeply; write it flatter")
         try:
-            return parse()  # type: ignore[operator,no-any-return]
+            return parse()
         finally:
             self._depth -= 1
 

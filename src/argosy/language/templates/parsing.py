@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.language.templates import nodes
@@ -133,7 +134,7 @@ class Parser:
     def _range(self) -> Template:
         known = len(self._variables)
         names, declares = self._declared(most=2)
-        of, _ = self._commands(())
+        of = self._commands(())
         if names and not declares:
             raise self._error("range declares its variables with :=")
         self._need("close", "}}")
@@ -212,14 +213,14 @@ class Parser:
 
     def _pipeline(self) -> tuple[Value, bool]:
         names, declares = self._declared()
-        value, _ = self._commands(names, declares=declares)
+        value = self._commands(names, declares=declares)
         if declares:
             self._variables += names
         elif any(name not in self._variables for name in names):
             raise self._error(f"there is no variable {names[0]}")
         return value, bool(names)
 
-    def _commands(self, names: Any, *, declares: bool = False) -> tuple[Value, bool]:
+    def _commands(self, names: Sequence[str], *, declares: bool = False) -> Value:
         self._depth += 1
         if self._depth > MOST_DEPTH:
             raise LimitError("it is nested too deeply; write it flatter")
@@ -227,7 +228,7 @@ class Parser:
         while self._take("mark", "|"):
             commands.append(self._command())
         self._depth -= 1
-        return nodes.pipeline(commands, names, declares=declares), False
+        return nodes.pipeline(commands, names, declares=declares)
 
     def _command(self) -> Command:
         first = self._token
