@@ -212,7 +212,7 @@ async def test_no_violent_attack_outlives_its_run(
     files = {f"{number}.ipynb": sheet([name], ends="print('on')") for number, name in enumerate(chosen)}
     async with at_desk(tmp_path, files) as (at, machine):
         for number, name in enumerate(chosen):
-            job = at.job(f"{number}.ipynb", f"violent-{number}", podConfig=POD, timeout="20s",
+            job = at.job(f"{number}.ipynb", f"violent-{number}", podConfig=POD, timeout="15s",
                          validationConfig=VALIDATION, parameters={"HOST": machine.facts()})  # fmt: skip
             outcome = await at.outcome(job)
             print(f"{name}: {outcome.message}")

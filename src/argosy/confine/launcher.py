@@ -193,9 +193,11 @@ def _watch(order: dict[str, Any], control: int, child: int) -> str:
             if number == control:
                 _ask_to_end(child, order["alone"])
         if time.monotonic() - looked >= wait:
-            wait, looked = order.get("look", _LOOK), time.monotonic()
+            began = time.monotonic()
             if found := _excess(order):
                 return found
+            looked = time.monotonic()
+            wait = max(order.get("look", _LOOK), 10 * (looked - began))  # many files take long to count
 
 
 def _hangs_up(control: int) -> bool:

@@ -15,7 +15,7 @@ from processes import is_running, soon
 
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
-from argosy.confine.resident import DAYS, Resident, start
+from argosy.confine.resident import DAYS, Resident, Surroundings, start
 
 pytestmark = [
     pytest.mark.anyio,
@@ -81,3 +81,49 @@ async def test_what_it_started_ends_with_it(folder: Path) -> None:
     launcher = resident._process.pid
     await resident.end()
     assert not is_running(launcher)
+
+
+FILLS = """
+import os, time
+held = []
+for number in range(400):
+    held.append(open(f"/data/{number}", "wb"))
+    if {unlinks}:
+        os.unlink(f"/data/{number}")
+    held[-1].write(b"x" * (1 << 20))
+    held[-1].flush()
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("unlinks", [False, True])
+async def test_what_it_adds_to_a_mounted_folder_counts_with_and_without_a_name(folder: Path, unlinks: bool) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        (Path(name) / "before").write_bytes(b"x" * (40 << 20))
+        around = Surroundings(mounts=[(name, "/data", False)], counted=[Path(name)])
+        limits = ProgramLimits(cpu=DAYS, memory=512 << 20, scratch=32 << 20)
+        argv = (sys.executable, "-I", "-S", "-c", FILLS.replace("{unlinks}", str(unlinks)))
+        resident = await start(argv, folder=folder, readable=python_places(), limits=limits, around=around)
+        try:
+            ended = await asyncio.wait_for(asyncio.shield(resident.ended), 60)
+        finally:
+            await resident.end()
+        if ended.refused:
+            pytest.skip(ended.refused)
+        assert ended.limit == "scratch"
+
+
+async def test_a_folder_of_its_own_does_not_hide_what_it_needs(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o777)
+        above = str(folder.parent)
+        (folder / "script.py").write_text("import os\nprint(os.listdir(os.path.dirname(__file__)))\n")
+        around = Surroundings(mounts=[(name, above, False)])
+        argv = (sys.executable, "-I", "-S", str(folder / "script.py"))
+        resident = await start(argv, folder=folder, readable=python_places(), limits=LIMITS, around=around)
+        ended = await asyncio.wait_for(asyncio.shield(resident.ended), 60)
+        await resident.end()
+        if ended.refused:
+            pytest.skip(ended.refused)
+        assert (ended.code, resident.said()) == (0, "['script.py']\n")
