@@ -55,7 +55,7 @@ OWNERS = {
     "cel": {"schema"},
     "cryptography": {"apiserver", "cluster.tls", "outbound.github_app"},
     "helm_python": {"render.helm.worker"},
-    "http.client": {"cli", "cluster", "outbound"},
+    "http.client": {"addons.notebooks.runner.reporting", "cli", "cluster", "outbound"},
     "httptools": {"apiserver.http.protocol"},
     "joblib": {"addons.simulators.answering.artefact"},
     "jq": {"language.jq_worker"},

@@ -13,6 +13,7 @@ from argosy.addons.notebooks.job import KIND, Job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
+from argosy.addons.notebooks.pods import PodRuns
 from argosy.addons.notebooks.problems import warnings
 from argosy.addons.notebooks.runs import RunKey, Runs, Standing
 from argosy.addons.notebooks.triggers import Triggers, claimed
@@ -34,7 +35,7 @@ def made(variant: str) -> AddOn:
         choice = f"{NAME}, {NAME}={PODS}"
         raise UserError(f"there is no variant {variant}; choose among: {choice}", where=f"--addons {NAME}={variant}")
     local = LocalRuns()
-    notebooks = controller(Elsewhere() if variant == PODS else Chosen(local, Elsewhere()))
+    notebooks = controller(PodRuns() if variant == PODS else Chosen(local, PodRuns()))
     return AddOn(
         f"{NAME}={variant}" if variant else NAME,
         about="runs and judges the notebooks of NotebookValidationJobs",
@@ -95,16 +96,3 @@ class Chosen:
 
     async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
         await self._runs.end(job, run, context)
-
-
-class Elsewhere:
-    """Where nothing runs notebooks yet: a job says so."""
-
-    async def start(self, job: Job, run: RunKey, context: Context) -> None:
-        raise UserError("nothing runs notebooks here; start a sandbox with --addons notebooks", where=job.name)
-
-    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
-        return Standing("absent")
-
-    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
-        return None

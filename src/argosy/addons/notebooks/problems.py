@@ -18,8 +18,11 @@ from argosy.model.manifest import Manifest
 from argosy.schema.quantity import parse
 
 # Those that a run really has, and those that the original keeps for itself
-RESERVED: Final = ("git-clone", "golden-git-clone", "notebook-data", "source", "workspace", "jovyan-home")
-TAKEN: Final = ("/workspace", "/home/jovyan", "/proc", "/sys", "/dev", "/")
+RESERVED: Final = (
+    "git-clone", "golden-git-clone", "notebook-data", "source", "workspace", "jovyan-home", "argosy-runner",
+    "argosy-order", "argosy-git", "argosy-golden-git",
+)  # fmt: skip
+TAKEN: Final = ("/workspace", "/home/jovyan", "/opt/argosy", "/proc", "/sys", "/dev", "/")
 BUILDERS: Final = ("s2i", "tekton")
 MOST_PATTERN: Final = 500
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@ -]{0,300}", re.ASCII)

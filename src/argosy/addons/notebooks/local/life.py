@@ -14,15 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.addons.notebooks.environment import WORKSPACE
 from argosy.addons.notebooks.job import Job
-from argosy.addons.notebooks.local import artefacts, surroundings
+from argosy.addons.notebooks.local import surroundings
 from argosy.addons.notebooks.local.records import Record
 from argosy.addons.notebooks.local.settings import ARGOSY_CM, LEAST_MEMORY, Allowed, data_of, read
 from argosy.addons.notebooks.local.slots import Slots
 from argosy.addons.notebooks.local.sources import Sources, export, file_in
-from argosy.addons.notebooks.local.surroundings import WORKSPACE, Mounted
+from argosy.addons.notebooks.local.surroundings import Mounted
 from argosy.addons.notebooks.refusals import refused
-from argosy.addons.notebooks.runner import categories
+from argosy.addons.notebooks.runner import artefacts, categories
 from argosy.addons.notebooks.runner.events import Heard
 from argosy.addons.notebooks.runner.order import STDOUT, Order
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing, State
@@ -79,7 +80,9 @@ class Life:
                 began = time.time()
                 outcome = await self._run(allowed, cluster)
             if outcome.passed:
-                found = await asyncio.to_thread(artefacts.of, self._mounts, began)
+                claims = [each for each in self._mounts if each.is_claim and not each.read_only]
+                places = [(str(each.source), each.name) for each in claims]
+                found = await asyncio.to_thread(artefacts.of, places, began)
                 outcome = Outcome(True, outcome.message, results=outcome.results, artefacts=found)
         except UserError as error:
             outcome = refused(error)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.addons.notebooks.environment import variables
 from argosy.addons.notebooks.job import Job, Volume
 from argosy.addons.notebooks.local.sources import values_of
 from argosy.confine.jail import NOBODY
 from argosy.model.errors import TransientError, UserError
 from argosy.model.manifest import Manifest
 
-WORKSPACE: Final = "/workspace"
 Read = Callable[[str, str], Awaitable[Manifest | None]]  # kind and name, in the job's namespace
 _KINDS: Final = (("ConfigMap", "configMapRef", "configMapKeyRef"), ("Secret", "secretRef", "secretKeyRef"))
 
@@ -34,12 +34,8 @@ class Mounted:
 async def env_of(job: Job, read: Read) -> dict[str, str]:
     """TransientError where what it names is not there yet."""
     env = {
-        "HOME": WORKSPACE,
-        "PYTHONUSERBASE": f"{WORKSPACE}/.local",
-        "PIP_USER": "1",
-        "PIP_NO_CACHE_DIR": "1",
+        **variables(job),
         "TMPDIR": "/tmp",  # noqa: S108  # its own
-        **validation_variables(job.validation),
     }
     for source in job.env_from:
         for kind, field, _ in _KINDS:
@@ -50,13 +46,6 @@ async def env_of(job: Job, read: Read) -> dict[str, str]:
     for each in job.env:
         env[str(each.get("name"))] = await _value(each, read)
     return {name: value for name, value in env.items() if name and "=" not in name and "\0" not in name + value}
-
-
-def validation_variables(validation: Mapping[str, Any]) -> dict[str, str]:
-    names = {"strictMode": "STRICT_MODE", "failOnStderr": "FAIL_ON_STDERR", "failOnWarnings": "FAIL_ON_WARNINGS",
-             "detectSilentFailures": "DETECT_SILENT_FAILURES"}  # fmt: skip
-    flags = {f"VALIDATION_{name}": str(bool(validation.get(field))).lower() for field, name in names.items()}
-    return {"VALIDATION_LEVEL": str(validation.get("level") or "development"), **flags}
 
 
 async def _value(variable: Mapping[str, Any], read: Read) -> str:

@@ -1,0 +1,137 @@
+"""Notebooks that run in Pods: on any cluster, one Pod for each run.
+
+In: jobs. Out: where their runs stand, as Pods and ConfigMaps tell. Never: reads a log, or a Secret; two Pods of a job
+at a time; touches what is another's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from argosy.addons.notebooks.job import Job
+from argosy.addons.notebooks.local.settings import data_of
+from argosy.addons.notebooks.pods import objects, parcel
+from argosy.addons.notebooks.pods.pod import STOP, errand, pod
+from argosy.addons.notebooks.pods.reading import standing
+from argosy.addons.notebooks.runs import RunKey, Standing
+from argosy.cluster import Cluster
+from argosy.model.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.runtime import Context
+
+MANAGER: Final = "notebooks"
+KNOWN_HOSTS, AUTHORITIES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
+
+
+class PodRuns:
+    """Implements Runs. Remembers nothing: what there is, is in the cluster."""
+
+    async def start(self, job: Job, run: RunKey, context: Context) -> None:
+        cluster = context.cluster
+        live = await cluster.get(objects.pod_key(job.key))
+        if live is not None and objects.is_of_run(live, run):
+            return
+        if live is not None:
+            await self._make_room(job, live, cluster)
+        await _share(job, cluster)
+        data = {objects.ERRAND: errand(job), **await _trusted(job, cluster)}
+        await _renew(job, run, data, cluster)
+        try:
+            await cluster.create(pod(job, run), manager=MANAGER)
+        except Conflict as error:
+            raise TransientError(f"Pod {objects.pod_name(job.name)}: {error.message}; try again") from error
+
+    async def _make_room(self, job: Job, live: Manifest, cluster: Cluster) -> None:
+        """Raises, always: a Pod needs its time to end."""
+        name = live["metadata"]["name"]
+        if not objects.is_of_job(live, job.key):
+            raise UserError("belongs to somebody else; rename it, or this job", where=f"Pod {name}")
+        await _remove(live, cluster)
+        raise TransientError(f"Pod {name}: that of the run before is still ending; try again")
+
+    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
+        cluster = context.cluster
+        live = await cluster.get(objects.pod_key(job.key))
+        if live is None or not objects.is_of_run(live, run):
+            return Standing("absent")
+        notes = await cluster.get(objects.map_key(job.key))
+        is_own = notes is not None and objects.is_of_run(notes, run)
+        return standing(job, live, notes if is_own else None, context.clock.now())
+
+    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
+        cluster = context.cluster
+        for key in (objects.pod_key(job), objects.map_key(job)):
+            live = await cluster.get(key)
+            if live is None or not objects.is_of_job(live, job):
+                continue
+            if run is None or objects.is_of_run(live, run):
+                await _remove(live, cluster)
+
+
+async def _share(job: Job, cluster: Cluster) -> None:
+    """The runner is there, and stays as long as this job does."""
+    key = ResourceKey("", "ConfigMap", job.namespace, parcel.name())
+    owner = {**objects.owner(job), "controller": False}
+    live = await cluster.get(key)
+    if live is None:
+        try:
+            await cluster.create(parcel.config_map(job.namespace, _labels(job), owner), manager=MANAGER)
+        except Conflict as error:
+            raise TransientError(f"ConfigMap {key.name}: {error.message}; try again") from error
+        return
+    owners = live["metadata"].get("ownerReferences") or []
+    if not any(each.get("uid") == job.uid for each in owners):
+        metadata = {"ownerReferences": [*owners, owner], "resourceVersion": live["metadata"]["resourceVersion"]}
+        try:
+            await cluster.patch(key, {"metadata": metadata}, manager=MANAGER)
+        except Conflict as error:
+            raise TransientError(f"ConfigMap {key.name}: {error.message}; try again") from error
+
+
+def _labels(job: Job) -> dict[str, str]:
+    return {name: text for name, text in objects.labels(job, "runner").items() if name != objects.LABEL}
+
+
+async def _renew(job: Job, run: RunKey, data: dict[str, str], cluster: Cluster) -> None:
+    """The run's own ConfigMap; what an earlier run wrote there goes."""
+    live = await cluster.get(objects.map_key(job.key))
+    if live is not None and objects.is_of_run(live, run):
+        return
+    if live is not None:
+        if not objects.is_of_job(live, job.key):
+            name = live["metadata"]["name"]
+            raise UserError("belongs to somebody else; rename it, or this job", where=f"ConfigMap {name}")
+        await _remove(live, cluster)
+    try:
+        await cluster.create(objects.config_map(job, run, data), manager=MANAGER)
+    except Conflict as error:
+        raise TransientError(f"ConfigMap {objects.pod_name(job.name)}: {error.message}; try again") from error
+
+
+async def _trusted(job: Job, cluster: Cluster) -> dict[str, str]:
+    """Whom Git may believe, as Argo CD's settings say it: keys of hosts, and authorities of this one."""
+    found: dict[str, str] = {}
+    try:
+        hosts = (await data_of(KNOWN_HOSTS, cluster)).get("ssh_known_hosts", "")
+        authorities = await data_of(AUTHORITIES, cluster)
+    except Forbidden:  # who may not read them has none
+        return found
+    if hosts.strip():
+        found["known_hosts"] = hosts
+    for notebook in filter(None, (job.notebook, job.golden)):
+        host = urlsplit(notebook.url).hostname or ""
+        if authorities.get(host, "").strip():
+            found[f"ca-{host}.crt"] = authorities[host]
+    return found
+
+
+async def _remove(live: Manifest, cluster: Cluster) -> None:
+    if live["metadata"].get("deletionTimestamp"):
+        return
+    try:
+        await cluster.delete(key_of(live), uid=live["metadata"]["uid"], grace=STOP if live["kind"] == "Pod" else None)
+    except ClusterError as error:
+        if error.code not in (404, 409):  # gone, or another by now
+            raise

@@ -1,0 +1,55 @@
+"""How far a run is, written into a ConfigMap, where the Pod's account may do that.
+
+In: text. Out: a ConfigMap's new data. Never: fails a run, or holds it up, because nobody may write; tries again once it
+was refused.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SECONDS: Final = 10.0
+MOST_BYTES: Final = 400 << 10  # k8s: a ConfigMap has a megabyte, for all that is in it
+_REFUSALS: Final = (401, 403, 404, 405)
+
+
+class Report:
+    """Nothing is sent where there is no account, or no name."""
+
+    def __init__(self, name: str, account: Path = ACCOUNT) -> None:
+        self._name, self._account = name, account
+        self.is_open = bool(name) and (account / "token").is_file() and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+
+    def send(self, data: Mapping[str, str]) -> bool:
+        """Whether it was taken."""
+        if not self.is_open:
+            return False
+        try:
+            code = self._patch({key: text for key, text in data.items() if len(text.encode()) <= MOST_BYTES})
+        except (OSError, http.client.HTTPException, ValueError):
+            return False
+        self.is_open = code not in _REFUSALS
+        return code < 300
+
+    def _patch(self, data: Mapping[str, str]) -> int:
+        namespace = (self._account / "namespace").read_text().strip()
+        token = (self._account / "token").read_text().strip()
+        trusted = ssl.create_default_context(cafile=str(self._account / "ca.crt"))
+        host, port = os.environ["KUBERNETES_SERVICE_HOST"], int(os.environ.get("KUBERNETES_SERVICE_PORT") or 443)
+        connection = http.client.HTTPSConnection(host, port, context=trusted, timeout=SECONDS)
+        try:
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/merge-patch+json"}
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{self._name}?fieldManager=notebook-runner"
+            connection.request("PATCH", path, json.dumps({"data": data}), headers)
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+        finally:
+            connection.close()

@@ -1,0 +1,154 @@
+"""The runner in a Pod: what `__main__` of the archive calls.
+
+In: an errand, a file of JSON: an order, where to tell of it, which folders are claims. Out: lines for who reads the
+Pod's log, a report while it runs, and last words. Never: imports what an image may lack before it has looked for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+from argosy.addons.notebooks.runner import artefacts
+from argosy.addons.notebooks.runner.categories import CONFIGURATION, DEPENDENCY
+from argosy.addons.notebooks.runner.message import pack
+from argosy.addons.notebooks.runner.order import Order, OrderError
+from argosy.addons.notebooks.runner.reporting import Report
+
+LAST_WORDS: Final = "/dev/termination-log"
+NEEDS: Final = ("nbclient", "nbformat", "ipykernel")
+UNREADABLE, ASKED_TO_END = 2, 143
+PACE: Final = 1.0  # seconds between two reports
+SUMMARY: Final = "Results Summary:"
+
+
+def main(arguments: list[str]) -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ASKED_TO_END))  # the first process of a container ignores it else
+    try:
+        errand = json.loads(Path(arguments[0]).read_bytes())
+        order = Order.load(json.dumps(errand["order"]))
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        ours = isinstance(error, OrderError)
+        said = str(error) if ours else f"the errand cannot be read ({error}); run the job again"
+        return _end(_refused(said, CONFIGURATION), Report(""))
+    report = Report(str(errand.get("report") or ""))
+    if lacking := _lacking():
+        return _end(_refused(lacking, DEPENDENCY), report)
+    began = time.time()
+    code = _run(order, report)
+    results = _results(order)
+    if code == 0 and results is not None:
+        results["artefacts"] = artefacts.of([(each, each) for each in errand.get("claims") or ()], began)
+    return _end(results or _refused("the runner left no results; see the Pod's log", CONFIGURATION), report)
+
+
+def _run(order: Order, report: Report) -> int:
+    from argosy.addons.notebooks.runner.running import run
+
+    try:
+        with _following(order.events, report):
+            return run(order)
+    except OrderError as error:
+        print(error, file=sys.stderr)
+        return UNREADABLE
+
+
+def _lacking() -> str:
+    """Why notebooks cannot run in this image; what is missing is installed first, where that is possible."""
+    missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
+    if not missing:
+        return ""
+    print(f"installing {', '.join(missing)}", flush=True)
+    command = [sys.executable, "-m", "pip", "install", "--user", "--quiet", *missing]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
+    importlib.invalidate_caches()
+    import site
+
+    user = site.getusersitepackages()
+    if os.path.isdir(user) and user not in sys.path:
+        sys.path.append(user)  # it was made just now
+    if done.returncode == 0 and all(importlib.util.find_spec(name) for name in missing):
+        return ""
+    return f"the image has no {', '.join(missing)}, and they could not be installed; take an image that has them"
+
+
+# -- while it runs
+
+
+@contextlib.contextmanager
+def _following(events: str, report: Report) -> Iterator[None]:
+    """Tells of events as they are written."""
+    over = threading.Event()
+    thread = threading.Thread(target=_follow, args=(events, report, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(timeout=30.0)
+
+
+def _follow(events: str, report: Report, over: threading.Event) -> None:
+    told, taken, last = 0, 0, False
+    with open(f"{os.path.dirname(events)}/execution.log", "a", encoding="utf-8") as log:
+        while not last:
+            last = over.wait(PACE)
+            with contextlib.suppress(OSError):
+                text = Path(events).read_text(encoding="utf-8")
+                whole = text[: text.rfind("\n") + 1]
+                _show(whole[told:], log)
+                told = len(whole)
+                if taken != told and report.send({"events.jsonl": whole}):
+                    taken = told
+
+
+def _show(lines: str, log: IO[str]) -> None:
+    for line in lines.splitlines():
+        event = json.loads(line)
+        if event.get("event") == "cell":
+            why = f" {event['errorMessage']}" if event.get("errorMessage") else ""
+            said = f"cell {event['cell']} {event['type']} {event['status']} {event['seconds']:.1f} s{why}"
+        elif event.get("event") == "started":
+            said = f"{event['cells']} cells, {event['code']} of them code"
+        else:
+            continue
+        for file in (sys.stdout, log):
+            print(said, file=file, flush=True)
+
+
+# -- at its end
+
+
+def _results(order: Order) -> dict[str, Any] | None:
+    try:
+        found = json.loads(Path(order.results).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _refused(error: str, category: str) -> dict[str, Any]:
+    return {
+        "status": "failed", "error": error, "error_category": category, "exit_code": UNREADABLE, "cells": [],
+        "statistics": {"total_cells": 0, "code_cells": 0, "succeeded_cells": 0, "failed_cells": 0,
+                       "success_rate": 0.0},
+    }  # fmt: skip
+
+
+def _end(results: dict[str, Any], report: Report) -> int:
+    text = json.dumps(results)
+    print(f"{SUMMARY}\n{text}", flush=True)
+    report.send({"results.json": text})
+    with contextlib.suppress(OSError):
+        Path(os.environ.get("TERMINATION_LOG") or LAST_WORDS).write_text(pack(results), encoding="utf-8")
+    return int(results["exit_code"])
