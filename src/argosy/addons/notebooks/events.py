@@ -81,7 +81,8 @@ def _story(job: Job, status: Status, reason: str) -> str:
         "Timestamp": status.get("completionTime"),
         "Namespace": job.namespace,
     }
-    return "\n".join([f"{job.name}: {reason}", *(f"{name}: {value}" for name, value in lines.items() if value)])
+    head = f"{job.name}: {reason}: {status.get('message')}"  # tables show the first line alone
+    return "\n".join([head, *(f"{name}: {value}" for name, value in lines.items() if value)])
 
 
 def event(job: Job, live: Manifest, happening: Happening, now: datetime) -> Manifest:

@@ -1,0 +1,51 @@
+"""What a real server tells whoever writes a notebook job, by the policy that is shipped."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import KUBECTL, kubectl
+
+from argosy.model.manifest import dump
+from argosy.schema.definitions import definition
+
+if TYPE_CHECKING:
+    from conftest import RealServer
+
+POLICY = Path(__file__).parents[2] / "deploy" / "notebooks" / "warnings.yaml"
+JOB = """
+apiVersion: mlops.mlops.dev/v1alpha1
+kind: NotebookValidationJob
+metadata: {name: warned, namespace: default}
+spec:
+  notebook: {git: {url: https://example.org/a.git, ref: main}, path: a.ipynb}
+  podConfig:
+    volumeMounts: [{name: models, mountPath: /mnt/models}]
+  volumes:
+    - {name: models, persistentVolumeClaim: {claimName: models}}
+"""
+
+
+@pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)")
+def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(real_server: RealServer) -> None:
+    config = real_server.kubeconfig
+    kind = dump(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    assert kubectl(config, "apply", "--server-side", "--force-conflicts", "-f", "-", input=kind).code == 0
+    served = "crd/notebookvalidationjobs.mlops.mlops.dev"
+    assert kubectl(config, "wait", "--for=condition=Established", served).code == 0
+    assert kubectl(config, "apply", "-f", POLICY).code == 0
+    try:
+        deadline, said = time.monotonic() + 60, ""
+        while "spec.podConfig.volumes" not in said and time.monotonic() < deadline:  # policies are read after a while
+            said = kubectl(config, "apply", "--dry-run=server", "-f", "-", input=JOB).err
+        done = kubectl(config, "apply", "-f", "-", input=JOB)
+        assert done.code == 0, done.err
+        assert "move them to spec.podConfig.volumes" in done.err
+        assert "quay.io/jupyter/minimal-notebook:latest is used" in done.err
+        assert kubectl(config, "apply", "-f", "-", input=JOB).out.strip().endswith("unchanged")
+    finally:
+        kubectl(config, "delete", "nvj", "warned", "-n", "default", "--ignore-not-found")
+        kubectl(config, "delete", "-f", POLICY)
