@@ -61,6 +61,16 @@ PART_OF: Final = "app.kubernetes.io/part-of"
 RE_RUN: Final = "mlops.dev/re-run"  # any text that was not there before asks for one more run
 ON_SUCCESS: Final = "mlops.dev/on-success-trigger"  # a YAML list: what is done once it has succeeded
 TRIGGER_STATUS: Final = "mlops.dev/trigger-status"  # JSON: what came of it
+BLOCK_WAVE: Final = "mlops.dev/block-wave"  # the first wave that does not begin before it has succeeded
+BLOCK_APPLICATION: Final = "mlops.dev/block-application"  # of whom, beside its own; else of all with its namespace
+WAVE_COMPLETE: Final = "mlops.dev/wave-complete"  # its wave, once it has succeeded
+WAVE_FAILED: Final = "mlops.dev/wave-failed"
+COMPLETION_TIME: Final = "mlops.dev/completion-time"
+FAILURE_TIME: Final = "mlops.dev/failure-time"
+OBSERVED_GENERATION: Final = "mlops.dev/observed-generation"  # of which spec that is told
+OBSERVED_REVISION: Final = "mlops.dev/observed-revision"  # and of which commit
+NOTEBOOK_STATUS: Final = "mlops.dev/notebook-status"  # on an Application: JSON, how its notebooks are
+NOTEBOOK_SUMMARY: Final = "mlops.dev/notebook-summary"  # the same in a sentence
 
 # Of what notebooks trigger
 TRIGGERED_BY: Final = "mlops.dev/triggered-by"  # marks of the triggers that were last carried out on it

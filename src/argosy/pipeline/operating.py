@@ -6,7 +6,7 @@ Never: takes a step on a state that is not written yet: what a step decides is w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -16,7 +16,7 @@ from argosy.compare.respect import respect_questions, respecting
 from argosy.compare.rules import rules_for
 from argosy.model.application import Application, OperationRequest, OperationState, Progress
 from argosy.model.errors import UserError
-from argosy.model.flow import Comparison
+from argosy.model.flow import Comparison, Task
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.model.project import Project
@@ -32,6 +32,7 @@ from argosy.report.conditions import Condition, ConditionType
 from argosy.report.wire import mapping
 from argosy.sync.advance import advance, is_too_late
 from argosy.sync.automatic import are_same
+from argosy.sync.blocks import JOB, Hold, hold
 from argosy.sync.options import SyncOptions
 from argosy.sync.plan import Occasion, plan
 from argosy.sync.retry import is_resting, next_attempt, rest, settle
@@ -177,6 +178,7 @@ class Operator:
                 and is_mass(prunes, len(comparison.pairs))
             ),
             shared=look.shared,
+            holds=self._holds(app, tasks, kinds),
         )
         if found.state.progress.is_over:
             return self._ended(state, found.state)
@@ -187,6 +189,19 @@ class Operator:
         finished = after.finished or written(self.now())
         settled = settle(before, replace(after, finished=finished), self.now())
         return Step(settled, rest(settled, self.now()) if is_resting(settled) else None)
+
+    def _holds(self, app: Application, tasks: Sequence[Task], kinds: Catalog) -> Callable[[int], Hold | None]:
+        """By what the notebooks of the cluster say now, those that were just applied included."""
+        own = {task.key for task in tasks if task.key.group_kind == JOB and task.desired is not None}
+
+        def found(wave: int) -> Hold | None:
+            if JOB not in kinds:
+                return None
+            cached = {key_of(each): each for each in self.looker.cache.list(JOB)}
+            newest = (self.looker.cluster.newest(key, cached.get(key)) for key in own | set(cached))
+            return hold(wave, [each for each in newest if each is not None], app, own)
+
+        return found
 
     def _cached(self, app: Application, comparison: Comparison) -> dict[ResourceKey, Manifest]:
         """Hooks by the names that they have, and the namespace: in no pair, but a plan must know them."""

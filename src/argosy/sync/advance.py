@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from argosy.cluster import Catalog, Cluster, Propagation
-from argosy.model.application import Application, OperationState, Outcome, Progress
+from argosy.model.application import Application, OperationState, Outcome, Phase, Progress
 from argosy.model.errors import ClusterError, Conflict
 from argosy.model.flow import Task
 from argosy.model.hooks import DeletePolicy
 from argosy.model.names import ResourceKey
 from argosy.model.times import written
 from argosy.sync import hooks
+from argosy.sync.blocks import LOOK, Holds
 from argosy.sync.checks import Permitted, invalid
 from argosy.sync.ending import terminate
 from argosy.sync.gates import deadline_of, pause_of, with_pause
@@ -60,8 +61,10 @@ async def advance(
     permitted: Permitted,
     is_mass: bool = False,
     shared: str = "",
+    holds: Holds = lambda wave: None,
 ) -> Advanced:
-    """`is_mass`: all prunes must be confirmed. `shared` names what belongs to another application too."""
+    """`is_mass`: all prunes must be confirmed. `shared` names what belongs to another application too. `holds` says
+    what keeps a wave from beginning."""
     if state.progress.is_over:
         return Advanced(state)
     terms = Terms(app, state, options, is_mass=is_mass)
@@ -76,7 +79,7 @@ async def advance(
     if shared and options.is_on("FailOnSharedResource"):
         return Advanced(_ended(state, board, Progress.FAILED, f"Shared resource found: {shared}", now))
     runner = Runner(board, terms, settings, cluster, may_delete, now)
-    return await _Call(board, terms, settings, cluster, assess_all, now, permitted, runner).advance()
+    return await _Call(board, terms, settings, cluster, assess_all, now, permitted, runner, holds).advance()
 
 
 def is_too_late(state: OperationState, settings: SyncSettings, now: datetime) -> bool:
@@ -111,6 +114,7 @@ class _Call:
     now: Callable[[], datetime]
     permitted: Permitted
     runner: Runner
+    holds: Holds
     kinds: Catalog = field(default_factory=dict)
     may_begin: bool = False  # the kinds and permissions of what is to be done were looked at in this call
 
@@ -221,7 +225,22 @@ class _Call:
         if answer := await self._check():
             return answer
         step = [turn for turn in pending if turn.step == pending[0].step]
+        if answer := await self._held_back(step):
+            return answer
         return await self._after(step, await self.runner.run(step), is_last=len(step) == len(pending))
+
+    async def _held_back(self, step: Sequence[Turn]) -> Advanced | None:
+        """By a notebook that has not succeeded. What is only pruned waits for nobody."""
+        makes = [turn for turn in step if not turn.task.is_prune]
+        phase, wave = step[0].step
+        found = self.holds(wave) if phase is Phase.SYNC and makes else None
+        if found is None:
+            return None
+        if not found.has_failed:
+            return self._running(found.message, LOOK)
+        for turn in makes:
+            self.board.record(turn, Outcome.SYNC_FAILED, Progress.FAILED, f"not applied: {found.message}")
+        return await self._fail(NOT_APPLIED)
 
     async def _after(self, step: Sequence[Turn], ran: Ran, *, is_last: bool) -> Advanced | None:
         if ran.state is RunState.PENDING:

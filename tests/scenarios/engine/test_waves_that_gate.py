@@ -105,3 +105,60 @@ async def test_what_follows_a_notebook_comes_only_after_it_succeeded(room: Room,
     app = await room.until_over()
     assert app["status"]["operationState"]["phase"] == end
     assert (await room.get("ConfigMap", "model") is not None) == (end == "Succeeded")
+
+
+# -- mlops.dev/block-wave ----------------------------------------------------------------------------------------------
+
+
+BLOCKING = {WAVE: "1", "mlops.dev/block-wave": "2"}
+
+
+def blocking(**annotations: str) -> Manifest:
+    found = notebook()
+    return {**found, "metadata": {**found["metadata"], "annotations": {**BLOCKING, **annotations}}}
+
+
+def waits_for_notebook(status: dict[str, Any]) -> bool:
+    said = "waiting for NotebookValidationJob ml/train, which blocks wave 2"
+    return bool(status["operationState"]["message"].startswith(said))
+
+
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(room: Room, end: str) -> None:
+    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await served(room.cluster, NOTEBOOK.group_kind)
+    lenient = blocking(**{"argosy.dev/gate": "ignore"})
+    room.repository.push({"app/notebook.yaml": lenient, "app/model.yaml": MODEL})
+    await room.deliver()
+    await room.sync()
+    await room.until(waits_for_notebook)
+    await fares(room, "ValidationRunning")
+    await room.settled()
+    assert await room.get("ConfigMap", "model") is None
+    await fares(room, end)
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == end
+    assert (await room.get("ConfigMap", "model") is not None) == (end == "Succeeded")
+    if end == "Failed":
+        said = "not applied: NotebookValidationJob ml/train, which blocks wave 2, failed: no reason was given"
+        assert said in app["status"]["operationState"]["message"]
+
+
+@pytest.mark.parametrize("end", ["Succeeded", "Failed"])
+async def test_a_wave_of_another_application_waits_for_the_notebook_too(room: Room, end: str) -> None:
+    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await served(room.cluster, NOTEBOOK.group_kind)
+    early = {**config_map("early"), "metadata": {"name": "early", "annotations": {WAVE: "1"}}}
+    room.repository.push({"app/notebook.yaml": blocking(), "serving/model.yaml": MODEL, "serving/early.yaml": early})
+    await room.deliver()
+    await room.sync()
+    await room.until_over()
+    await room.deliver("serving", "serving")
+    await room.sync("serving")
+    await room.until(waits_for_notebook, "serving")
+    assert await room.get("ConfigMap", "early") is not None
+    assert await room.get("ConfigMap", "model") is None
+    await fares(room, end)
+    app = await room.until_over("serving")
+    assert app["status"]["operationState"]["phase"] == end
+    assert (await room.get("ConfigMap", "model") is not None) == (end == "Succeeded")

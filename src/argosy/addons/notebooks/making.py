@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from argosy.addons.notebooks import waves
 from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Claim, Follower, Notebooks
 from argosy.addons.notebooks.job import KIND, Job
@@ -62,12 +63,12 @@ def controller(runs: Runs) -> Notebooks:
 
 def at_start(metrics: Metrics) -> tuple[Follower, ...]:
     """Whoever must act before a run begins, in this order."""
-    return ()
+    return (waves.clear,)
 
 
 def after_result(metrics: Metrics) -> tuple[Follower, ...]:
     """Whoever must act on a result once it is stored, in this order."""
-    return (Triggers(metrics),)
+    return (waves.mark, Triggers(metrics))
 
 
 def _as_it_is(manifest: Manifest, before: Manifest | None) -> Manifest:

@@ -1,6 +1,6 @@
 # Waits until a NotebookValidationJob has ended.
 # Reads NAME (of the job), NAMESPACE, TIMEOUT and INTERVAL (seconds).
-# Ends with 0 if it succeeded, and with 1 if it failed, when time is up, or if it may not be read.
+# Ends with 0 if it succeeded, with 1 if it failed or may not be read, and with 2 when time is up.
 set -u
 began=$(date +%s)
 refusals=0
@@ -48,7 +48,7 @@ while :; do
   left=$((TIMEOUT - ($(date +%s) - began)))
   if [ "$left" -le 0 ]; then
     echo "Notebook $NAME did not end within $TIMEOUT s: $last"
-    exit 1
+    exit 2
   fi
   echo "Still running..."
   pause=$INTERVAL
