@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from argosy.addons.notebooks import counting, events, machine, timing
+from argosy.addons.notebooks.given_secrets import secrets_of, without
 from argosy.addons.notebooks.job import KIND, Job, read_job
 from argosy.addons.notebooks.machine import BuildStanding, Step
 from argosy.addons.notebooks.metrics import Metrics
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
 RECENT: Final = 600.0  # seconds after its end in which a result that was stored and not told of is told
 REMEMBERED: Final = 10_000
+REMEMBERED_RUNS: Final = 1000
 SOON: Final = Requeue(0.05)
 
 # Called when a run begins, or after its result is stored; again and again, so each must know what it did already.
@@ -70,6 +72,7 @@ class Notebooks:
         self._at_start, self._after_result, self._claims = tuple(at_start), tuple(after_result), tuple(claims)
         self._told: dict[tuple[str, str], None] = {}
         self._uids: dict[ResourceKey, str] = {}
+        self._given: dict[RunKey, tuple[str, ...]] = {}  # what a run knows and must not show
         self._cloning: dict[RunKey, float] = {}  # since when
 
     async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
@@ -149,7 +152,7 @@ class Notebooks:
         left = timing.time_left(job, status, context.clock.now())
         given = replace(job, timeout=left, image=str(built or job.image))
         run = machine.run_key(job, status)
-        standing = await self._runs.look(given, run, context)
+        standing = without(await self._runs.look(given, run, context), await self._secrets(job, run, context))
         if standing.revision and run in self._cloning:
             counting.cloned(self.metrics, job, context.clock.monotonic() - self._cloning.pop(run))
         has_begun = (timing.attempt(status) or {}).get("startTime")
@@ -167,6 +170,14 @@ class Notebooks:
         counting.started(self.metrics, job, is_good=True)
         self._cloning[run] = began
         return None
+
+    async def _secrets(self, job: Job, run: RunKey, context: Context) -> tuple[str, ...]:
+        """Read once for a run: what it was given when it began."""
+        if run not in self._given:
+            if len(self._given) >= REMEMBERED_RUNS:
+                del self._given[next(iter(self._given))]
+            self._given[run] = await secrets_of(job, context.cluster)
+        return self._given[run]
 
     async def _checked(self, job: Job, context: Context) -> Mapping[str, Any]:
         began = context.clock.monotonic()

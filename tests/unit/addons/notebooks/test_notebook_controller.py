@@ -342,6 +342,22 @@ async def test_a_secret_that_a_notebook_prints_is_not_in_the_status(cluster: Emb
     assert "pw" not in status["results"][0]["errorMessage"]
 
 
+async def test_a_secret_that_the_job_was_given_is_nowhere_in_its_status(cluster: EmbeddedCluster) -> None:
+    values = {"token": "hunter22-and-more", "pin": "1234", "key": "line-one-of-it\nline-two-of-it"}
+    metadata = {"name": "keys", "namespace": "default"}
+    await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
+    shown = "it is hunter22-and-more, 1234 and line-two-of-it"
+    cells = ({**BAD[1], "output": shown, "errorMessage": shown},)
+    outcome = Outcome(False, shown, "validation_findings", results={"findings": [{"cell": 0, "message": shown}]})
+    async with world(cluster, ToldRuns(otherwise=Standing("ended", cells, 1, outcome=outcome))) as at:
+        await at.apply(job(pod={"credentials": ["keys", "not-there"]}))
+        status = await at.ends()
+        events = await at.told("ValidationFailed")
+    assert status["results"][0]["output"] == "it is [REDACTED], 1234 and [REDACTED]"
+    assert "hunter22" not in str((status, events))
+    assert "line-two" not in str((status, events))
+
+
 # -- what is counted ---------------------------------------------------------------------------------------------------
 
 
