@@ -16,6 +16,7 @@ from engine_room import CONTROL, PATIENCE, Room, engine_room
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
+from argosy.app.tracing import Tracer
 from argosy.model.errors import TransientError
 from argosy.model.manifest import read_manifests
 from argosy.outbound.asking import ask
@@ -88,6 +89,12 @@ async def until_answers(room: Room, version: str) -> None:
             await asyncio.sleep(0.05)
 
 
+async def origin(room: Room) -> tuple[tuple[str, ...], set[str], bool]:
+    """Which jobs' runs made what is served, of which commits, and whether it is what they made."""
+    [found] = (await Tracer(room.cluster).find(f"isvc/{MODEL}")).lineages
+    return tuple(each.job for each in found.runs), {each.commit for each in found.runs}, found.is_current
+
+
 def retrained(version: str) -> dict[str, str]:
     before = files()[VERSIONS]
     assert before.count('version: "1"') == 1
@@ -104,6 +111,7 @@ async def test_one_push_leads_from_data_to_a_model_that_answers(room: Room) -> N
         assert before["completionTime"] <= after["startTime"]
     assert await answer(room, 3.0, 1, 1) == {"fraud": True, "score": 1.0, "version": "1"}
     assert (await answer(room, 0.1, 0, 0))["fraud"] is False
+    assert await origin(room) == (JOBS[1:], {room.repository.head}, True)
 
 
 async def test_a_retrained_model_takes_its_place_by_itself(room: Room) -> None:
@@ -113,10 +121,11 @@ async def test_a_retrained_model_takes_its_place_by_itself(room: Room) -> None:
     assert app["status"]["operationState"]["phase"] == "Succeeded"
     [trigger] = [each for each in (await status_of(room, JOBS[-1]))["triggers"] if each["generation"] == 2]
     assert (trigger["kind"], trigger["action"]) == ("InferenceService", "restart")
+    assert await origin(room) == (JOBS[1:], {commit}, True)
 
 
 async def test_a_notebook_that_fails_keeps_the_old_model_serving(room: Room) -> None:
-    served, text = await answer(room, 0.5, 1, 0), files()[TRAINING]
+    good, served, text = room.repository.head, await answer(room, 0.5, 1, 0), files()[TRAINING]
     commit = room.repository.push({TRAINING: text.replace("epochs = 80", "epochs = 0"), **retrained("3")})
     app = await room.until(lambda status: status["operationState"]["phase"] == "Failed", APP)
     assert app["status"]["operationState"]["syncResult"]["revision"] == commit
@@ -127,3 +136,4 @@ async def test_a_notebook_that_fails_keeps_the_old_model_serving(room: Room) -> 
     await room.until(lambda status: status["health"]["status"] == "Degraded", APP)
     assert await answer(room, 0.5, 1, 0) == served
     assert served["version"] == "2"
+    assert await origin(room) == (JOBS[1:], {good}, True)

@@ -44,7 +44,7 @@ AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sa
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 GROUPS = ("app", "controller", "demo", "generate", "health", "init", "kubectl", "model", "notebook", "notifications",
-          "oc", "proj", "render", "sandbox", "setup", "version")  # fmt: skip
+          "oc", "proj", "render", "sandbox", "setup", "trace", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -73,6 +73,7 @@ Commands:
   render     print the manifests of folders and Applications
   sandbox    start, stop and fill the embedded cluster
   setup      environments, permissions and Applications for an Argo CD
+  trace      which commit, notebook run and file a served model comes from
   version    this version, and what is simulated
 
 Run `argosy COMMAND --help` for its flags and examples.
