@@ -117,6 +117,27 @@ def test_a_hook_job_runs_its_real_script_until_its_image_is_built(run: Run, name
     assert "image stream tag model:latest is there after" in said
 
 
+def last_words(run: Run, name: str) -> str:
+    found = json.loads(run("get", "pod", name, "-o", "json"))["status"]["containerStatuses"][0]["state"]
+    return str(found["terminated"]["message"])
+
+
+def test_the_last_words_of_a_container_are_the_message_of_its_end(run: Run) -> None:
+    run("apply", "-f", "-", given=pod("own", "printf 'the model is bad' > /dev/termination-log; exit 1"))
+    run("apply", "-f", "-", given=pod("long", "yes | head -c 9999 > /tmp/why", terminationMessagePath="/tmp/why"))
+    logged = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    run("apply", "-f", "-", given=pod("logged", "echo no such file; exit 2", **logged))
+    run("apply", "-f", "-", given=pod("linked", "rm -f /tmp/why; exit 0", terminationMessagePath="/tmp/why"))
+    ended(run, "own", "Failed")
+    ended(run, "logged", "Failed")
+    ended(run, "long", "Succeeded")
+    ended(run, "linked", "Succeeded")
+    assert last_words(run, "own") == "the model is bad"
+    assert len(last_words(run, "long")) == 4096
+    assert last_words(run, "logged") == "no such file\n"
+    assert "local process" in last_words(run, "linked")
+
+
 def test_what_is_printed_can_be_followed(run: Run) -> None:
     run("apply", "-f", "-", given=pod("talk", "for i in 1 2 3 4; do echo line $i; sleep 0.3; done"))
     until(lambda: "line" in run("logs", "talk") if "Running" in run("get", "pod", "talk") else "")

@@ -6,6 +6,9 @@ Never: starts it twice at a time.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import stat
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,6 +26,7 @@ BACK_OFF: Final = "CrashLoopBackOff"
 RETRY: Final = 1.0
 CANNOT_START, KILLED = 128, 137
 BY: Final = "run by argosy as a local process"
+MOST_WORDS, MOST_LOG = 4096, 2048  # k8s: bytes of a message of the container's own, and of one from its log
 Start = Callable[[Manifest, Callable[[bytes], None]], Awaitable[Resident]]
 
 
@@ -38,6 +42,7 @@ class Life:
         self._began = ""
         self._again: datetime | None = None
         self._lost = self.state.get("running")
+        self.words: Path | None = None  # where the container writes why it ended
 
     @property
     def name(self) -> str:
@@ -120,7 +125,14 @@ class Life:
             self._end(KILLED, message, self._began, now, reason=reason)
         else:
             code = ended.code if ended.code >= 0 else 128 - ended.code
-            self._end(code, BY, self._began, now)
+            self._end(code, self._last_words(code) or BY, self._began, now)
+
+    def _last_words(self, code: int) -> str:
+        said = _beginning(self.words)
+        if not said and code and self.container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            with contextlib.suppress(OSError):
+                return self.log().read_bytes()[-MOST_LOG:].decode(errors="replace")
+        return said
 
     def _end(self, code: int, message: str, began: str, now: datetime, reason: str = "") -> None:
         self.state = {
@@ -160,3 +172,15 @@ class Life:
     @property
     def has_process(self) -> bool:
         return self._resident is not None and self._resident.is_running
+
+
+def _beginning(file: Path | None) -> str:
+    """Whatever the container made of the file: nothing is followed, and nobody is waited for."""
+    if file is None:
+        return ""
+    try:
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
+            is_file = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+            return opened.read(MOST_WORDS).decode(errors="replace") if is_file else ""
+    except OSError:
+        return ""

@@ -19,6 +19,7 @@ from typing import Any, Final
 from argosy.addons.simulators.processes import journal, volumes
 from argosy.addons.simulators.processes.account import account_of
 from argosy.addons.simulators.processes.life import Life
+from argosy.addons.simulators.processes.network import ports_of
 from argosy.addons.simulators.processes.settings import argv_of, env_of, expanded
 from argosy.addons.simulators.times import left, moment_of
 from argosy.cluster import Cluster
@@ -34,6 +35,7 @@ LOOK: Final = 0.2  # seconds between two looks at Pods whose processes run
 MEMORY, LEAST_MEMORY, MOST_MEMORY = 1 << 30, 64 << 20, 8 << 30
 SCRATCH, TASKS = 256 << 20, 256
 KUBECONFIG: Final = "kubeconfig"
+LAST_WORDS: Final = "/dev/termination-log"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,17 @@ class Running:
     @property
     def lives(self) -> list[Life]:
         return [*self.init, *self.containers]
+
+    def words_of(self, container: Manifest) -> Path:
+        """k8s: an empty file, whose content is the message of the container's end."""
+        assert self.folder is not None
+        file = volumes.give(self.folder / "words") / str(container["name"])
+        file.write_bytes(b"")
+        volumes.own(file, 0o600)
+        for life in self.lives:
+            if life.name == container["name"]:
+                life.words = file
+        return file
 
     def close(self) -> None:
         if self.folder is not None:
@@ -155,11 +168,12 @@ class Processes:
             running.folder.chmod(0o711)
         folders = await volumes.folders_of(pod, running.folder / "volumes", self._place / "volumes", read)
         account = await account_of(pod, running.folder, cluster, self._place / KUBECONFIG)
+        words = running.words_of(container)
         around = Surroundings(
             env={"HOSTNAME": pod["metadata"]["name"], **account.env, **env},
-            ports=account.ports,
+            ports=(*account.ports, *await ports_of(pod, cluster)),
             mounts=volumes.mounts_of(container, folders),
-            extras=account.extras,
+            extras=(*account.extras, (str(words), str(container.get("terminationMessagePath") or LAST_WORDS), False)),
             disposable=[running.folder],
             at_home=not container.get("workingDir"),
             hear=hear,
