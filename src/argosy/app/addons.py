@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from argosy.cluster import Admitting, Cluster, Performing
-from argosy.model.errors import ArgosyError, ClusterError, UserError
+from argosy.model.errors import ArgosyError, ClusterError, Forbidden, UserError
 from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind
 from argosy.runtime import AddOn, run
 
 GROUP: Final = "argosy.addons"
@@ -111,11 +112,21 @@ async def _working(addons: Sequence[AddOn], cluster: Cluster, on_failure: Callab
 async def _prepare(addon: AddOn, cluster: Cluster) -> None:
     try:
         for definition in addon.definitions:
-            await cluster.apply(definition, manager=MANAGER, force=True)
+            await _define(definition, cluster)
         for manifest in addon.first:
             await _make(manifest, cluster)
     except ClusterError as error:
         raise ArgosyError(f"add-on {addon.name}: {error}") from error
+
+
+async def _define(definition: Manifest, cluster: Cluster) -> None:
+    """Who may not define kinds takes the one that somebody else installed."""
+    try:
+        await cluster.apply(definition, manager=MANAGER, force=True)
+    except Forbidden:
+        spec = definition["spec"]
+        if GroupKind(spec["group"], spec["names"]["kind"]) not in await cluster.kinds():
+            raise
 
 
 async def _make(manifest: Manifest, cluster: Cluster) -> None:

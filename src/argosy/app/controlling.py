@@ -1,6 +1,7 @@
-"""The engine alone: delivers the Applications of any cluster until it is told to stop.
+"""The engine alone, add-ons alone, or both: at work on any cluster until they are told to stop.
 
-In: which cluster, and whose settings. Out: running controllers. Never: two engines at work on one cluster.
+In: which cluster, and whose settings. Out: running controllers. Never: two engines at work on one cluster; touches what
+an Argo CD has, where the engine is not wanted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from argosy.app import addon_duty
 from argosy.app.control import control_namespace
 from argosy.app.engine import Engine, EngineOptions, lead_engine
 from argosy.app.folder import state_home
@@ -20,7 +22,7 @@ from argosy.app.target import Target, TargetOptions, find_target
 from argosy.cluster import Cluster
 from argosy.cluster.connection import in_cluster
 from argosy.cluster.kube import connect
-from argosy.model.errors import ClusterError
+from argosy.model.errors import ClusterError, UserError
 from argosy.schema.definitions import definition
 
 KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
@@ -35,6 +37,8 @@ class ControllerOptions:
     elects: bool = True
     workers: int = 8
     renderers: int = 2
+    addons: str = ""
+    delivers: bool = True  # False: add-ons alone
 
 
 def run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
@@ -44,24 +48,40 @@ def run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> Non
 
 async def _run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
     target = _target(options.target)
+    if not options.delivers and not options.addons:
+        raise UserError("there is nothing to do without the engine; name add-ons with --addons", where="--no-engine")
+    addons = addon_duty.chosen_addons(options.addons, is_embedded=target.is_embedded)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     cluster = await connect(target.connection)
     try:
-        namespace = options.namespace or await control_namespace(cluster)
-        await _prepare(cluster, namespace)
-        work = asyncio.create_task(_lead(cluster, options, namespace, target), name="engine")
-        ending = asyncio.create_task(stop.wait())
+        work: list[asyncio.Task[None]] = []
+        if options.delivers:
+            namespace = options.namespace or await control_namespace(cluster)
+            await _prepare(cluster, namespace)
+            work.append(asyncio.create_task(_lead(cluster, options, namespace, target), name="engine"))
+        else:
+            namespace = options.namespace or target.connection.namespace
+        if addons:
+            duty = addon_duty.work(addons, cluster, namespace, elects=options.elects)
+            work.append(asyncio.create_task(duty, name="add-ons on duty"))
         ready(target, namespace)
-        await asyncio.wait({work, ending}, return_when=asyncio.FIRST_COMPLETED)
-        ending.cancel()
-        if work.done():
-            work.result()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
+        await _until(stop, work)
     finally:
         await cluster.close()
+
+
+async def _until(stop: asyncio.Event, work: list[asyncio.Task[None]]) -> None:
+    """All of it, or none: who watches this process starts it again."""
+    ending = asyncio.create_task(stop.wait())
+    await asyncio.wait({ending, *work}, return_when=asyncio.FIRST_COMPLETED)
+    ended = [each for each in work if each.done()]
+    for each in (ending, *work):
+        each.cancel()
+    await asyncio.gather(ending, *work, return_exceptions=True)
+    for each in ended:
+        each.result()
 
 
 def _target(options: TargetOptions) -> Target:

@@ -1,4 +1,4 @@
-"""`argosy controller`: the engine alone, on any cluster."""
+"""`argosy controller`: the engine, add-ons, or both, on any cluster."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ EXAMPLES = """\
 Examples:
   argosy controller
   argosy controller --kubeconfig ~/.kube/config --context staging --namespace argocd
+  argosy controller --no-engine --addons notebooks=pods
 
 See also: docs/reference/cli.md
 """
@@ -40,6 +41,10 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--renderers", type=int, default=2, metavar="N", help="processes that render (default: 2)")
     about = "do not wait for the lead; only where no other engine works on the cluster"
     parser.add_argument("--no-leader-elect", action="store_true", help=about)
+    about = "controllers to run besides, such as notebooks=pods"
+    parser.add_argument("--addons", default="", metavar="NAME[=VARIANT],…", help=about)
+    about = "run the add-ons alone: an Argo CD delivers the Applications"
+    parser.add_argument("--no-engine", action="store_true", help=about)
     parser.set_defaults(run=control)
 
 
@@ -57,8 +62,10 @@ def control(chosen: argparse.Namespace) -> int:
             elects=not chosen.no_leader_elect,
             workers=max(1, chosen.workers),
             renderers=max(1, chosen.renderers),
+            addons=chosen.addons,
+            delivers=not chosen.no_engine,
         ),
-        _say_ready,
+        _say_alone if chosen.no_engine else _say_ready,
     )
     return 0
 
@@ -66,3 +73,7 @@ def control(chosen: argparse.Namespace) -> int:
 def _say_ready(target: Target, namespace: str) -> None:
     print(f"Delivering the Applications of {target.where}; settings are in namespace {namespace}.", file=sys.stderr)
     print("Ctrl-C ends it; what was begun is taken up again at the next start.", file=sys.stderr)
+
+
+def _say_alone(target: Target, namespace: str) -> None:
+    print(f"Add-ons work on {target.where}; who leads is decided in namespace {namespace}.", file=sys.stderr)
