@@ -77,7 +77,7 @@ def _error_name(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
     if outcome.category not in ("notebook_execution_failed", "dependency_install_failed"):
         return ""
     failed = next((each for each in cells if each.get("status") == "Failure"), {})
-    return str(failed.get("errorName") or "")[:100]
+    return first_line(str(failed.get("errorName") or ""), 100)
 
 
 def details(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:

@@ -208,6 +208,11 @@ def test_a_message_is_one_line_of_moderate_length_without_secrets() -> None:
     assert "s3cret" not in message
 
 
+def test_the_name_of_an_error_cannot_break_the_line() -> None:
+    cells = ({**BROKEN[2], "errorName": "Evil\nError" + "x" * 500},)
+    assert ended(job(), going(job()), MISSING, after(7), cells).status["message"] == "Cell execution failed: Evil"
+
+
 # -- again -------------------------------------------------------------------------------------------------------------
 
 
