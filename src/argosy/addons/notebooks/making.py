@@ -17,6 +17,7 @@ from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.pods import PodRuns
 from argosy.addons.notebooks.problems import warnings
 from argosy.addons.notebooks.runs import RunKey, Runs, Standing
+from argosy.addons.notebooks.summarizing import Summaries
 from argosy.addons.notebooks.triggers import Triggers, claimed
 from argosy.cluster import Admitter
 from argosy.model.errors import UserError
@@ -40,7 +41,7 @@ def made(variant: str) -> AddOn:
     return AddOn(
         f"{NAME}={variant}" if variant else NAME,
         about="runs and judges the notebooks of NotebookValidationJobs",
-        controllers=[notebooks],
+        controllers=[notebooks, Summaries()],
         definitions=[definition(DEFINITION)],
         admitters=[ADMITTER],
         beside=None if variant == PODS else local.beside,
