@@ -112,9 +112,11 @@ def test_nothing_that_the_document_wrote_is_rewritten_in_the_cluster(server: San
     }  # fmt: skip
 
 
-def test_a_real_notebook_runs_with_its_volume_and_kubectl_waits_for_it(
+def test_a_real_notebook_of_a_commit_runs_with_its_volume_and_kubectl_waits_for_it(
     server: Sandbox, repository: Repository
 ) -> None:
+    commit = repository.commit({"train.ipynb": notebook(("rate = 2", ["parameters"]), TRAIN)})
+    repository.commit({"train.ipynb": notebook("raise ValueError('not this one')")})
     pod = {
         "containerImage": "a:1",
         "env": [{"name": "WHO", "value": "me"}],
@@ -122,7 +124,9 @@ def test_a_real_notebook_runs_with_its_volume_and_kubectl_waits_for_it(
         "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}],
     }
     apply(server, claim("models"))
-    done = apply(server, job("train", "train.ipynb", podConfig=pod, parameters={"rate": 0.5}))
+    wanted = job("train", "train.ipynb", podConfig=pod, parameters={"rate": 0.5})
+    wanted["spec"]["notebook"]["git"]["ref"] = commit
+    done = apply(server, wanted)
     assert (done.code, done.err) == (0, "")
     waited = kubectl(server.kubeconfig, "wait", "--for=condition=Ready", "nvj/train", "--timeout=60s", timeout=90)
     assert waited.code == 0, (waited.err, stored(server, "train").get("status"))
@@ -130,7 +134,7 @@ def test_a_real_notebook_runs_with_its_volume_and_kubectl_waits_for_it(
     status = stored(server, "train")["status"]
     assert status["message"] == "Validation completed: 2/2 cells succeeded (100.0% success rate)"
     assert status["results"][-1]["output"].strip() == "rate 0.5 me"
-    assert len(status["gitCommit"]) == 40
+    assert status["gitCommit"] == commit
     assert [each["path"] for each in status["artefacts"]] == ["/mnt/models/model.json"]
     row = kubectl(server.kubeconfig, "get", "nvj", "train").out.splitlines()[1].split()
     assert row[:3] == ["train", "Succeeded", "train.ipynb"]
