@@ -1,6 +1,6 @@
-"""What each part of argosy logs, told as the log of the Pod that stands for it: operator, controller, server.
+"""What each part of argosy logs, told as the log of the Pod that stands for it: operators, controller, server.
 
-In: log records; a Pod of the stand-in for an Argo CD. Out: the last lines of its part, and those that come. Never:
+In: log records; a Pod of a stand-in. Out: the last lines of its part, and those that come. Never:
 lines that nobody logged. Pods of others are left to whoever plays them.
 """
 
@@ -25,13 +25,14 @@ NAME_LABEL: Final = "app.kubernetes.io/name"
 MOST_LINES: Final = 2000
 PAUSE: Final = 0.2  # seconds between looks for news
 WORKERS: Final = "argosy.runtime.workers"  # logs for all controllers, and names the controller first
-OPERATOR: Final = "operator"
+OPERATOR, NOTEBOOKS = "operator", "jupyter-notebook-validator-operator"
 NO_WAY_IN: Final = "Pods have no ports and no shell here"
 PARTS: Final = {
     "application-controller": ("argosy.controllers", "argosy.pipeline", "argosy.sync", "argosy.health", "application"),
     "repo-server": ("argosy.source", "argosy.render", "argosy.confine"),
     "server": ("argosy.apiserver",),
     OPERATOR: ("argosy.addons.argocd_operator", "argocd-operator", "argocd-player"),
+    NOTEBOOKS: ("argosy.addons.notebooks", "notebooks"),
 }
 
 
@@ -105,6 +106,8 @@ def _part_of_pod(pod: Manifest) -> str:
     name = (metadata.get("labels") or {}).get(NAME_LABEL, "")
     if SIMULATED not in (metadata.get("annotations") or {}):
         return ""
+    if name.startswith(NOTEBOOKS):
+        return NOTEBOOKS
     if f"-{OPERATOR}-" in name:
         return OPERATOR
     return next((part for part in PARTS if name.endswith(f"-{part}")), "")

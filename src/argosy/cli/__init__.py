@@ -67,7 +67,7 @@ Commands:
   init       make a repository with a model, three environments and checks
   kubectl    kubectl, and a small one where there is none; oc: the same with its own verbs
   model      list, ask, probe and restart served models
-  notebook   run, judge and compare notebooks; no cluster is needed
+  notebook   run, judge and compare notebooks; list, follow and repeat notebook jobs
   notifications  list, try and trace messages about Applications and notebooks
   proj       list and change projects
   render     print the manifests of folders and Applications

@@ -1,4 +1,4 @@
-"""`argosy notebook …`: run, judge and compare notebooks that are files."""
+"""`argosy notebook …`: run, judge and compare notebooks that are files; look after notebook jobs of a cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib
 from pathlib import Path
 
 from argosy.cli import failed
+from argosy.cli.target_flags import add_target_flags
 from argosy.model.errors import ArgosyError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -17,13 +18,16 @@ Examples:
   argosy notebook run train.ipynb -p alpha 0.6
   argosy notebook run train.ipynb --level production --golden golden/train.ipynb
   argosy notebook lint notebooks/*.ipynb
+  argosy notebook list
+  argosy notebook logs model-training -f
 
 See also: docs/reference/notebooks.md
 """
-RUNNING, READING = "notebook_running", "notebook_reading"
+RUNNING, READING, JOBS = "notebook_running", "notebook_reading", "notebook_jobs"
 MODULES = {
     **dict.fromkeys(("run", "validate"), RUNNING),
     **dict.fromkeys(("lint", "diff", "accept", "report", "params"), READING),
+    **dict.fromkeys(("list", "get", "cells", "logs", "trigger"), JOBS),
 }
 
 
@@ -31,7 +35,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "notebook",
         help="run, judge and compare notebooks",
-        description="Notebooks that are files, on this machine: no cluster is needed.",
+        description="Files need no cluster; list, get, cells, logs and trigger are about the jobs of one.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -43,6 +47,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     _add_accept(parts)
     _add_report(parts)
     _add_params(parts)
+    _add_jobs(parts)
 
 
 def _add(
@@ -181,3 +186,26 @@ def _add_params(parts: Commands[argparse.ArgumentParser]) -> None:
     about = "list the parameters of a notebook"
     parser = _add(parts, "params", about, ["params train.ipynb"], ("text", "json"))
     parser.add_argument("file", type=Path, metavar="FILE.ipynb", help="the notebook")
+
+
+def _add_jobs(parts: Commands[argparse.ArgumentParser]) -> None:
+    data = ("text", "json", "yaml")
+    _about_jobs(_add(parts, "list", "list the notebook jobs of a cluster", ["list", "list -n ml -o json"], data))
+    shown = ["get model-training"]
+    _about_jobs(_add(parts, "get", "show a job: its runs, what they left and set off", shown, data), named=True)
+    _about_jobs(_add(parts, "cells", "list the cells of a job's last run", ["cells model-training"], data), named=True)
+    following = _add(parts, "logs", "print what the cells of a job's last run printed", ["logs model-training -f"])
+    about = "go on until the run has ended"
+    following.add_argument("-f", "--follow", action="store_true", help=about)
+    _about_jobs(following, named=True)
+    again = _add(parts, "trigger", "run the notebook of a job once more", ["trigger model-training --wait"])
+    about = "print its cells until it has ended; exit code 1 if it failed"
+    again.add_argument("--wait", action="store_true", help=about)
+    _about_jobs(again, named=True)
+
+
+def _about_jobs(parser: argparse.ArgumentParser, *, named: bool = False) -> None:
+    if named:
+        parser.add_argument("name", metavar="NAME", help="the NotebookValidationJob, as NAME or NAMESPACE/NAME")
+    parser.add_argument("-n", "--namespace", default="", metavar="NS", help="where it is (default: all namespaces)")
+    add_target_flags(parser)

@@ -12,6 +12,7 @@ import pytest
 from argosy.app.part_logs import MOST_LINES, PartLogs
 from argosy.model.manifest import Manifest
 
+NOTEBOOKS = "jupyter-notebook-validator-operator-controller-manager"
 CONTROLLER = "openshift-gitops-application-controller"
 
 
@@ -39,6 +40,7 @@ async def told(logs: PartLogs, of: Manifest, **how: Any) -> list[str]:
         ("argosy.source.git.mirror", "openshift-gitops-repo-server"),
         ("argosy.apiserver.http.app", "openshift-gitops-server"),
         ("argosy.addons.argocd_operator.operator", "openshift-gitops-operator-controller-manager"),
+        ("argosy.addons.notebooks.controller", "jupyter-notebook-validator-operator-controller-manager"),
     ],
 )
 async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str, name: str) -> None:
@@ -47,9 +49,10 @@ async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str
         logging.getLogger(logger).info("said %s", "so")
     (line,) = await told(logs, pod(name))
     assert line.startswith('time="') and line.endswith('Z" level=info msg="said so"')
-    every = ("application-controller", "repo-server", "server", "operator-controller-manager")
-    own = next(each for each in every if name.endswith(f"-{each}"))
-    assert [await told(logs, pod(f"openshift-gitops-{each}")) for each in every if each != own] == [[]] * 3
+    parts = ("application-controller", "repo-server", "server", "operator-controller-manager")
+    every = (*(f"openshift-gitops-{each}" for each in parts), NOTEBOOKS)
+    others = [each for each in every if each != name.replace("argocd-", "openshift-gitops-")]
+    assert [await told(logs, pod(each)) for each in others] == [[]] * 4
 
 
 async def test_workers_log_for_the_controller_that_they_name_first() -> None:

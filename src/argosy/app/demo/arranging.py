@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from argosy.app.demo.content import DEV, PRODUCTION, STAGING, applications, settings
+from argosy.app.demo.content import DEV, PRODUCTION, STAGING, applications, notebook_operator, settings
 from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError, TransientError
 from argosy.model.manifest import Manifest, key_of
@@ -29,6 +29,8 @@ class Arranger:
     async def prepare(self) -> bool:
         """Settings and Applications. False where they were there already: what is kept is gone on with."""
         await self.cluster.apply(settings(self.namespace, self.repository.folder), manager=MANAGER, force=True)
+        for manifest in notebook_operator():
+            await self._make(manifest)
         wanted = applications(self.repository, self.namespace)
         made = [await self._make(each) for each in wanted]
         return any(made)

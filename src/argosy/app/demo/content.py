@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from argosy.model.annotations import SIMULATED
 from argosy.model.manifest import Manifest, read_manifests
 from argosy.setup.repository.bare import Author, BareRepository, Change
 from argosy.setup.repository.files import REPO_URL, File, delivery_files
@@ -24,6 +25,9 @@ APPLICATIONS: Final = tuple(
 ANN: Final = Author("Ann Engineer", "ann@example.com")
 BEN: Final = Author("Ben Scientist", "ben@example.com")
 HOUR: Final = 3600
+BY: Final = "simulated by argosy"
+NOTEBOOK_SYSTEM: Final = "jupyter-notebook-validator-system"
+NOTEBOOK_OPERATOR: Final = "jupyter-notebook-validator-operator-controller-manager"
 
 # Staging as it was: each commit brings it one step nearer to what ships. Old text, new text.
 FIRST_SIZE: Final = ("requests/memory\n        value: 6Gi", "requests/memory\n        value: 4Gi")
@@ -78,6 +82,20 @@ def settings(namespace: str, repository: Path) -> Manifest:
         "metadata": {"name": "argosy-cm", "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "argocd"}},
         "data": {"source.mirrors": f"{REPO_URL} file://{repository}\n"},
     }
+
+
+def notebook_operator() -> list[Manifest]:
+    """Whom people look for when a notebook does not do as it should; what its Pod logs is what argosy does for it."""
+    labels = {"app.kubernetes.io/name": NOTEBOOK_OPERATOR}
+    marked = {"annotations": {SIMULATED: BY}, "labels": labels}
+    container = {"name": "manager", "image": "simulated.argosy.invalid/notebooks"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    place = {"name": NOTEBOOK_OPERATOR, "namespace": NOTEBOOK_SYSTEM}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NOTEBOOK_SYSTEM}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**place, **marked}, "spec": spec},
+    ]
 
 
 def applications(repository: BareRepository, namespace: str) -> list[Manifest]:

@@ -1,0 +1,164 @@
+"""`argosy notebook list|get|cells|logs|trigger`: the notebook jobs of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from argosy.app.notebooks.jobs import JobDesk, is_over, open_jobs
+from argosy.cli import NO
+from argosy.cli.app_flags import print_data, talk
+from argosy.cli.screen import table
+from argosy.cli.target_flags import target_options
+from argosy.model.manifest import Manifest
+
+Fields = dict[str, Any]
+HEADINGS = ("NAME", "NAMESPACE", "PHASE", "CELLS", "COMMIT", "ENDED", "MESSAGE")
+SHORT = 7  # characters of a commit
+
+
+def list(chosen: argparse.Namespace) -> int:
+    return _at_desk(chosen, _list)
+
+
+def get(chosen: argparse.Namespace) -> int:
+    return _at_desk(chosen, _get)
+
+
+def cells(chosen: argparse.Namespace) -> int:
+    return _at_desk(chosen, _cells)
+
+
+def logs(chosen: argparse.Namespace) -> int:
+    return _at_desk(chosen, _logs)
+
+
+def trigger(chosen: argparse.Namespace) -> int:
+    return _at_desk(chosen, _trigger)
+
+
+def _at_desk(chosen: argparse.Namespace, work: Callable[[JobDesk, argparse.Namespace], Awaitable[int]]) -> int:
+    async def run() -> int:
+        async with open_jobs(target_options(chosen)) as desk:
+            return await work(desk, chosen)
+
+    return asyncio.run(run())
+
+
+async def _list(desk: JobDesk, chosen: argparse.Namespace) -> int:
+    jobs = await desk.all(chosen.namespace)
+    if chosen.output != "text":
+        print_data({"items": jobs}, chosen.output)
+    elif not jobs:
+        talk("no notebook jobs are there; begin with: docs/guides/notebooks-with-argocd.md")
+    else:
+        print("\n".join(table(HEADINGS, [_row(each) for each in jobs])))
+    return 0
+
+
+def _row(job: Manifest) -> tuple[str, ...]:
+    metadata, status = job["metadata"], _status(job)
+    return (
+        metadata["name"], metadata["namespace"], str(status.get("phase") or "Pending"), _counted(status),
+        str(status.get("gitCommit") or "")[:SHORT], str(status.get("completionTime") or ""),
+        str(status.get("message") or ""),
+    )  # fmt: skip
+
+
+async def _get(desk: JobDesk, chosen: argparse.Namespace) -> int:
+    job = await desk.find(chosen.name, chosen.namespace)
+    if chosen.output != "text":
+        print_data(job, chosen.output)
+    else:
+        print("\n".join(f"{label:<12}{text}" for label, text in _told(job) if text))
+    return 0
+
+
+def _told(job: Manifest) -> Iterator[tuple[str, str]]:
+    metadata, status = job["metadata"], _status(job)
+    notebook = job["spec"]["notebook"]
+    git = notebook.get("git") or {}
+    yield "name", f"{metadata['namespace']}/{metadata['name']}"
+    yield "phase", f"{status.get('phase') or 'Pending'}: {status.get('message') or 'nobody has begun with it'}"
+    yield "notebook", f"{notebook['path']} of {git.get('url')}, {git.get('ref') or 'main'}"
+    yield "commit", str(status.get("gitCommit") or "")
+    yield "cells", _counted(status)
+    yield "began", str(status.get("startTime") or "")
+    yield "ended", str(status.get("completionTime") or "")
+    for each in status.get("attempts") or ():
+        ended = f" at {each['completionTime']}" if each.get("completionTime") else ""
+        yield f"run #{each.get('number')}", f"{each.get('phase')}{ended} {each.get('message') or ''}".rstrip()
+    for each in status.get("artefacts") or ():
+        yield "left", f"{each['path']}  {each['digest']}"
+    for each in status.get("triggers") or ():
+        said = f": {each['message']}" if each.get("message") else ""
+        yield "triggered", f"{each.get('action')} {each.get('kind')}/{each.get('name')}: {each.get('status')}{said}"
+    for each in status.get("educationalFeedback") or ():
+        yield "finding", f"cell {each.get('cell')}, {each.get('severity')}: {each.get('message')}"
+
+
+async def _cells(desk: JobDesk, chosen: argparse.Namespace) -> int:
+    found = _status(await desk.find(chosen.name, chosen.namespace)).get("results") or []
+    if chosen.output != "text":
+        print_data({"items": found}, chosen.output)
+    elif not found:
+        talk(f"no cell of {chosen.name} has run yet; see: argosy notebook get {chosen.name}")
+    else:
+        rows = [
+            (str(each["cellIndex"]), each["status"], each.get("executionTime") or "", _gist(each)) for each in found
+        ]
+        print("\n".join(table(("CELL", "STATUS", "TIME", "MESSAGE"), rows)))
+    return 0
+
+
+async def _logs(desk: JobDesk, chosen: argparse.Namespace) -> int:
+    job = await desk.find(chosen.name, chosen.namespace)
+    return await _followed(desk, job) if chosen.follow else _show(job, 0, is_last=True)[1]
+
+
+async def _trigger(desk: JobDesk, chosen: argparse.Namespace) -> int:
+    job = await desk.find(chosen.name, chosen.namespace)
+    talk(f"target: {desk.where}")
+    mark = await desk.run_again(job)
+    print(f"{job['metadata']['namespace']}/{job['metadata']['name']} runs once more")
+    return await _followed(desk, job, mark) if chosen.wait else 0
+
+
+async def _followed(desk: JobDesk, job: Manifest, since: str = "") -> int:
+    shown, code = 0, 0
+    async for live in desk.following(job, since=since):
+        done = len(_status(live).get("results") or ())
+        shown = 0 if done < shown else shown  # another attempt begins at the first cell
+        shown, code = _show(live, shown, is_last=is_over(live, since))
+    return code
+
+
+def _show(job: Manifest, shown: int, *, is_last: bool) -> tuple[int, int]:
+    """Cells that have not been shown; how many are, and the exit code so far."""
+    status = _status(job)
+    results = status.get("results") or []
+    for each in results[shown:]:
+        text = "\n".join(filter(None, (each.get("output", "").rstrip("\n"), each.get("errorMessage", "").rstrip("\n"))))
+        print(f"-- cell {each['cellIndex']}  {each['status']}  {each.get('executionTime') or ''}".rstrip())
+        if text:
+            print(text, flush=True)
+    if is_last:
+        talk(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'nobody has begun with it'}")
+    return len(results), NO if status.get("phase") == "Failed" else 0
+
+
+def _status(job: Manifest) -> Fields:
+    return job.get("status") or {}
+
+
+def _counted(status: Fields) -> str:
+    found = status.get("results") or ()
+    good = sum(each.get("status") == "Success" for each in found)
+    return f"{good}/{len(found)}" if found else ""
+
+
+def _gist(cell: Fields) -> str:
+    text = str(cell.get("errorMessage") or cell.get("output") or "")
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
