@@ -1,0 +1,143 @@
+"""Whenever a process dies, before or after any call to the cluster: triggers are carried out once."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from crashing_cluster import Crash, CrashingCluster
+from notebook_world import ToldRuns, job
+
+from argosy.addons.notebooks.building import ImageBuilds
+from argosy.addons.notebooks.controller import Notebooks
+from argosy.addons.notebooks.job import KIND
+from argosy.addons.notebooks.making import CLAIMS, DEFINITION, after_result, at_start
+from argosy.addons.notebooks.metrics import Metrics
+from argosy.addons.notebooks.models import ModelsAsked
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.manifest import Manifest, dump
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime import SYSTEM_CLOCK, Cache, Context
+from argosy.schema.definitions import definition
+
+pytestmark = [pytest.mark.prove, pytest.mark.anyio]
+TRAIN = ResourceKey(*KIND, "default", "train")
+APP = ResourceKey("argoproj.io", "Application", "default", "serving")
+WEB = ResourceKey("apps", "Deployment", "default", "web")
+POD, EVENT = GroupKind("", "Pod"), GroupKind("", "Event")
+MODEL = "serving.kserve.io/inferenceservice"
+TRIGGERS = [
+    {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "action": "restart"},
+    {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "name": "fraud", "action": "restart"},
+    {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "name": "serving", "action": "sync"},
+]
+MOST = 60  # passes
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass
+class Stage:
+    """A cluster in which others do their part: who runs Pods, and who carries out operations."""
+
+    cluster: EmbeddedCluster
+    runs: ToldRuns = field(default_factory=ToldRuns)
+    pods: int = 0
+    operations: list[Any] = field(default_factory=list)
+
+    async def furnish(self) -> None:
+        for name in (DEFINITION, "applications.argoproj.io", "inferenceservices.serving.kserve.io"):
+            await self.cluster.apply(definition(name), manager="test")
+        labels = {"app": "web"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
+        await self.make("apps/v1", "Deployment", "web", {"selector": {"matchLabels": labels}, "template": template})
+        served = {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://models/fraud"}
+        await self.make("serving.kserve.io/v1beta1", "InferenceService", "fraud", {"predictor": {"model": served}})
+        source = {"repoURL": "https://git.example.com/a.git", "path": "a"}
+        spec = {"project": "default", "source": source, "destination": {"namespace": "default", "name": "in-cluster"}}
+        await self.make("argoproj.io/v1alpha1", "Application", "serving", spec)
+        await self.others()
+        await self.others()
+        await self.cluster.create(job(annotations={"mlops.dev/on-success-trigger": dump(TRIGGERS)}))
+
+    async def make(self, version: str, kind: str, name: str, spec: Manifest, **labels: str) -> None:
+        metadata = {"name": name, "namespace": "default", "labels": labels}
+        await self.cluster.create({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec})
+
+    async def others(self) -> None:
+        """Two Pods serve, all of them ready; an operation that is asked for is carried out."""
+        serving = (await self.cluster.list(POD, namespace="default")).items
+        if len(serving) < 2:
+            self.pods += 1
+            containers = {"containers": [{"name": "kserve-container", "image": "server:1"}]}
+            await self.make("v1", "Pod", f"fraud-{self.pods}", containers, **{MODEL: "fraud"})
+            ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            key = ResourceKey(*POD, "default", f"fraud-{self.pods}")
+            await self.cluster.patch(key, {"status": ready}, subresource="status")
+        app = await self.cluster.get(APP) or {}
+        if asked := app.get("operation"):
+            self.operations.append(asked)
+            done = {"phase": "Succeeded", "operation": asked, "startedAt": "2026-01-01T00:00:00Z"}
+            await self.cluster.patch(APP, {"operation": None, "status": {"operationState": done}})
+
+    async def process(self, cluster: Any) -> None:
+        """One process, until nothing is left to do or it dies."""
+        metrics = Metrics()
+        follows: dict[str, Any] = {"at_start": at_start(metrics), "after_result": after_result(metrics)}
+        found = Notebooks(self.runs, builds=ImageBuilds(), models=ModelsAsked(), claims=CLAIMS, **follows)
+        for _ in range(MOST):
+            await found.reconcile(TRAIN, Context(cluster, Cache(), SYSTEM_CLOCK))
+            await self.others()
+            if await self.is_done():
+                await found.reconcile(TRAIN, Context(cluster, Cache(), SYSTEM_CLOCK))
+                return
+        raise AssertionError(f"it never ended: {await self.cluster.get(TRAIN)}")
+
+    async def is_done(self) -> bool:
+        live = await self.cluster.get(TRAIN) or {}
+        records = (live.get("status") or {}).get("triggers") or ()
+        return bool(records) and all(each["status"] in ("Succeeded", "Failed") for each in records)
+
+
+async def calls_of_a_whole_life() -> int:
+    async with EmbeddedCluster.open() as cluster:
+        stage = Stage(cluster)
+        await stage.furnish()
+        seen = CrashingCluster(cluster)
+        await stage.process(seen)
+        return len(seen.calls)
+
+
+async def test_triggers_are_carried_out_once_wherever_a_process_dies(
+    size: Callable[[int], int], rng: random.Random
+) -> None:
+    moments = [(point, after) for point in range(await calls_of_a_whole_life()) for after in (False, True)]
+    assert len(moments) > 40
+    for point, after in rng.sample(moments, size(len(moments))):
+        async with EmbeddedCluster.open() as cluster:
+            stage = Stage(cluster)
+            await stage.furnish()
+            with contextlib.suppress(Crash):
+                await stage.process(CrashingCluster(cluster, point, after=after))
+            await stage.others()
+            await stage.process(cluster)
+            await check(stage, f"{'after' if after else 'before'} call {point}")
+
+
+async def check(stage: Stage, where: str) -> None:
+    live, web = await stage.cluster.get(TRAIN) or {}, await stage.cluster.get(WEB) or {}
+    events = [each for each in (await stage.cluster.list(EVENT)).items if each["reason"].startswith("Trigger")]
+    assert [each["status"] for each in live["status"]["triggers"]] == ["Succeeded"] * 3, where
+    assert web["metadata"]["generation"] == 2, where
+    assert stage.pods == 4, where  # two, and two in their places
+    assert len(stage.operations) == 1, where
+    assert [each["reason"] for each in events] == ["TriggerSuccess"] * 3, where
+    assert live["metadata"]["annotations"]["mlops.dev/wave-complete"] == "0", where
+    assert '"status":"Succeeded"' in live["metadata"]["annotations"]["mlops.dev/trigger-status"], where
