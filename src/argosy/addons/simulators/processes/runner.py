@@ -169,6 +169,7 @@ class Processes:
         folders = await volumes.folders_of(pod, running.folder / "volumes", self._place / "volumes", read)
         account = await account_of(pod, running.folder, cluster, self._place / KUBECONFIG)
         words = running.words_of(container)
+        argv[0] = shutil.which(argv[0], path={**account.env, **env}["PATH"]) or argv[0]
         around = Surroundings(
             env={"HOSTNAME": pod["metadata"]["name"], **account.env, **env},
             ports=(*account.ports, *await ports_of(pod, cluster)),

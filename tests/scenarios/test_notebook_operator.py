@@ -1,0 +1,177 @@
+"""The operator of deploy/notebooks as it is shipped, with its own Roles and no other right, and notebooks in Pods.
+
+The sandbox plays the kubelet: the commands of the Deployment and of every validation Pod run as processes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from git_host import GitHost, git_host
+from notebook_desk import Repository, notebook
+from serving import KUBECTL, Finished, Sandbox, kubectl, sandbox
+
+import argosy
+from argosy.model.manifest import dump, load_all
+
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+pytestmark = [
+    pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)"),
+    pytest.mark.skipif(sys.platform != "linux", reason="processes: volumes are mounted on Linux only"),
+]
+SHIPPED = Path(__file__).parents[2] / "deploy" / "notebooks"
+SYSTEM = "jupyter-notebook-validator-system"
+OPERATOR = "jupyter-notebook-validator-operator-controller-manager"
+AS_PROCESS = {"sandbox.argosy.dev/run": "process", "sandbox.argosy.dev/network": "on"}
+PYTHON = {"name": "PATH", "value": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+TRAIN = "import pathlib\npathlib.Path('/mnt/models/model').write_text(str(rate))\nprint('rate', rate, WHO)"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    made = Repository(tmp_path_factory.mktemp("hosted") / "notebooks.git")
+    made.commit({
+        "train.ipynb": notebook(("rate = 1", ["parameters"]), "import os\nWHO = os.environ['WHO']", TRAIN),
+        "broken.ipynb": notebook("print('before')", "1 / 0", "print('after')"),
+        "long.ipynb": notebook("print('begun')", "import time\ntime.sleep(300)"),
+    })  # fmt: skip
+    return made
+
+
+@pytest.fixture(scope="module")
+def host(repository: Repository) -> Iterator[GitHost]:
+    with git_host(repository.folder.parent) as found:
+        found.wanted = "Basic " + base64.b64encode(b"robot:s3cret-word").decode()
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, host: GitHost) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("operator")
+    with sandbox(folder / "data", "--port", "0", "--rbac", "--addons", "simulators") as found:
+        for namespace in ("argocd", "ml"):
+            assert kubectl(found.kubeconfig, "create", "namespace", namespace).code == 0
+        port = host.url.rpartition(":")[2]
+        for words in (
+            ("configmap", "argosy-cm", "-n", "argocd", f"--from-literal=notebooks.network={port}"),
+            ("secret", "generic", "robot", "-n", "ml", "--from-literal=username=robot",
+             "--from-literal=password=s3cret-word"),
+            ("serviceaccount", "trainer", "-n", "ml"),
+            ("role", "progress", "-n", "ml", "--verb=patch", "--resource=configmaps",
+             "--resource-name=long-validation"),
+            ("rolebinding", "progress", "-n", "ml", "--role=progress", "--serviceaccount=ml:trainer"),
+        ):  # fmt: skip
+            done = kubectl(found.kubeconfig, "create", *words)
+            assert done.code == 0, done.err
+        assert apply(found, *installed()).code == 0
+        yield found
+
+
+def installed() -> list[dict[str, Any]]:
+    """As it is shipped, but for the program, which is the one under test, run beside the sandbox."""
+    done = kubectl(Path("/dev/null"), "kustomize", SHIPPED)
+    assert done.code == 0, done.err
+    manifests = [dict(each) for each in load_all(done.out)]
+    (deployment,) = [each for each in manifests if each["kind"] == "Deployment"]
+    template = deployment["spec"]["template"]
+    template["metadata"]["annotations"] = {"sandbox.argosy.dev/run": "process"}
+    (container,) = template["spec"]["containers"]
+    assert container["command"][0] == "argosy"
+    container["command"][:1] = [sys.executable, "-m", "argosy"]
+    container["env"].append({"name": "PYTHONPATH", "value": str(Path(argosy.__file__).parents[1])})
+    container["env"].append({"name": "GIT_INIT_IMAGE", "value": "git:1"})
+    return manifests
+
+
+def apply(server: Sandbox, *manifests: Any) -> Finished:
+    return kubectl(server.kubeconfig, "apply", "-f", "-", input="---\n".join(map(dump, manifests)), timeout=60)
+
+
+def job(host: GitHost, name: str, path: str, **pod: Any) -> dict[str, Any]:
+    git = {"url": f"{host.url}/notebooks.git", "ref": "main", "credentialsSecret": "robot"}
+    spec = {
+        "notebook": {"git": git, "path": path}, "timeout": "2m",
+        "podConfig": {"containerImage": "a:1", "env": [PYTHON, {"name": "WHO", "value": "me"}], **pod},
+    }  # fmt: skip
+    metadata = {"name": name, "namespace": "ml", "annotations": AS_PROCESS}
+    kind = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob"}
+    return {**kind, "metadata": metadata, "spec": spec | ({"parameters": {"rate": 2}} if path == "train.ipynb" else {})}
+
+
+def stored(server: Sandbox, what: str, name: str) -> dict[str, Any]:
+    found = kubectl(server.kubeconfig, "get", what, name, "-n", "ml", "-o", "json", "--ignore-not-found")
+    assert found.code == 0, found.err
+    return dict(json.loads(found.out)) if found.out else {}
+
+
+def becomes(server: Sandbox, name: str, is_so: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    end = time.monotonic() + 90
+    while time.monotonic() < end:
+        status = stored(server, "nvj", name).get("status") or {}
+        if is_so(status):
+            return status
+        time.sleep(0.1)
+    pod = stored(server, "pod", f"{name}-validation")
+    log = kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM)
+    raise AssertionError((status, pod.get("status"), log.out[-3000:], log.err))
+
+
+def has_ended(status: dict[str, Any]) -> bool:
+    return status.get("phase") in ("Succeeded", "Failed")
+
+
+def test_a_notebook_of_a_private_repository_runs_in_a_pod_and_leaves_its_model(
+    server: Sandbox, host: GitHost, repository: Repository
+) -> None:
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": "ml"},
+             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}  # fmt: skip
+    volumes = {
+        "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}],
+        "volumeMounts": [{"name": "models", "mountPath": "/mnt/models"}],
+    }
+    assert apply(server, claim, job(host, "train", "train.ipynb", **volumes)).code == 0
+    status = becomes(server, "train", has_ended)
+    assert status["phase"] == "Succeeded", status
+    assert status["message"] == "Validation completed: 3/3 cells succeeded (100.0% success rate)"
+    assert status["results"][-1]["output"].strip() == "rate 2 me"
+    assert status["validationPodName"] == "train-validation"
+    assert len(status["gitCommit"]) == 40
+    assert [each["path"] for each in status["artefacts"]] == ["/mnt/models/model"]
+    pod = stored(server, "pod", "train-validation")
+    assert "s3cret" not in json.dumps(pod)
+    log = kubectl(server.kubeconfig, "logs", "train-validation", "-n", "ml", "-c", "validator").out
+    assert "cell 2 code Success" in log and "Results Summary:" in log
+
+
+def test_a_notebook_that_fails_in_a_pod_shows_every_cell(server: Sandbox, host: GitHost) -> None:
+    """The original reads results only of Pods that succeeded."""
+    assert apply(server, job(host, "broken", "broken.ipynb")).code == 0
+    status = becomes(server, "broken", has_ended)
+    assert (status["phase"], status["message"]) == ("Failed", "Cell execution failed: ZeroDivisionError")
+    assert [each["status"] for each in status["results"]] == ["Success", "Failure", "Skipped"]
+
+
+def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(server: Sandbox, host: GitHost) -> None:
+    assert apply(server, job(host, "long", "long.ipynb", serviceAccountName="trainer")).code == 0
+    status = becomes(server, "long", lambda status: status.get("results"))
+    assert status["phase"] == "ValidationRunning"
+    assert status["results"][-1]["output"] == "begun\n"
+    assert kubectl(server.kubeconfig, "delete", "nvj", "long", "-n", "ml").code == 0
+    end = time.monotonic() + 60
+    while stored(server, "pod", "long-validation") or stored(server, "configmap", "long-validation"):
+        assert time.monotonic() < end, "something of it is still there"
+        time.sleep(0.1)
+
+
+def test_the_operator_is_refused_nothing_that_it_tries(server: Sandbox) -> None:
+    log = kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM)
+    assert "Add-ons work on" in log.out, log.err
+    assert [line for line in log.out.splitlines() if "forbidden" in line.lower() or "Traceback" in line] == []
