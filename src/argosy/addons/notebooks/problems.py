@@ -13,7 +13,10 @@ from typing import Any, Final
 
 from argosy.addons.notebooks.durations import seconds_of
 from argosy.addons.notebooks.job import DEFAULT_IMAGE, SOURCES, Job, read_job
+from argosy.addons.notebooks.triggers.entries import read_entries
+from argosy.model.annotations import BLOCK_WAVE, ON_SUCCESS
 from argosy.model.errors import UserError
+from argosy.model.hooks import wave
 from argosy.model.manifest import Manifest
 from argosy.schema.quantity import parse
 
@@ -54,6 +57,7 @@ def problems(manifest: Manifest) -> list[Problem]:
         *_building(job),
         *_models(job),
         *_images(job),
+        *_following(job, manifest),
     ]
 
 
@@ -192,3 +196,20 @@ def _images(job: Job) -> Iterator[Problem]:
     if not job.has_own_image and job.build is None:
         text = f"is missing; {DEFAULT_IMAGE} is used, name the image that has what the notebook imports"
         yield Problem("spec.podConfig.containerImage", text, fatal=False)
+
+
+def _following(job: Job, manifest: Manifest) -> Iterator[Problem]:
+    """What is to follow a result and cannot: the notebook runs all the same."""
+    for fault in read_entries(job.annotations.get(ON_SUCCESS, ""))[1]:
+        yield Problem(f"metadata.annotations[{ON_SUCCESS}]", fault.message, fatal=False)
+    blocked = job.annotations.get(BLOCK_WAVE, "").strip()
+    if not blocked:
+        return
+    if not re.fullmatch(r"[+-]?[0-9]{1,9}", blocked, re.ASCII):
+        told = f"{blocked[:40]!r} is no wave, so it blocks none; write a whole number"
+    elif int(blocked) <= wave(manifest):
+        own = f"wave {blocked} does not come after its own wave {wave(manifest)}"
+        told = f"{own}, so it blocks none of its own Application; name a later one"
+    else:
+        return
+    yield Problem(f"metadata.annotations[{BLOCK_WAVE}]", told, fatal=False)

@@ -18,6 +18,7 @@ from simulated_world import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_S
 from argosy.addons.notebooks.job import KIND
 from argosy.addons.notebooks.making import CLAIMS, after_result, at_start
 from argosy.addons.notebooks.metrics import Metrics
+from argosy.addons.notebooks.problems import warnings
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest, dump
 from argosy.model.names import GroupKind, ResourceKey
@@ -204,6 +205,19 @@ async def test_a_bad_entry_and_a_missing_target_are_warnings_and_the_rest_is_don
     assert any(said.startswith("there is no Deployment gone in namespace default") for said in found)
     assert any(said.startswith("Sprocket.apps is no kind of this cluster") for said in found)
     assert sorted(each["type"] for each in events) == ["Normal", "Warning", "Warning", "Warning"]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "said"),
+    [
+        ({TRIGGERS: "- {kind: Deployment}"}, "[mlops.dev/on-success-trigger]: trigger[0]: apiVersion is required"),
+        ({"mlops.dev/block-wave": "4a"}, "[mlops.dev/block-wave]: '4a' is no wave, so it blocks none"),
+        ({"mlops.dev/block-wave": "0"}, "[mlops.dev/block-wave]: wave 0 does not come after its own wave 0"),
+    ],
+)
+def test_who_writes_what_cannot_follow_is_warned_at_once(annotations: dict[str, str], said: str) -> None:
+    (warning,) = warnings(job(annotations=annotations))
+    assert warning.startswith(f"metadata.annotations{said}")
 
 
 async def test_a_job_may_set_off_only_what_its_own_account_may() -> None:

@@ -17,9 +17,9 @@ from argosy.addons.notebooks.triggers.entries import Probe
 from argosy.addons.notebooks.triggers.evicting import OVER, POD, is_ready
 from argosy.addons.notebooks.triggers.permission import Wish
 from argosy.addons.notebooks.triggers.turns import MANAGER, PACE, SOON, Acted, Turn
-from argosy.model.annotations import NOTEBOOK_RUN
+from argosy.model.annotations import NOTEBOOK_RUN, SIMULATED
 from argosy.model.errors import TransientError, UserError
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, annotation
 from argosy.model.names import ResourceKey
 from argosy.outbound.asking import ask
 
@@ -33,7 +33,7 @@ async def tried(turn: Turn, service: Manifest, pods: Sequence[Manifest]) -> Acte
     if turn.record.get("tried"):
         await end(turn, service)
         return None
-    pattern = next((pod for pod in pods if is_ready(pod)), None)
+    pattern = next((pod for pod in pods if is_ready(pod) and _is_predictor(pod)), None)
     live = await turn.cluster.get(_key(turn, service))
     if live is None and pattern is None:
         return None  # nothing serves that could be harmed
@@ -56,6 +56,11 @@ async def end(turn: Turn, service: Manifest) -> None:
     key = _key(turn, service)
     if await turn.cluster.get(key) is not None:
         await turn.cluster.delete(key)
+
+
+def _is_predictor(pod: Manifest) -> bool:
+    """kserve: transformers and explainers carry the same label, and hold no model."""
+    return bool((pod["metadata"].get("labels") or {}).get("component", "predictor") == "predictor")
 
 
 def _key(turn: Turn, service: Manifest) -> ResourceKey:
@@ -89,7 +94,7 @@ def _without_token(container: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _probe(probe: Probe, pod: Manifest) -> None:
-    if not probe.path:
+    if not probe.path or annotation(pod, SIMULATED):  # what is only played has no address
         return
     host = str((pod.get("status") or {}).get("podIP") or "")
     container = (pod["spec"].get("containers") or [{}])[0]

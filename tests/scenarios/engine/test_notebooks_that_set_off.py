@@ -1,0 +1,81 @@
+"""A notebook that succeeds has another Application synced, by the engine that is there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from engine_room import PATIENCE, Room, config_map
+from notebook_world import ToldRuns, job
+
+from argosy.addons.notebooks.building import ImageBuilds
+from argosy.addons.notebooks.controller import Notebooks
+from argosy.addons.notebooks.job import KIND
+from argosy.addons.notebooks.making import CLAIMS, after_result
+from argosy.addons.notebooks.metrics import Metrics
+from argosy.addons.notebooks.models import ModelsAsked
+from argosy.addons.notebooks.summarizing import Summaries
+from argosy.model.manifest import dump
+from argosy.model.names import ResourceKey
+from argosy.runtime import run
+from argosy.schema.definitions import definition
+
+pytestmark = pytest.mark.anyio
+TRIGGER = {
+    "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "name": "serving", "action": "sync",
+    "waitFor": "Ready", "timeout": "50s",
+}  # fmt: skip
+
+
+async def test_a_notebook_that_succeeds_has_another_application_synced(room: Room) -> None:
+    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    async with asyncio.timeout(PATIENCE):
+        while KIND not in await room.cluster.kinds():
+            await asyncio.sleep(0.02)
+    room.repository.push({"serving/model.yaml": config_map("model"), "app/other.yaml": config_map("other")})
+    await room.deliver("serving", "serving")
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync", "serving")
+    metrics = Metrics()
+    follows: dict[str, Any] = {"after_result": after_result(metrics), "claims": CLAIMS}
+    notebooks = Notebooks(ToldRuns(), builds=ImageBuilds(), models=ModelsAsked(), metrics=metrics, **follows)
+    work = asyncio.create_task(run([notebooks, Summaries()], room.cluster, clock=room.clock))
+    try:
+        found = job(annotations={"mlops.dev/on-success-trigger": dump([TRIGGER])})
+        found["metadata"] |= {"namespace": "ml", "labels": {"app.kubernetes.io/part-of": "serving"}}
+        await room.cluster.create(found)
+        record = await ended(room)
+        await room.until_synced(name="serving")
+        room.clock.leap(6)  # results are told together
+        app = await summarized(room)
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    assert (record["status"], record["message"]) == ("Succeeded", "synced and Healthy")
+    assert await room.get("ConfigMap", "model") is not None
+    state = app["status"]["operationState"]
+    assert state["operation"]["initiatedBy"] == {"username": "system:serviceaccount:ml:default"}
+    assert {"name": "Reason", "value": "notebook ml/train succeeded"} in state["operation"]["info"]
+    assert app["status"]["sync"]["status"] == "Synced"
+
+
+async def ended(room: Room) -> dict[str, Any]:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            live = await room.cluster.get(ResourceKey(*KIND, "ml", "train")) or {}
+            for record in (live.get("status") or {}).get("triggers") or ():
+                if record["status"] in ("Succeeded", "Failed"):
+                    found: dict[str, Any] = record
+                    return found
+            await asyncio.sleep(0.02)
+
+
+async def summarized(room: Room) -> dict[str, Any]:
+    """The annotations of the Application are ours and the status is its engine's: neither undoes the other's."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            app = await room.app("serving")
+            said = (app["metadata"].get("annotations") or {}).get("mlops.dev/notebook-summary")
+            if said == "1/1 succeeded (100.0% success rate)":
+                return app
+            await asyncio.sleep(0.02)
