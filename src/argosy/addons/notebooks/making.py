@@ -18,7 +18,7 @@ from argosy.addons.notebooks.pods import PodRuns
 from argosy.addons.notebooks.problems import warnings
 from argosy.addons.notebooks.runs import RunKey, Runs, Standing
 from argosy.addons.notebooks.summarizing import Summaries
-from argosy.addons.notebooks.triggers import Triggers, claimed
+from argosy.addons.notebooks.triggers import Triggers, claimed, give_up
 from argosy.cluster import Admitter
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
@@ -64,7 +64,7 @@ def controller(runs: Runs) -> Notebooks:
 
 def at_start(metrics: Metrics) -> tuple[Follower, ...]:
     """Whoever must act before a run begins, in this order."""
-    return (waves.clear,)
+    return (waves.clear, give_up)
 
 
 def after_result(metrics: Metrics) -> tuple[Follower, ...]:

@@ -284,6 +284,19 @@ def uids(pods: list[Manifest]) -> set[str]:
     return {pod["metadata"]["uid"] for pod in pods}
 
 
+async def test_pods_that_are_only_replaced_when_they_go_are_evicted_one_by_one(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, STATEFUL_SET, POD, GroupKind("", "Node")) as sims:
+        chosen = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}
+        await cluster.create(workload("StatefulSet", updateStrategy={"type": "OnDelete"}, selector=chosen))
+        before = await sims.pods_become(lambda pods: len(pods) == 2 and all(map(is_ready, pods)), app="web")
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("StatefulSet", waitFor="Ready")))
+            status = await all_done(at)
+        after = await sims.pods_become(lambda pods: len(pods) == 2, app="web")
+    assert states(status) == [("Succeeded", "2 Pods were replaced, one by one")]
+    assert not uids(before) & uids(after)
+
+
 async def test_a_deployment_that_is_paused_is_left_alone(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload(paused=True))
     async with at_work(cluster) as at:
@@ -424,6 +437,35 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
         assert (state, said, is_gone) == ("Succeeded", "its Pod was replaced", True)
     else:
         assert (state, said, is_gone) == ("Failed", "the new model answers 503 to /v1/models/web", False)
+
+
+async def test_a_new_run_takes_the_trial_of_the_last_one_away(cluster: EmbeddedCluster) -> None:
+    await cluster.apply(definition("inferenceservices.serving.kserve.io"), manager="test")
+    await cluster.create(model())
+    await cluster.create(serving_pod(8080))
+    await becomes_ready(cluster, "old")
+    async with at_work(cluster) as at:
+        await at.apply(training(entry("InferenceService", probe="/ready")))
+        tried = await until(lambda: trial_pod(cluster))
+        at.runs.otherwise = RUNNING
+        await at.patch({"spec": {"timeout": "20m"}})
+        await at.becomes(lambda status: status["observedGeneration"] == 2 and status["results"])
+        assert await trial_pod(cluster) is None
+    assert tried["spec"]["activeDeadlineSeconds"] == 660
+
+
+async def test_a_simulated_model_is_tried_and_then_replaced(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, *MODEL_KINDS) as sims:
+        await cluster.create(runtime())
+        await cluster.create(model())
+        label = {"serving.kserve.io/inferenceservice": "web"}
+        before = await sims.pods_become(lambda pods: pods and all(map(is_ready, pods)), **label)
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("InferenceService", probe="/v1/models/web", waitFor="Ready")))
+            status = await all_done(at)
+        after = await sims.pods_become(lambda pods: len(pods) == 1, **label)
+    assert states(status) == [("Succeeded", "its Pod was replaced")]
+    assert not uids(before) & uids(after)
 
 
 # -- Applications ------------------------------------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from argosy.addons.notebooks.durations import written as duration
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.statuses import SUCCEEDED
-from argosy.addons.notebooks.triggers import acting, recording
-from argosy.addons.notebooks.triggers.entries import TIMEOUT, Entry, read_entries
-from argosy.addons.notebooks.triggers.recording import DONE, FAILED, OPEN, PENDING, Record, claimed
+from argosy.addons.notebooks.triggers import acting, recording, trials
+from argosy.addons.notebooks.triggers.entries import SERVICE, TIMEOUT, Entry, read_entries
+from argosy.addons.notebooks.triggers.recording import DONE, FAILED, OPEN, PENDING, RUNNING, Record, claimed
 from argosy.addons.notebooks.triggers.turns import MANAGER
 from argosy.model.annotations import ON_SUCCESS, TRIGGER_STATUS
 from argosy.model.errors import ArgosyError, ClusterError, Conflict, TransientError
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 COUNTED: Final = "argocd_triggers_total"
 REASONS: Final[Mapping[str, str]] = {DONE: "TriggerSuccess", FAILED: "TriggerFailed"}
 
-__all__ = ["Triggers", "claimed"]
+__all__ = ["Triggers", "claimed", "give_up"]
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,15 @@ class Triggers:
         if annotation(live, TRIGGER_STATUS) != told:
             patch = {"metadata": {"annotations": {TRIGGER_STATUS: told}}}
             await context.cluster.patch(job.key, patch, manager=MANAGER)
+
+
+async def give_up(job: Job, live: Manifest, context: Context) -> Requeue | None:
+    """A new run begins: of trials that the last one had begun nothing is left."""
+    for record in (live.get("status") or {}).get("triggers") or ():
+        if record.get("status") == RUNNING and record.get("kind") == SERVICE.kind:
+            where = (str(record.get("namespace") or ""), str(record.get("name") or ""))
+            await trials.take_away(trials.key_for(*where, recording.mark_of(job, record)), context.cluster)
+    return None
 
 
 def _may_pass(error: ArgosyError) -> bool:

@@ -17,13 +17,16 @@ from argosy.addons.notebooks.triggers.entries import Probe
 from argosy.addons.notebooks.triggers.evicting import OVER, POD, is_ready
 from argosy.addons.notebooks.triggers.permission import Wish
 from argosy.addons.notebooks.triggers.turns import MANAGER, PACE, SOON, Acted, Turn
-from argosy.model.annotations import NOTEBOOK_RUN, SIMULATED
+from argosy.cluster import Cluster
+from argosy.model.annotations import NOTEBOOK_RUN
 from argosy.model.errors import TransientError, UserError
-from argosy.model.manifest import Manifest, annotation
+from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.outbound.asking import ask
 
 SECONDS: Final = 10.0
+SPARE: Final = 60
+PLAYED: Final = "simulated://"
 TOKENS: Final = "kube-api-access-"  # k8s: the volume that admission adds to every Pod
 OF_A_PLACE: Final = ("nodeName", "hostname", "subdomain", "ephemeralContainers")
 
@@ -53,9 +56,12 @@ async def tried(turn: Turn, service: Manifest, pods: Sequence[Manifest]) -> Acte
 
 
 async def end(turn: Turn, service: Manifest) -> None:
-    key = _key(turn, service)
-    if await turn.cluster.get(key) is not None:
-        await turn.cluster.delete(key)
+    await take_away(_key(turn, service), turn.cluster)
+
+
+async def take_away(key: ResourceKey, cluster: Cluster) -> None:
+    if await cluster.get(key) is not None:
+        await cluster.delete(key)
 
 
 def _is_predictor(pod: Manifest) -> bool:
@@ -64,8 +70,11 @@ def _is_predictor(pod: Manifest) -> bool:
 
 
 def _key(turn: Turn, service: Manifest) -> ResourceKey:
-    name = f"{turn.entry.name[:40]}-trial-{turn.mark[:8]}"
-    return ResourceKey(*POD, service["metadata"]["namespace"], name)
+    return key_for(service["metadata"]["namespace"], turn.entry.name, turn.mark)
+
+
+def key_for(namespace: str, service: str, mark: str) -> ResourceKey:
+    return ResourceKey(*POD, namespace, f"{service[:40]}-trial-{mark[:8]}")
 
 
 def trial(turn: Turn, service: Manifest, pattern: Manifest) -> Manifest:
@@ -75,6 +84,7 @@ def trial(turn: Turn, service: Manifest, pattern: Manifest) -> Manifest:
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
             spec[kind] = [_without_token(each) for each in spec[kind]]
+    spec["activeDeadlineSeconds"] = int(turn.entry.timeout) + SPARE  # whoever dies meanwhile leaves nothing that runs
     key = _key(turn, service)
     metadata: dict[str, Any] = {
         "name": key.name,
@@ -94,20 +104,29 @@ def _without_token(container: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _probe(probe: Probe, pod: Manifest) -> None:
-    if not probe.path or annotation(pod, SIMULATED):  # what is only played has no address
+    if not probe.path or _is_played(pod):
         return
     host = str((pod.get("status") or {}).get("podIP") or "")
     container = (pod["spec"].get("containers") or [{}])[0]
     port = probe.port or next((int(each["containerPort"]) for each in container.get("ports") or ()), 8080)
     try:
-        shown = f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+        address = ipaddress.ip_address(host)
     except ValueError:
         raise TransientError("the Pod that tries the new model has no address yet") from None
+    if address.is_link_local:  # where clouds keep credentials of machines
+        raise UserError(f"{host} is no address of a Pod; see who wrote it into the status")
+    shown = f"[{host}]" if address.version == 6 else host
     answered = await asyncio.to_thread(ask, f"http://{shown}:{port}{probe.path}", seconds=SECONDS)
     if answered.code >= 400:
         raise TransientError(f"the new model answers {answered.code} to {probe.path}")
     if probe.contains and probe.contains not in answered.body.decode(errors="replace"):
         raise TransientError(f"the new model's answer to {probe.path} does not contain {probe.contains!r}")
+
+
+def _is_played(pod: Manifest) -> bool:
+    """What the sandbox only plays has an address that leads nowhere, or worse, to somebody else."""
+    containers = (pod.get("status") or {}).get("containerStatuses") or ()
+    return any(str(each.get("containerID") or "").startswith(PLAYED) for each in containers)
 
 
 def _said(pod: Manifest) -> str:
