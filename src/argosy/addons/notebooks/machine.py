@@ -235,7 +235,7 @@ def is_overdue(status: Status) -> bool:
 def _judged(job: Job, status: Status, standing: Standing, outcome: Outcome, now: datetime) -> Step:
     fields: Fields = {**status, **statuses.judged(outcome)}
     if outcome.passed:
-        said = statuses.success(standing.cells)
+        said = outcome.message or statuses.success(standing.cells)  # who ran it may know of more cells than it tells
         done = _closed(fields, SUCCEEDED, "Succeeded", said, now)
         if outcome.artefacts:  # a later run may fail, and these files be what is served still
             done["attempts"][-1]["artefacts"] = [dict(each) for each in outcome.artefacts]

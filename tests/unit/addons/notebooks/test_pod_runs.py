@@ -357,6 +357,45 @@ async def test_a_pod_that_is_lost_is_made_again_and_its_notes_are_new(cluster: E
         assert (status["phase"], status["retryCount"], len(status["attempts"])) == ("Succeeded", 1, 2)
 
 
+async def test_an_operator_that_is_killed_takes_up_the_pod_that_runs_and_begins_no_other(
+    cluster: EmbeddedCluster,
+) -> None:
+    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+        await at.apply(job())
+        first = await appears(at, POD)
+        running = {"name": "validator", "state": {"running": {"startedAt": "2026-08-01T00:00:00Z"}}}
+        await kubelet(cluster, {"phase": "Running", "containerStatuses": [running]})
+        await at.becomes(lambda status: status["attempts"][0]["startTime"])
+    await kubelet(cluster, ended(0, pack(PASSED)))  # while nobody is there
+    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+        status = await at.ends()
+        assert (status["phase"], len(status["attempts"])) == ("Succeeded", 1)
+        assert (await appears(at, POD))["metadata"]["uid"] == first["metadata"]["uid"]
+
+
+async def test_a_pod_that_somebody_deletes_is_an_attempt_that_was_lost(cluster: EmbeddedCluster) -> None:
+    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+        await at.apply(job(retryPolicy={"backoff": "10ms"}))
+        await appears(at, POD, "1-1")
+        running = {"name": "validator", "state": {"running": {"startedAt": "2026-08-01T00:00:00Z"}}}
+        await kubelet(cluster, {"phase": "Running", "containerStatuses": [running]})
+        await at.becomes(lambda status: status["attempts"][0]["startTime"])
+        await cluster.delete(POD)
+        await appears(at, POD, "1-2")
+        await kubelet(cluster, ended(0, pack(PASSED)))
+        status = await at.ends()
+        assert (status["phase"], status["retryCount"]) == ("Succeeded", 1)
+
+
+async def test_a_long_notebook_counts_all_its_cells_though_its_pod_can_tell_of_few(cluster: EmbeddedCluster) -> None:
+    many = {**PASSED, "cells": [], "cut": True, "statistics": {"succeeded_cells": 900, "success_rate": 100.0}}
+    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+        await at.apply(job())
+        await appears(at, POD)
+        await kubelet(cluster, ended(0, pack(many)))
+        assert (await at.ends())["message"] == "Validation completed: 900/900 cells succeeded (100.0% success rate)"
+
+
 async def test_a_new_specification_ends_the_pod_of_the_old_one(cluster: EmbeddedCluster) -> None:
     async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
         await at.apply(job())

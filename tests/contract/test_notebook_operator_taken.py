@@ -1,0 +1,143 @@
+"""The operator of notebooks on a real server: what is shipped is taken, its Roles are enough, its Pods fit.
+
+There is no kubelet: the test says in its place how a Pod ended.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from serving import ARGOSY, KUBECTL, environment, kubectl
+
+from argosy.addons.notebooks.runner.message import pack
+from argosy.cluster.kubeconfig import load_kubeconfig
+from argosy.model.manifest import dump
+
+if TYPE_CHECKING:
+    from conftest import RealServer
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)")
+SHIPPED = Path(__file__).parents[2] / "deploy" / "notebooks"
+SYSTEM, NAMESPACE = "jupyter-notebook-validator-system", "notebooks-taken"
+ACCOUNT = "jupyter-notebook-validator-operator-controller-manager"
+KIND = "crd/notebookvalidationjobs.mlops.mlops.dev"
+PASSED = {"status": "succeeded", "exit_code": 0, "statistics": {
+    "succeeded_cells": 2, "failed_cells": 0, "success_rate": 100.0}}  # fmt: skip
+COMMIT = "0123456789" * 4
+ASKED: dict[str, Any] = {
+    "notebook": {"git": {"url": "https://example.org/a.git", "ref": "main", "credentialsSecret": "robot"},
+                 "path": "train.ipynb"},
+    "goldenNotebook": {"git": {"url": "https://example.org/g.git", "ref": "v1"}, "path": "golden.ipynb"},
+    "parameters": {"rate": 0.5},
+    "podConfig": {
+        "containerImage": "example.org/notebooks:1", "serviceAccountName": "default",
+        "resources": {"requests": {"memory": "2Gi", "cpu": "1"}, "limits": {"memory": "4Gi", "cpu": "2"}},
+        "env": [{"name": "WHO", "value": "me"},
+                {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "aws", "key": "key"}}}],
+        "envFrom": [{"configMapRef": {"name": "settings"}}], "credentials": ["aws"],
+        "initContainers": [{"name": "prepare", "image": "example.org/a:1", "command": ["true"]}],
+        "volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}},
+                    {"name": "more", "configMap": {"name": "settings"}}],
+        "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"},
+                         {"name": "more", "mountPath": "/more", "readOnly": True}],
+        "nodeSelector": {"gpu": "yes"}, "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def installed(real_server: RealServer, tmp_path: Path) -> Iterator[Path]:
+    """The server's kubeconfig, while the operator is at work with its own account."""
+    config = real_server.kubeconfig
+    done = kubectl(config, "apply", "-k", SHIPPED, timeout=60)
+    assert (done.code, done.err) == (0, ""), "a warning would tell that the Deployment does not fit its namespace"
+    assert kubectl(config, "wait", "--for=condition=Established", KIND).code == 0
+    kubectl(config, "create", "namespace", NAMESPACE)
+    kubectl(config, "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
+    assert kubectl(config, "wait", "serviceaccount/default", "-n", NAMESPACE, "--for=create").code == 0
+    leads = tmp_path / "operator.kubeconfig"
+    leads.write_text(dump(_kubeconfig(config)))
+    log = tmp_path / "operator.log"
+    command = [ARGOSY, "controller", "--no-engine", "--addons", "notebooks=pods", "--kubeconfig", leads, "-n", SYSTEM]
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=file, stderr=file, env=environment(tmp_path), stdin=subprocess.DEVNULL
+        )
+    try:
+        yield config
+        said = log.read_text()
+        assert process.poll() is None, said
+        assert "forbidden" not in said.lower(), said
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+        kubectl(config, "delete", "namespace", NAMESPACE, "--wait=false")
+        kubectl(config, "delete", "-k", SHIPPED, "--wait=false", timeout=60)
+
+
+def _kubeconfig(admin: Path) -> dict[str, Any]:
+    token = kubectl(admin, "create", "token", ACCOUNT, "-n", SYSTEM)
+    assert token.code == 0, token.err
+    text = kubectl(admin, "config", "view", "--raw", "--minify", "-o", "json").out
+    found: dict[str, Any] = json.loads(text)
+    found["users"] = [{"name": found["users"][0]["name"], "user": {"token": token.out.strip()}}]
+    assert load_kubeconfig([admin]).server
+    return found
+
+
+def stored(config: Path, what: str, name: str) -> dict[str, Any]:
+    found = kubectl(config, "get", what, name, "-n", NAMESPACE, "-o", "json", "--ignore-not-found")
+    return dict(json.loads(found.out)) if found.out else {}
+
+
+def until(is_so: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if found := is_so():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(otherwise())
+
+
+def test_a_real_server_takes_a_pod_in_a_restricted_namespace_and_the_job_ends_as_the_pod_does(installed: Path) -> None:
+    config = installed
+    metadata = {"name": "train", "namespace": NAMESPACE}
+    kind = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob"}
+    assert kubectl(config, "apply", "-f", "-", input=dump({**kind, "metadata": metadata, "spec": ASKED})).code == 0
+    pod = until(lambda: stored(config, "pod", "train-validation"), lambda: stored(config, "nvj", "train"))
+    names = [each["name"] for each in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])]
+    assert names == ["git-clone", "golden-git-clone", "prepare", "validator"]
+    assert pod["spec"]["nodeSelector"] == {"gpu": "yes"}
+    cloned = {"exitCode": 0, "message": COMMIT}
+    ended = {"exitCode": 0, "message": pack(PASSED)}
+    status = {
+        "phase": "Succeeded",
+        "initContainerStatuses": [_status("git-clone", {"terminated": cloned})],
+        "containerStatuses": [_status("validator", {"terminated": ended})],
+    }
+    words = ("patch", "pod", "train-validation", "-n", NAMESPACE, "--subresource=status", "--type=merge")
+    done = kubectl(config, *words, "-p", json.dumps({"status": status}))
+    assert done.code == 0, done.err
+    waited = kubectl(
+        config, "wait", "--for=condition=Complete", "nvj/train", "-n", NAMESPACE, "--timeout=60s", timeout=90
+    )
+    assert waited.code == 0, (waited.err, stored(config, "nvj", "train"))
+    found = stored(config, "nvj", "train")["status"]
+    assert (found["phase"], found["gitCommit"]) == ("Succeeded", COMMIT)
+    assert found["message"] == "Validation completed: 2/2 cells succeeded (100.0% success rate)"
+    assert kubectl(config, "delete", "nvj", "train", "-n", NAMESPACE).code == 0
+
+    def is_gone() -> bool:
+        return not stored(config, "pod", "train-validation") and not stored(config, "configmap", "train-validation")
+
+    until(is_gone, lambda: "something of it is still there")
+
+
+def _status(name: str, state: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "state": state, "ready": False, "restartCount": 0, "image": "a:1", "imageID": "a"}
