@@ -1,16 +1,17 @@
-"""The shell blocks of the guides with what each does at the demo, as tests/data/guides/blocks.yaml lists them.
+"""The shell blocks of the guides with what each does at the demo, as the files of tests/data/guides/ list them.
 
-In: that file. Out: BLOCKS. Never: the text of a block; that stands in its page.
+In: those files. Out: BLOCKS, NOTEBOOK_BLOCKS. Never: the text of a block; that stands in its page.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
-LIST = Path(__file__).parent / "data" / "guides" / "blocks.yaml"
+LISTS = Path(__file__).parent / "data" / "guides"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Block:
     shows: tuple[str, ...] = ()
     fails: tuple[str, ...] = ()
     then: str = ""
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def told(self) -> str:
@@ -37,9 +39,16 @@ class Block:
         return text.replace("|", "\\|")
 
 
-def _read() -> tuple[Block, ...]:
-    found = yaml.safe_load(LIST.read_text())
+def _read(name: str) -> tuple[Block, ...]:
+    found = yaml.safe_load((LISTS / name).read_text())
     return tuple(Block(page=page, **each) for page, blocks in found.items() for each in blocks)
 
 
-BLOCKS = _read()
+def text_of(block: Block, blocks: tuple[Block, ...], texts: list[str]) -> str:
+    """The n-th text that begins so, for the n-th block of the list that does."""
+    same = [each for each in blocks if (each.page, each.begins) == (block.page, block.begins)]
+    return [text for text in texts if text.lstrip().startswith(block.begins)][same.index(block)]
+
+
+BLOCKS = _read("blocks.yaml")
+NOTEBOOK_BLOCKS = _read("notebooks.yaml")

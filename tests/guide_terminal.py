@@ -1,7 +1,8 @@
 """A reader of the guides at a terminal: types the shell blocks of a page at a running demo, one after the other.
 
-In: pages of llmops-via-argocd/, a Demo. Out: what each block printed, and which of its commands failed. Never: changes
-a block. What a reader does with hands is played by programs that come first in PATH: an editor, Ctrl-C, and patience.
+In: pages of llmops-via-argocd/ or docs/, a Demo. Out: what each block printed, and which of its commands failed.
+Never: changes a block. What a reader does with hands is played by programs that come first in PATH: an editor, Ctrl-C,
+and patience.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +77,12 @@ drift_in_staging() {
   oc patch inferenceservice staging-qwen25-05b-instruct -n llmops-staging --type merge \
     -p '{"spec":{"predictor":{"model":{"resources":{"limits":{"cpu":"10"}}}}}}'
 }
+fail_a_notebook() {
+  kubectl get nvj model-validation -n ml-platform -o json |
+    jq '.metadata = {name: "in-a-hurry", namespace: "ml-platform"}
+      | del(.status, .spec.podConfig.volumes, .spec.podConfig.volumeMounts)' | kubectl apply -f -
+  kubectl wait --for=condition=Failed nvj/in-a-hurry -n ml-platform --timeout=60s
+}
 without_checks() {
   oc patch argocd openshift-gitops -n openshift-gitops --type json \
     -p '[{"op":"remove","path":"/spec/resourceHealthChecks"}]'
@@ -93,7 +101,8 @@ trap 'echo "$?: $BASH_COMMAND" >> "$READER_FAILED"' ERR
 
 
 def blocks_of(page: str) -> list[str]:
-    return [block for _, block in FENCE.findall((FOLDER / page).read_text())]
+    place = ROOT if page.startswith("docs/") else FOLDER
+    return [block for _, block in FENCE.findall((place / page).read_text())]
 
 
 class Typed(NamedTuple):
@@ -102,11 +111,23 @@ class Typed(NamedTuple):
     out: str
     failed: list[str]
 
+    def checked(self, shows: Sequence[str], fails: Sequence[str]) -> None:
+        """Printed these, in this order; failed these, and no others."""
+        unexpected = [line for line in self.failed if not any(line.startswith(each) for each in fails)]
+        assert unexpected == [], self.out
+        assert len(self.failed) == len(fails), self.out
+        at = 0
+        for pattern in shows:
+            found = re.compile(pattern, re.MULTILINE).search(self.out, at)
+            assert found, f"{pattern!r} is not in the rest of:\n{self.out}"
+            at = found.start() + 1
+
 
 class Reader:
     def __init__(self, shown: Demo) -> None:
         self.demo, self.home = shown, shown.home
         self.places: dict[str, Path] = {}
+        self.words: Mapping[str, str] = {}  # which this reader takes for others
         self.first = shown.git("-C", shown.where["repository"], "rev-parse", "main").strip()
         commands = self.home / "hands"
         commands.mkdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from demo_theatre import demo
 from guide_blocks import BLOCKS, Block
+from guide_blocks import text_of as text_among
 from guide_terminal import GITHUB, Reader, blocks_of
 from serving import KUBECTL
 
@@ -33,9 +33,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 
 def text_of(block: Block) -> str:
-    """The n-th block that begins so, for the n-th of the list that does."""
-    same = [each for each in BLOCKS if (each.page, each.begins) == (block.page, block.begins)]
-    return [text for text in blocks_of(block.page) if text.lstrip().startswith(block.begins)][same.index(block)]
+    return text_among(block, BLOCKS, blocks_of(block.page))
 
 
 @pytest.mark.parametrize("block", [each for each in BLOCKS if not each.not_typed], ids=lambda each: each.id)
@@ -46,14 +44,7 @@ def test_a_block_does_what_its_page_says(reader: Reader, block: Block) -> None:
     assert prepared.failed == [], prepared.out
     edits = block.edits.format(home=reader.home) if "{home}" in block.edits else block.edits
     typed = reader.type(block.page, text_of(block), answers=block.answers, edits=edits, sees=block.sees)
-    unexpected = [line for line in typed.failed if not any(line.startswith(each) for each in block.fails)]
-    assert unexpected == [], typed.out
-    assert len(typed.failed) == len(block.fails), typed.out
-    at = 0
-    for pattern in block.shows:
-        found = re.compile(pattern).search(typed.out, at)
-        assert found, f"{pattern!r} is not in the rest of:\n{typed.out}"
-        at = found.start() + 1
+    typed.checked(block.shows, block.fails)
     if block.then:
         assert reader.others(block.page, f"come_true {shlex.quote(block.then)}").failed == [], typed.out
 

@@ -1,0 +1,64 @@
+"""The shell blocks of docs/guides/notebooks-with-argocd.md, typed in their order at a demo of each kind."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from demo_theatre import demo
+from guide_blocks import NOTEBOOK_BLOCKS, Block, text_of
+from guide_terminal import ROOT, Reader, blocks_of
+from serving import KUBECTL
+
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+pytestmark = [
+    pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)"),
+    pytest.mark.skipif(shutil.which("jq") is None, reason="jq: there is none, and a block needs it"),
+]
+[PAGE] = {block.page for block in NOTEBOOK_BLOCKS}
+SCENARIOS = ROOT / "docs/reference/scenarios.md"
+TEST = "[`test_a_block_of_the_page_does_what_it_says`](../../tests/scenarios/test_notebook_guide_on_the_demo.py)"
+# As the page tells readers who have OpenShift GitOps
+OPENSHIFT = {
+    "-n argocd": "-n openshift-gitops",
+    "argocd-server": "openshift-gitops-server",
+    "argocd-application-controller": "openshift-gitops-application-controller",
+}
+
+
+@pytest.fixture(scope="module", params=["plain", "openshift"])
+def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0", "--argocd", request.param) as shown:
+        found = Reader(shown)
+        shutil.copytree(ROOT / "examples", found.home / "examples")
+        found.places[PAGE] = found.home
+        found.words = {} if request.param == "plain" else OPENSHIFT
+        yield found
+
+
+def read(block: Block, reader: Reader) -> str:
+    """As a reader does who has names of their own, and perhaps OpenShift."""
+    text = text_of(block, NOTEBOOK_BLOCKS, blocks_of(PAGE))
+    for before, after in {**reader.words, **block.reads}.items():
+        text = text.replace(before, after)
+    return text
+
+
+@pytest.mark.parametrize("block", NOTEBOOK_BLOCKS, ids=lambda each: each.id)
+def test_a_block_of_the_page_does_what_it_says(reader: Reader, block: Block) -> None:
+    prepared = reader.others(PAGE, block.first)
+    assert prepared.failed == [], prepared.out
+    typed = reader.type(PAGE, read(block, reader))
+    typed.checked(block.shows, block.fails)
+    if block.then:
+        assert reader.others(PAGE, f"come_true {shlex.quote(block.then)}").failed == [], typed.out
+
+
+def test_every_block_of_the_page_has_a_verdict_and_a_row() -> None:
+    assert [text_of(each, NOTEBOOK_BLOCKS, blocks_of(PAGE)) for each in NOTEBOOK_BLOCKS] == blocks_of(PAGE)
+    rows = SCENARIOS.read_text()
+    missing = [row for each in NOTEBOOK_BLOCKS if (row := f"| {each.id} | {each.told} | {TEST} |") not in rows]
+    assert missing == []
