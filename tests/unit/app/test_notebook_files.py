@@ -175,6 +175,18 @@ def test_titles_are_the_first_words_that_say_something() -> None:
     assert title_of(code("#NBVAL_SKIP\nmodel.fit(X, y)")) == "model.fit(X, y)"
     assert title_of(code("x" * 90)) == "x" * 39 + "…"
     assert title_of(code("")) == "(empty)"
+    assert title_of(code("%matplotlib inline")) == "%matplotlib inline"
+    assert title_of(code("# %% Plot")) == "Plot"
+
+
+def test_old_notebooks_and_marks_of_byte_order_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("nbformat")
+    cell = {"cell_type": "code", "input": ["1 + 1"], "language": "python", "metadata": {}, "outputs": []}
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": [cell], "metadata": {}}]}
+    (tmp_path / "old.ipynb").write_text(json.dumps(old))
+    (tmp_path / "bom.ipynb").write_text(json.dumps(notebook(code("1"))), encoding="utf-8-sig")
+    assert title_of(read(tmp_path / "old.ipynb")["cells"][0]) == "1 + 1"
+    assert title_of(read(tmp_path / "bom.ipynb")["cells"][0]) == "1"
 
 
 def test_the_line_that_failed_is_marked() -> None:

@@ -5,6 +5,7 @@ In: a path. Out: a notebook as plain data; or a file, written whole. Never: half
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import tempfile
@@ -22,18 +23,29 @@ def read(path: Path) -> Notebook:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise UserError(f"is larger than {MOST_BYTES >> 20} MiB; clear its outputs", where=str(path))
-        found = json.loads(path.read_bytes())
+        found = json.loads(path.read_bytes().removeprefix(codecs.BOM_UTF8))
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror}); check the path", where=str(path)) from None
     except (ValueError, RecursionError):
         raise UserError("is no notebook: it is not JSON; save it again with Jupyter", where=str(path)) from None
+    if isinstance(found, dict) and "worksheets" in found:
+        found = _upgraded(path)
     if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
-        older = "worksheets" in found if isinstance(found, dict) else False
-        why = "is of an old version of the format" if older else "is no notebook: it has no cells"
-        raise UserError(f"{why}; save it again with Jupyter", where=str(path))
+        raise UserError("is no notebook: it has no cells; save it again with Jupyter", where=str(path))
     if not all(isinstance(cell, dict) for cell in found["cells"]):
         raise UserError("has a cell that is none; save it again with Jupyter", where=str(path))
     return found
+
+
+def _upgraded(path: Path) -> Notebook:
+    """A notebook of version 3, as the runner reads it."""
+    from argosy.addons.notebooks.runner import running
+    from argosy.addons.notebooks.runner.order import OrderError
+
+    try:
+        return dict(json.loads(running.written(running.read(str(path)))))
+    except OrderError as error:
+        raise UserError(str(error)) from None
 
 
 def write(path: Path, text: str) -> None:

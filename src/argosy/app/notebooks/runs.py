@@ -15,7 +15,7 @@ from typing import Any
 from argosy.addons.notebooks.runner.order import Comparison, Order, OrderError, Validation
 from argosy.app.notebooks import records
 from argosy.app.notebooks.cases import junit
-from argosy.app.notebooks.files import read, write
+from argosy.app.notebooks.files import dumped, read, write
 from argosy.app.notebooks.playing import Event, play
 from argosy.app.notebooks.records import Run
 from argosy.app.notebooks.report import report
@@ -89,7 +89,7 @@ def _played(request: Request, run: Run, hear: Callable[[Event], None]) -> Mappin
     if results is None or results["exit_code"] == 2:
         raise UserError(results["error"] if results else "the runner told nothing; run it again")
     if not run.executed.exists():  # it was refused before it ran
-        write(run.executed, request.notebook.read_text(encoding="utf-8"))
+        write(run.executed, dumped(read(request.notebook)))
     return results
 
 

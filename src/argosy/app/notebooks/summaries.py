@@ -111,7 +111,9 @@ def _cell(
 def title_of(cell: Mapping[str, Any]) -> str:
     """Its first line that says something: a comment, a heading, or code."""
     for line in source_of(cell).splitlines():
-        words = line.strip().lstrip("#%").strip() if type_of(cell) == "code" else line.strip().lstrip("#").strip()
+        words = line.strip().lstrip("#").strip()
+        if type_of(cell) == "code" and words != line.strip():
+            words = words.removeprefix("%%").strip()  # how editors divide a script
         if words and not words.startswith("NBVAL_"):
             return words if len(words) <= MOST_TITLE else words[: MOST_TITLE - 1] + "…"
     return "(empty)"

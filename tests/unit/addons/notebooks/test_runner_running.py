@@ -121,6 +121,42 @@ def test_a_kernel_that_dies_is_a_failed_cell(folder: Path) -> None:
     assert "the kernel ended while the cell ran" in found["error"]
 
 
+def test_what_was_saved_with_a_cell_passes_for_nothing_that_it_gave_now(folder: Path) -> None:
+    """A cell is compared with its saved types, sys.exit() ends the notebook well, and later cells keep no outputs."""
+    made = notebook([("code", "print(1)", []), ("code", "import sys\nsys.exit()", []), ("code", "2", [])])
+    for cell in made.cells:
+        cell.outputs = [nbformat.v4.new_output("display_data", data={"text/html": "<b>old</b>"})]
+    nbformat.write(made, folder / "saved.ipynb")
+    order = Order(
+        str(folder / "saved.ipynb"), output=str(folder / "left.ipynb"), results="-", events="-",
+        validation={"checkOutputTypes": True, "level": "learning"},
+    )  # fmt: skip
+    heard = Heard().hear(run(order, folder).stdout.splitlines())
+    assert heard.results is not None
+    assert [cell["status"] for cell in heard.results["cells"]] == ["succeeded", "succeeded", "skipped"]
+    assert heard.results["error"].startswith("cell 0: gives stdout; it was saved with text/html")
+    assert heard.results["remarks"] == ["cell 1: ends the notebook by sys.exit(0), so that no later cell ran"]
+    assert [len(cell.outputs) for cell in nbformat.read(folder / "left.ipynb", as_version=4).cells] == [1, 0, 0]
+
+
+def test_a_notebook_in_another_language_is_not_run_as_python(tmp_path: Path) -> None:
+    made = notebook([("code", "1", [])])
+    made.metadata.kernelspec = {"name": "julia-1.9", "language": "julia", "display_name": "Julia"}
+    nbformat.write(made, tmp_path / "a.ipynb")
+    ended = run(Order(str(tmp_path / "a.ipynb"), results="-", events="-"), tmp_path)
+    assert ended.returncode == 2
+    assert "written in julia" in ended.stdout
+
+
+def test_a_notebook_that_is_not_run_for_its_source_shows_all_its_cells_as_skipped(tmp_path: Path) -> None:
+    nbformat.write(notebook([("markdown", "# A", []), ("code", "eval('1')", [])]), tmp_path / "a.ipynb")
+    heard = Heard().hear(run(Order(str(tmp_path / "a.ipynb"), results="-", events="-"), tmp_path).stdout.splitlines())
+    assert heard.results is not None
+    assert (heard.total, [cell["status"] for cell in heard.cells]) == (2, ["Skipped", "Skipped"])
+    counted = heard.results["statistics"]
+    assert (counted["total_cells"], counted["code_cells"], counted["success_rate"]) == (2, 1, 0.0)
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [(None, "cannot be read"), ("{", "is no notebook"), ('{"cells": 1, "nbformat": 4}', "is no notebook")],

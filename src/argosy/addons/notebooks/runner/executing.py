@@ -66,10 +66,12 @@ class Ran:
 
 
 async def execute(notebook: NotebookNode, order: Order, events: Events, watcher: Watcher | None = None) -> Ran:
-    """Raises OrderError where the kernel that is asked for is not there."""
+    """Raises OrderError where the kernel that is asked for is not there, or cannot read the notebook's language."""
+    kernels.check_language(notebook.metadata, order.kernel)
     ran = Ran(notebook)
     began = time.monotonic()
     first, ran.remarks = parameters.inject(notebook, order.parameters)
+    _clear(notebook)
     events.started(len(notebook.cells), sum(cell.cell_type == "code" for cell in notebook.cells))
     with kernels.place() as folder:
         client = _Client(notebook, order, folder, began + order.timeout_seconds)
@@ -85,6 +87,13 @@ async def execute(notebook: NotebookNode, order: Order, events: Events, watcher:
     for index in range(len(ran.cells), len(notebook.cells)):
         _tell(ran, events, Cell(index, notebook.cells[index].cell_type, "Skipped"))
     return ran
+
+
+def _clear(notebook: NotebookNode) -> None:
+    """What was saved with a cell must not pass for what it gave in this run."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and cells.SKIP not in cells.marks_of(cell):
+            cell.outputs, cell.execution_count = [], None
 
 
 async def _all_cells(client: _Client, ran: Ran, events: Events, watcher: Watcher | None) -> None:
@@ -105,6 +114,9 @@ async def _all_cells(client: _Client, ran: Ran, events: Events, watcher: Watcher
         _tell(ran, events, Cell(index, "code", "Success", seconds, output))
         if watcher is not None:
             watcher.after_cell(index, cell, client.said)
+        if client.has_left:
+            ran.remarks.append(f"cell {index}: ends the notebook by sys.exit(0), so that no later cell ran")
+            return
 
 
 def _is_run(cell: Mapping[str, Any]) -> bool:
@@ -132,6 +144,11 @@ async def _one_cell(client: _Client, index: int, cell: NotebookNode) -> Failure 
     except DeadKernelError:
         said = client.last_words()
         return Failure(index, "DeadKernel", "DeadKernel: the kernel ended while the cell ran", said)
+
+
+def _is_of_leaving(output: Mapping[str, Any]) -> bool:
+    """What IPython says of it."""
+    return output.get("ename") == "SystemExit" or "UserWarning: To exit: use" in str(output.get("text"))
 
 
 def _traceback(cell: Mapping[str, Any]) -> str:
@@ -167,6 +184,7 @@ class _Client(NotebookClient):
         )
         self._asked: dict[str, str] = {}  # goes with every cell, so that asking costs no message of its own
         self.said = ""
+        self.has_left = False
         self.owns_km = True
         self.order, self._deadline = order, deadline
         self._log = folder / kernels.LOG
@@ -223,7 +241,13 @@ class _Client(NotebookClient):
                 return str((found.get("data") or {}).get("text/plain") or "")
 
     async def _check_raise_for_error(self, cell: NotebookNode, cell_index: int, exec_reply: Any) -> None:
-        if cells.RAISES not in cells.marks_of(cell):  # nbval's marks too, which nbclient does not know
+        is_meant = cells.RAISES in cells.marks_of(cell)  # nbval's marks too, which nbclient does not know
+        said = (exec_reply or {}).get("content") or {}
+        # As papermill has it: sys.exit() is a way to be done.
+        self.has_left = not is_meant and said.get("ename") == "SystemExit" and said.get("evalue") in ("", "0")
+        if self.has_left:
+            cell.outputs = [each for each in cell.outputs if not _is_of_leaving(each)]
+        elif not is_meant:
             await super()._check_raise_for_error(cell, cell_index, exec_reply)
 
     def output(self, outs: list[Any], msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:

@@ -21,7 +21,13 @@ from argosy.addons.notebooks.runner.order import OrderError
 
 OURS: Final = "python3"
 LONGEST: Final = 90  # bytes of a socket's path: the kernel of the system takes 107, and names are added
-COMMAND: Final = ("-m", "ipykernel_launcher", "-f", "{connection_file}", "--HistoryManager.enabled=False")
+# As ipykernel_launcher, with less patience: at its end, a thread may wait for one that has ended already, and a kernel
+# that takes too long is killed before it has flushed the files that its notebook left open.
+LAUNCH: Final = (
+    "import sys; del sys.path[0]; from ipykernel import iostream, kernelapp; "
+    "iostream.OutStream.flush_timeout = 0.3; kernelapp.launch_new_instance()"
+)
+COMMAND: Final = ("-c", LAUNCH, "-f", "{connection_file}", "--HistoryManager.enabled=False")
 LOG: Final = "kernel.log"
 
 
@@ -30,6 +36,14 @@ class _Specs(KernelSpecManager):
 
     def get_kernel_spec(self, kernel_name: str) -> Any:
         return KernelSpec(argv=[sys.executable, *COMMAND], display_name="Python 3", language="python")
+
+
+class _Kernel(AsyncKernelManager):
+    """Asks a kernel to end, and does not interrupt it first: one that is about to rest may miss the request then, and
+    seconds are lost until it is killed."""
+
+    async def _async_interrupt_kernel(self) -> None:
+        return None
 
 
 @contextmanager
@@ -43,7 +57,7 @@ def place() -> Iterator[Path]:
 
 def manager(folder: Path, name: str = "") -> AsyncKernelManager:
     """Not started yet. Raises OrderError where there is no kernel of that name."""
-    found = AsyncKernelManager(
+    found = _Kernel(
         kernel_name=name or OURS,
         kernel_spec_manager=KernelSpecManager() if name else _Specs(),
         transport="ipc",
@@ -57,6 +71,16 @@ def manager(folder: Path, name: str = "") -> AsyncKernelManager:
     if spec is None:
         raise OrderError(f"kernel {name}: is not installed here; install it, or leave the name out")
     return found
+
+
+def check_language(metadata: Mapping[str, Any], name: str) -> None:
+    """Raises OrderError where cells are written for another language than that of our own kernel."""
+    spec, info = metadata.get("kernelspec") or {}, metadata.get("language_info") or {}
+    language = str(spec.get("language") or info.get("name") or "python")
+    if not name and language.lower() not in ("python", "ipython"):
+        asked = spec.get("name") or language
+        what = f"the notebook is written in {language}, and a job's kernel is that of Python"
+        raise OrderError(f"{what}; write it in Python, or run it by hand with --kernel {asked}")
 
 
 def environment(folder: Path, given: Mapping[str, str]) -> dict[str, str]:

@@ -53,6 +53,16 @@ def of(ran: Ran, named: str, verdict: Verdict) -> dict[str, Any]:
     }
 
 
+def stopped(named: str, verdict: Verdict, cells: Sequence[Cell]) -> dict[str, Any]:
+    """Results of a notebook that was not run for what its source says."""
+    return {
+        **refused(named, verdict.error, verdict.category, FAILED),
+        "cells": [_cell(cell, {}, None) for cell in cells],
+        "statistics": {**statistics(cells), "success_rate": 0.0},
+        "findings": [dict(each) for each in verdict.findings],
+    }
+
+
 def refused(named: str, error: str, category: str = CONFIGURATION, code: int = UNREADABLE) -> dict[str, Any]:
     """Results of a run that never began."""
     return {

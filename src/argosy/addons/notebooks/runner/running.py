@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 import nbformat
 
 from argosy.addons.notebooks.runner import results
-from argosy.addons.notebooks.runner.events import Events
+from argosy.addons.notebooks.runner.events import Cell, Events
 from argosy.addons.notebooks.runner.executing import execute
 from argosy.addons.notebooks.runner.judging import Judge
 from argosy.addons.notebooks.runner.order import STDOUT, Order, OrderError
@@ -52,10 +52,17 @@ async def _run(
 ) -> tuple[dict[str, Any], nbformat.NotebookNode | None]:
     judge = Judge(order.compares(), order.validates(), golden, events.tell)
     if stopped := judge.before(notebook):
-        found = results.refused(_name(order), stopped.error, stopped.category, results.FAILED)
-        return {**found, "findings": [dict(each) for each in stopped.findings]}, None
+        return results.stopped(_name(order), stopped, _skipped(notebook, events)), None
     ran = await execute(notebook, order, events, judge)
     return results.of(ran, _name(order), judge.verdict(ran)), ran.notebook
+
+
+def _skipped(notebook: nbformat.NotebookNode, events: Events) -> list[Cell]:
+    cells = [Cell(index, cell.cell_type, "Skipped") for index, cell in enumerate(notebook.cells)]
+    events.started(len(cells), sum(cell.type == "code" for cell in cells))
+    for cell in cells:
+        events.cell(cell)
+    return cells
 
 
 def read(path: str) -> nbformat.NotebookNode:
@@ -65,7 +72,7 @@ def read(path: str) -> nbformat.NotebookNode:
             raise OrderError(f"{path}: is larger than {MOST_BYTES >> 20} MiB; take outputs away")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of ids that are missing: nbformat makes them
-            text = Path(path).read_text(encoding="utf-8")
+            text = Path(path).read_text(encoding="utf-8-sig")
             found: nbformat.NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
             nbformat.validate(found)
             return found

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from argosy.addons.notebooks.runner import expectations, silent
@@ -29,7 +30,8 @@ class Watch:
         self.findings: list[Finding] = []
         self._validation = validation
         self._reading = Reading.of(notebook)
-        self._stored = dict(numbered(notebook))
+        # The run writes its outputs into these very cells.
+        self._stored = dict(numbered(deepcopy(notebook) if validation.check_output_types else notebook))
         self._made = {index: assigned(tree) for index, tree in self._reading.trees}
         self._sources = {cell.index: cell.source for cell in self._reading.cells}
         self._own = _functions(self._reading)
