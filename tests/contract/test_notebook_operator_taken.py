@@ -6,8 +6,10 @@ There is no kubelet: the test says in its place how a Pod ended.
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from serving import ARGOSY, KUBECTL, environment, kubectl
 
 from argosy.addons.notebooks.runner.message import pack
 from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.model.manifest import dump
+from argosy.model.manifest import dump, load_all
 
 if TYPE_CHECKING:
     from conftest import RealServer
@@ -64,13 +66,20 @@ def installed(real_server: RealServer, tmp_path: Path) -> Iterator[Path]:
     leads = tmp_path / "operator.kubeconfig"
     leads.write_text(dump(_kubeconfig(config)))
     log = tmp_path / "operator.log"
-    command = [ARGOSY, "controller", "--no-engine", "--addons", "notebooks=pods", "--kubeconfig", leads, "-n", SYSTEM]
+    (deployment,) = load_all((SHIPPED / "deployment.yaml").read_text())
+    words = deployment["spec"]["template"]["spec"]["containers"][0]["command"]
+    assert words[0] == "argosy" and words[-2] == "--port"
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        port = opened.getsockname()[1]
+    command = [ARGOSY, *words[1:-1], port, "--kubeconfig", leads, "-n", SYSTEM]
     with log.open("w") as file:
         process = subprocess.Popen(
             list(map(str, command)), stdout=file, stderr=file, env=environment(tmp_path), stdin=subprocess.DEVNULL
         )
     try:
         yield config
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            assert 'notebookvalidationjob_validations_total{namespace="notebooks-taken"' in answer.read().decode()
         said = log.read_text()
         assert process.poll() is None, said
         assert "forbidden" not in said.lower(), said

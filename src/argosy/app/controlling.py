@@ -18,6 +18,7 @@ from argosy.app import addon_duty
 from argosy.app.control import control_namespace
 from argosy.app.engine import Engine, EngineOptions, lead_engine
 from argosy.app.folder import state_home
+from argosy.app.probing import probed
 from argosy.app.target import Target, TargetOptions, find_target
 from argosy.cluster import Cluster
 from argosy.cluster.connection import in_cluster
@@ -39,6 +40,7 @@ class ControllerOptions:
     renderers: int = 2
     addons: str = ""
     delivers: bool = True  # False: add-ons alone
+    port: int = 0  # for probes and metrics; 0: none
 
 
 def run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
@@ -67,7 +69,8 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str], None])
             duty = addon_duty.work(addons, cluster, namespace, elects=options.elects)
             work.append(asyncio.create_task(duty, name="add-ons on duty"))
         ready(target, namespace)
-        await _until(stop, work)
+        async with probed(options.port, [each.metrics for each in addons if each.metrics]):
+            await _until(stop, work)
     finally:
         await cluster.close()
 

@@ -45,6 +45,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--addons", default="", metavar="NAME[=VARIANT],…", help=about)
     about = "run the add-ons alone: an Argo CD delivers the Applications"
     parser.add_argument("--no-engine", action="store_true", help=about)
+    about = "serve /healthz, /readyz and /metrics on this port (default: nothing is served)"
+    parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
     parser.set_defaults(run=control)
 
 
@@ -64,6 +66,7 @@ def control(chosen: argparse.Namespace) -> int:
             renderers=max(1, chosen.renderers),
             addons=chosen.addons,
             delivers=not chosen.no_engine,
+            port=chosen.port,
         ),
         _say_alone if chosen.no_engine else _say_ready,
     )

@@ -1,0 +1,72 @@
+"""A port for who watches over this process: whether it is alive, and what it counts.
+
+In: functions that give metrics. Out: answers to GET /healthz, /readyz and /metrics. Never: anything else; reads more of
+a question than its first line needs; keeps who asks waiting for the rest of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Final
+
+MOST_QUESTION: Final = 8192  # bytes
+PATIENCE: Final = 5.0  # seconds
+ALIVE: Final = ("/healthz", "/readyz")
+log = logging.getLogger(__name__)
+
+
+@contextlib.asynccontextmanager
+async def probed(port: int, measures: Sequence[Callable[[], str]]) -> AsyncIterator[int]:
+    """The port that it is served on, 0 where none is; -1 asks for any that is free."""
+    if not port:
+        yield 0
+        return
+    try:
+        answer = partial(_answer, measures)
+        server = await asyncio.start_server(answer, sock=_socket(max(port, 0)), limit=MOST_QUESTION)
+    except OSError as error:
+        why = error.strerror
+        log.warning("port %s cannot be opened (%s): no probes and no metrics; give another --port", port, why)
+        yield 0
+        return
+    async with server:
+        yield int(server.sockets[0].getsockname()[1])
+
+
+def _socket(port: int) -> socket.socket:
+    """Of every address of this machine, of either kind."""
+    if socket.has_dualstack_ipv6():
+        with contextlib.suppress(OSError):
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))
+
+
+async def _answer(
+    measures: Sequence[Callable[[], str]], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    with contextlib.suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        async with asyncio.timeout(PATIENCE):
+            question = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            method, path, _ = question.split(" ", 2)  # ValueError: that is none
+            code, text = _found(method, path, measures)
+            body = text.encode()
+            head = f"HTTP/1.1 {code}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+            writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+            await writer.drain()
+    writer.close()
+
+
+def _found(method: str, path: str, measures: Sequence[Callable[[], str]]) -> tuple[str, str]:
+    path = path.partition("?")[0]
+    if method != "GET":
+        return "405 Method Not Allowed", "GET alone is answered here\n"
+    if path in ALIVE:
+        return "200 OK", "ok\n"
+    if path == "/metrics":
+        return "200 OK", "".join(each() for each in measures)
+    return "404 Not Found", "there are /healthz, /readyz and /metrics\n"

@@ -1,0 +1,63 @@
+"""The port for who watches over a process."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from argosy.app.probing import probed
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def ask(port: int, question: bytes) -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(question)
+    writer.write_eof()
+    async with asyncio.timeout(20):
+        answer = await reader.read()
+    writer.close()
+    return answer.decode()
+
+
+@pytest.mark.parametrize(("question", "code", "text"), [
+    ("GET /healthz HTTP/1.1", "200", "ok\n"),
+    ("GET /readyz?verbose HTTP/1.1", "200", "ok\n"),
+    ("GET /metrics HTTP/1.1", "200", "jobs 1\nruns 2\n"),
+    ("GET /secrets HTTP/1.1", "404", "there are /healthz"),
+    ("POST /metrics HTTP/1.1", "405", "GET alone"),
+])  # fmt: skip
+async def test_what_is_asked_is_answered(question: str, code: str, text: str) -> None:
+    async with probed(-1, [lambda: "jobs 1\n", lambda: "runs 2\n"]) as port:
+        head, _, body = (await ask(port, f"{question}\r\nHost: a\r\n\r\n".encode())).partition("\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {code} ")
+    assert body.startswith(text)
+
+
+NONSENSE = [b"", b"\r\n\r\n", b"nonsense\r\n\r\n", b"GET " + b"a" * 100_000, b"\xff\xfe \xff\r\n\r\n"]
+
+
+@pytest.mark.parametrize("question", NONSENSE)
+async def test_what_is_no_question_is_hung_up_on_and_the_next_is_answered(question: bytes) -> None:
+    async with probed(-1, []) as port:
+        try:
+            assert "200 OK" not in await ask(port, question)
+        except ConnectionError:
+            pass
+        assert "200 OK" in await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
+
+
+async def test_a_port_that_is_taken_is_no_reason_to_stop() -> None:
+    async with probed(-1, []) as port, probed(port, []) as second:
+        assert second == 0
+
+
+async def test_without_a_port_nothing_is_served() -> None:
+    async with probed(0, []) as port:
+        assert port == 0
