@@ -107,6 +107,20 @@ async def test_what_follows_a_notebook_comes_only_after_it_succeeded(room: Room,
     assert (await room.get("ConfigMap", "model") is not None) == (end == "Succeeded")
 
 
+async def test_without_a_check_what_follows_a_notebook_does_not_wait_for_it(room: Room) -> None:
+    """As under an Argo CD that nobody told of the kind: that it was created is enough."""
+    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await served(room.cluster, NOTEBOOK.group_kind)
+    found = notebook()
+    unchecked = {**found["metadata"], "annotations": {**found["metadata"]["annotations"], "argosy.dev/gate": "ignore"}}
+    room.repository.push({"app/notebook.yaml": {**found, "metadata": unchecked}, "app/model.yaml": MODEL})
+    await room.deliver()
+    await room.sync()
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    assert await room.get("ConfigMap", "model") is not None
+
+
 # -- mlops.dev/block-wave ----------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,113 @@
+"""The document's own pipeline, its manifests unchanged: an Application, a claim, notebooks in waves, and a model."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, PATIENCE, Room, engine_room, furnish
+from notebook_desk import notebook
+
+from argosy.addons.notebooks import make as make_notebooks
+from argosy.addons.simulators import make as make_simulators
+from argosy.app.addons import running
+from argosy.model.manifest import Manifest, read_manifests
+from argosy.outbound.asking import ask
+
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="../shared/seeds is not here"),
+    pytest.mark.skipif(sys.platform != "linux", reason="folders are mounted on Linux alone"),
+]
+FENCE = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+HOSTS = ("https://github.com/example/ml-pipeline", "https://github.com/example/ml-models")
+SPACE, APP, MODEL = "ml-platform", "ml-training-pipeline", "fraud-detection-model"
+KIND, SERVICE = "mlops.mlops.dev/NotebookValidationJob", "serving.kserve.io/InferenceService"
+IN_ORDER = ("data-preprocessing", "model-training", "model-validation")
+WRITES = """
+import pathlib
+place = pathlib.Path('/mnt/models/fraud-detection')
+place.mkdir(exist_ok=True)
+(place / 'model.py').write_text('def predict(instances):\\n    return [sum(each) > 1 for each in instances]\\n')
+"""
+NOTEBOOKS = {
+    "notebooks/01-preprocess-data.ipynb": notebook("print('made ready')"),
+    "notebooks/02-train-model.ipynb": notebook(WRITES),
+    "notebooks/03-validate-model.ipynb": notebook(
+        "import runpy\npredict = runpy.run_path('/mnt/models/fraud-detection/model.py')['predict']",
+        "assert predict([[1, 1]]) == [True]",
+    ),
+    "notebooks/fraud-detection/train.ipynb": notebook("open('/mnt/models/first', 'w').close()"),
+}
+# KServe brings one with it
+RUNTIME: Manifest = {
+    "apiVersion": "serving.kserve.io/v1alpha1",
+    "kind": "ClusterServingRuntime",
+    "metadata": {"name": "kserve-sklearnserver"},
+    "spec": {
+        "supportedModelFormats": [{"name": "sklearn", "autoSelect": True}],
+        "containers": [{"name": "kserve-container", "image": "kserve/sklearnserver:v0.15.0"}],
+    },
+}
+
+
+def block(name: str) -> str:
+    """The first YAML block of the document that holds an object of this name."""
+    [text] = [file.read_text() for file in sorted(DOCUMENTS.glob("002*.txt"))]
+    return next(each for each in FENCE.findall(text) if re.search(rf"^  name: {name}$", each, re.MULTILINE))
+
+
+async def until_ready(room: Room) -> Manifest:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            found = await room.get(SERVICE, MODEL, SPACE) or {}
+            conditions = {each["type"]: each["status"] for each in (found.get("status") or {}).get("conditions") or ()}
+            if conditions.get("Ready") == "True":
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def test_the_pipeline_of_the_document_runs_as_it_is_written(tmp_path: Path) -> None:
+    application, _, training = block(APP).partition("---\n")
+    place = tmp_path / "data"
+    place.mkdir()
+    async with engine_room(tmp_path) as room:
+        await furnish(room.cluster, SPACE)
+        lines = "".join(f"{each} {room.repository.url}\n" for each in HOSTS)
+        await room.configure({"source.mirrors": lines}, "argosy-cm")
+        pipeline = {"manifests/training.yaml": training, "manifests/pipeline.yaml": block("data-preprocessing")}
+        room.repository.push({**NOTEBOOKS, **pipeline})
+        addons = [make_simulators(""), make_notebooks("")]
+        async with running(addons, room.cluster, on_failure=lambda: None, folder=place):
+            await room.cluster.create(RUNTIME)
+            [app] = read_manifests(application.encode(), where="document")
+            assert app["metadata"]["namespace"] == CONTROL
+            await room.cluster.create(app)
+            seen: list[str] = []
+
+            def is_well(status: dict[str, Any]) -> bool:
+                seen.append(status["health"]["status"])
+                over = (status.get("operationState") or {}).get("phase") == "Succeeded"
+                return over and seen[-1] == "Healthy"
+
+            found = await room.until(is_well, APP)
+            assert "Progressing" in seen
+            done = [(await room.get(KIND, name, SPACE) or {})["status"] for name in IN_ORDER]
+            assert [each["phase"] for each in done] == ["Succeeded"] * 3
+            times = [each[name] for each in done for name in ("startTime", "completionTime")]
+            service = await until_ready(room)
+            times.append(service["metadata"]["creationTimestamp"])
+            assert times == sorted(times)
+            address = f"{service['status']['url']}/v1/models/{MODEL}:predict"
+            answered = await asyncio.to_thread(ask, address, {"instances": [[1, 1], [0, 0]]})
+            assert answered.document() == {"predictions": [True, False]}
+            # kserve: its webhook writes `model` for `sklearn`, so that this one never agrees with Git
+            differs = [each["kind"] for each in found["status"]["resources"] if each["status"] == "OutOfSync"]
+            assert set(differs) <= {"InferenceService"}
