@@ -43,8 +43,8 @@ AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) l
 AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
-GROUPS = ("app", "controller", "demo", "generate", "health", "init", "kubectl", "model", "notebook", "notifications",
-          "oc", "proj", "render", "sandbox", "setup", "trace", "version")  # fmt: skip
+GROUPS = ("app", "check", "controller", "demo", "explain", "generate", "health", "init", "kubectl", "model", "notebook",
+          "notifications", "oc", "proj", "render", "sandbox", "setup", "trace", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -60,8 +60,10 @@ Try it:
 
 Commands:
   app        list, sync, compare and change Applications
+  check      find what is wrong in Git, before anything is deployed
   controller deliver the Applications of a cluster
   demo       a whole delivery on this machine: Git, cluster, engine, a model
+  explain    what a rule of check means
   generate   print manifests that hold up a sync, and settings for notifications
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks

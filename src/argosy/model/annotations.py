@@ -25,6 +25,7 @@ HELM_RESOURCE_POLICY: Final = "helm.sh/resource-policy"
 OPERATION: Final = "argosy.dev/operation"  # which operation made a hook, so that none makes it twice
 GATE: Final = "argosy.dev/gate"  # whether a sync waits for its health: block, report or ignore
 GATE_TIMEOUT: Final = "argosy.dev/gate-timeout"  # and how long at most
+SUPPRESS: Final = "argosy.dev/suppress"  # rules that are excused, with the reason: `AGY113 until the move`
 
 # Of a live manifest: whose it is
 TRACKING_ID: Final = "argocd.argoproj.io/tracking-id"

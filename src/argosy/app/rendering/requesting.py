@@ -163,7 +163,7 @@ class _Opener:
 
     def _checkout(self, source: Source, app: Application) -> Checkout:
         """A source as its Application says."""
-        root = self.root if self.root and _is_of(source.repo_url, self.root) else None
+        root = self.root if self.root and is_of(source.repo_url, self.root) else None
         revision = (self.request.revision or "") if root or len(app.sources) == 1 else ""
         if root and not revision:
             other = "" if is_checked_out(root, source.ref) else (
@@ -205,7 +205,7 @@ class _Opener:
             self._talk(sentence)
 
 
-def _is_of(url: str, root: str) -> bool:
+def is_of(url: str, root: str) -> bool:
     """Is this the address of the repository, by any of its names and with any protocol?"""
     from argosy.source.urls import parse_url
 

@@ -1,0 +1,159 @@
+"""A repository as rules look at it: its Applications, and all that they render to.
+
+In, out: values; others read files and render. Never: I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from argosy.advise.finding import Place
+from argosy.model.application import Application
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+
+Step = str | int
+Locate = Callable[[str], Place]  # a JSON pointer -> the line to edit
+
+
+def pointer(path: tuple[Step, ...]) -> str:
+    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A manifest, and where its fields are written."""
+
+    manifest: Manifest
+    key: ResourceKey
+    locate: Locate
+
+    def at(self, *path: Step) -> Place:
+        """The line of a field, or of the last on its path that is written."""
+        return self.locate(pointer(path))
+
+    def value(self, *path: Step) -> Any:
+        """What is there; None where anything on the way is missing."""
+        here: Any = self.manifest
+        for step in path:
+            if isinstance(here, dict) and isinstance(step, str):
+                here = here.get(step)
+            elif isinstance(here, list) and isinstance(step, int) and step < len(here):
+                here = here[step]
+            else:
+                return None
+        return here
+
+    def fields(self, *path: Step) -> Mapping[str, Any]:
+        found = self.value(*path)
+        return found if isinstance(found, dict) else {}
+
+    def all(self, *path: Step) -> list[Any]:
+        found = self.value(*path)
+        return found if isinstance(found, list) else []
+
+    def text(self, *path: Step) -> str:
+        found = self.value(*path)
+        return found if isinstance(found, str) else ""
+
+    @property
+    def name(self) -> str:
+        """As people write it: `InferenceService/fraud`."""
+        return f"{self.key.kind}/{self.key.name}"
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        return self.key.group, self.key.kind
+
+
+@dataclass(frozen=True)
+class Written:
+    """An Application as it is in Git."""
+
+    app: Application
+    item: Item
+
+    @property
+    def name(self) -> str:
+        return self.app.name
+
+    def at(self, *path: Step) -> Place:
+        return self.item.at(*path)
+
+
+class Trouble:
+    """Why something was not rendered."""
+
+    RENDER = "render"  # its author must act
+    PATH = "path"  # the source's folder is not there
+
+
+@dataclass(frozen=True)
+class Fault:
+    kind: str  # of Trouble
+    message: str
+    fix: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What an Application asks for, or a folder that no Application names."""
+
+    written: Written | None
+    folder: str  # as seen from here
+    items: tuple[Item, ...] = ()
+    fault: Fault | None = None
+    is_part: bool = False  # of something that is not here: a base that others may complete
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.is_part
+
+    @cached_property
+    def by_key(self) -> Mapping[ResourceKey, Item]:
+        return {item.key: item for item in self.items}
+
+    def of(self, group: str, kind: str) -> Iterator[Item]:
+        return (item for item in self.items if item.kind == (group, kind))
+
+    @property
+    def namespace(self) -> str:
+        return self.written.app.destination.namespace if self.written else ""
+
+    def place_of(self, item: Item) -> str:
+        """The namespace that a manifest ends in."""
+        return item.key.namespace or self.namespace
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What argosy.yaml says of one environment."""
+
+    name: str
+    application: str
+    namespace: str
+    is_automated: bool
+    ref: str
+
+
+@dataclass(frozen=True)
+class Repository:
+    renderings: tuple[Rendering, ...] = ()
+    planned: tuple[Planned, ...] = ()
+    definitions: tuple[Manifest, ...] = ()  # of custom kinds, written in the repository
+    loose: tuple[Item, ...] = ()  # manifests in files that nothing rendered
+    notes: tuple[str, ...] = field(default=())  # what could not be looked at, and why
+
+    @property
+    def applications(self) -> list[Written]:
+        return [each.written for each in self.renderings if each.written]
+
+    def objects(self) -> Iterator[tuple[Rendering, Item]]:
+        """Every manifest that is deployed; one that two folders render to comes twice."""
+        for rendering in self.renderings:
+            for item in rendering.items:
+                yield rendering, item

@@ -1,0 +1,36 @@
+"""The catalogue of rules, and what they find.
+
+In: a repository. Out: findings, by file and line, each once. Never: a rule without its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from argosy.advise.finding import Finding
+from argosy.advise.repository import Repository
+from argosy.advise.rules import applications, hygiene, ignoring, ordering, schemas, serving
+from argosy.advise.rules.rule import Rule
+
+_FAMILIES: Final = (applications, ignoring, ordering, schemas, serving, hygiene)
+CATALOGUE: Final[Mapping[str, Rule]] = {
+    rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)
+}
+FAMILIES: Final = {
+    "1": "GitOps",
+    "2": "Serving",
+    "3": "Notebooks",
+    "4": "Health checks",
+    "5": "Live diagnosis",
+    "6": "Security and hygiene",
+}
+
+
+def look_at(repository: Repository, rules: Iterable[Rule] = CATALOGUE.values()) -> list[Finding]:
+    """A base that several overlays share is told of once."""
+    found: dict[tuple[str, str, int, str], Finding] = {}
+    for rule in rules:
+        for sight in rule.look(repository):
+            found.setdefault((rule.id, sight.place.file, sight.place.line, sight.message), Finding(rule, sight))
+    return sorted(found.values(), key=lambda one: (one.place.file, one.place.line, one.rule.id, one.sight.message))

@@ -1,0 +1,150 @@
+"""Rules about what does not belong into Git, or has too much power.
+
+In: a repository. Out: sights. Never: a secret's value in a message.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from argosy.advise.finding import Severity, Sight
+from argosy.advise.repository import Item, Repository
+from argosy.advise.rules.rule import Rule
+
+_PLACEHOLDER: Final = re.compile(
+    r"(?i)^\W*(?:<.*>|\$\{?.*|\{\{.*\}\}|change[-_ ]?me.*|replace.*|your[-_ ].*|todo.*|x{3,}|\*+|example.*|dummy"
+    r"|placeholder.*|none|null|true|false)\W*$"
+)
+_SECRET: Final = re.compile(
+    r"(?i)(?:pass|passwd|password|passphrase|token|secret|credentials?|htpasswd|api[-_.]?key|access[-_.]?key"
+    r"|private[-_.]?key|\.dockerconfigjson|kubeconfig|id_rsa|tls\.key|ssh-privatekey|sshPrivateKey)$"
+)
+_IN_URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://[^\s/:@]+:([^\s/@]+)@")
+_TOKENS: Final = re.compile(
+    r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36,}"
+    r"|\bgithub_pat_\w{50,}|\bglpat-[\w-]{20,}|\bxox[abprs]-[\w-]{10,}|\bhf_[A-Za-z0-9]{30,}"
+)
+_KUBECONFIG: Final = ("client-key-data", "token", "password")
+_ARGOCD: Final = re.compile(r"argocd-application-controller")
+
+
+def _everything(repository: Repository) -> Iterator[Item]:
+    yield from repository.loose
+    yield from (item for _, item in repository.objects())
+
+
+def _secrets(repository: Repository) -> Iterator[Sight]:
+    for item in _everything(repository):
+        if item.kind != ("", "Secret") or "sops" in item.manifest:
+            continue  # what SOPS wrote is encrypted
+        for part in ("stringData", "data"):
+            for name, value in item.fields(part).items():
+                text = _decoded(value) if part == "data" else str(value or "")
+                if text and not _PLACEHOLDER.match(text) and _is_secret(str(name), text):
+                    message = f"{item.name}: {part}.{name} has a value, and whoever reads the repository has it too"
+                    fix = "keep it in a SealedSecret or an ExternalSecret, and change the value: Git remembers it"
+                    yield Sight(item.at(part, name), message, fix, item.name, f"{part}.{name}")
+
+
+def _is_secret(name: str, text: str) -> bool:
+    """By its name, or by the marks of a key or token; what SOPS encrypted is none."""
+    if name.startswith("sops_") or text.startswith("ENC["):
+        return False
+    return _SECRET.search(name) is not None or _TOKENS.search(text) is not None
+
+
+def _decoded(value: Any) -> str:
+    try:
+        return base64.b64decode(str(value or ""), validate=True).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return ""  # no Secret that a server takes
+
+
+def _addresses(repository: Repository) -> Iterator[Sight]:
+    for written in repository.applications:
+        for number, source in enumerate(written.app.sources):
+            found = _IN_URL.match(source.repo_url)
+            if found and not _PLACEHOLDER.match(found[1]):
+                path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
+                message = f"{written.name}: the address of its repository holds a password or token"
+                fix = "put it into a Secret labelled argocd.argoproj.io/secret-type: repository, and change it"
+                yield Sight(written.at(*path, "repoURL"), message, fix, written.item.name)
+
+
+def _both(repository: Repository) -> Iterator[Sight]:
+    yield from _secrets(repository)
+    yield from _addresses(repository)
+
+
+def _credentials(repository: Repository) -> Iterator[Sight]:
+    for item in _everything(repository):
+        if item.kind == ("", "Config") and item.value("users") is not None:
+            yield from _kubeconfig(item)
+        elif item.kind == ("", "ConfigMap"):
+            for name, value in item.fields("data").items():
+                if isinstance(value, str) and (_TOKENS.search(value) or "client-key-data: " in value):
+                    message = f"{item.name}: data.{name} holds a private key or token, and a ConfigMap hides nothing"
+                    fix = "keep it out of Git, and change it: Git remembers it"
+                    yield Sight(item.at("data", name), message, fix, item.name, f"data.{name}")
+
+
+def _kubeconfig(item: Item) -> Iterator[Sight]:
+    for number, user in enumerate(item.all("users")):
+        held = user.get("user") if isinstance(user, dict) else None
+        for name in _KUBECONFIG if isinstance(held, dict) else ():
+            value = str((held or {}).get(name) or "")
+            if value and not _PLACEHOLDER.match(value):
+                message = f"a kubeconfig with {name}: whoever reads the repository has the cluster"
+                fix = "take the file out of Git, and end the credential: Git remembers it"
+                yield Sight(item.at("users", number, "user", name), message, fix, "kubeconfig", name)
+
+
+def _admin(repository: Repository) -> Iterator[Sight]:
+    for item in _everything(repository):
+        if item.kind != ("rbac.authorization.k8s.io", "ClusterRoleBinding"):
+            continue
+        if item.text("roleRef", "name") != "cluster-admin":
+            continue
+        for number, subject in enumerate(item.all("subjects")):
+            name = str(subject.get("name", "")) if isinstance(subject, dict) else ""
+            if _ARGOCD.search(name):
+                message = f"{item.name} makes {name} an administrator of the whole cluster"
+                fix = "bind a Role in each namespace that it delivers to; argosy setup writes them"
+                yield Sight(item.at("subjects", number, "name"), message, fix, item.name)
+
+
+RULES: Final = (
+    Rule(
+        "AGY601",
+        Severity.WARNING,
+        "A secret is in Git",
+        "Whoever can read the repository, or any copy of it, has the secret; to take it out later changes nothing.",
+        "A Secret has a value that is neither empty nor a placeholder nor encrypted, under the name of a password,"
+        " token or key, or with a provider's mark of one; or a repository's address holds a password.",
+        "Keep it in a SealedSecret or an ExternalSecret, and change the value.",
+        _both,
+    ),
+    Rule(
+        "AGY602",
+        Severity.WARNING,
+        "Argo CD is administrator of the whole cluster",
+        "Whoever may merge to the repository may do anything in the cluster.",
+        "A ClusterRoleBinding gives cluster-admin to the service account of Argo CD's application controller.",
+        "Bind a Role in each namespace that it delivers to.",
+        _admin,
+    ),
+    Rule(
+        "AGY603",
+        Severity.ERROR,
+        "A credential of a cluster or service is in Git",
+        "Whoever can read the repository can act as its owner.",
+        "A kubeconfig holds a key, token or password; or a ConfigMap holds a text with the mark of a private key or of"
+        " a provider's token.",
+        "Take it out, and end the credential.",
+        _credentials,
+    ),
+)

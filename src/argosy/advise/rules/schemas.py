@@ -1,0 +1,174 @@
+"""Rules about the shape of manifests: fields that are unknown, wrong or missing, and values that are empty.
+
+In: a repository. Out: sights, each at the line of the base or overlay that wrote the field. Never: a kind without a
+definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from argosy.advise.finding import Severity, Sight
+from argosy.advise.pods import containers
+from argosy.advise.repository import Item, Rendering, Repository, Step
+from argosy.advise.rules.rule import Rule
+from argosy.advise.schemas import MISSING, MISTYPED, UNKNOWN, WRONG, Amiss, Schemas
+
+_NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
+_IN_POD: Final = ("volumes", "volumeMounts", "env", "envFrom", "resources", "containerImage", "serviceAccountName")
+_TEKTON_RUNS: Final = (("tekton.dev", "PipelineRun"), ("tekton.dev", "TaskRun"))
+
+
+def _all(repository: Repository, *kinds: str) -> Iterator[tuple[Item, Amiss]]:
+    schemas = Schemas(repository.definitions)
+    for rendering, item in _judged(repository):
+        for amiss in schemas.amiss(item.manifest):
+            if amiss.what not in kinds or "${" in amiss.message or "$(" in amiss.message:
+                continue  # somebody fills that in later
+            if amiss.what in (UNKNOWN, MISTYPED) or rendering is None or rendering.is_whole:
+                yield item, amiss
+
+
+def _judged(repository: Repository) -> Iterator[tuple[Rendering | None, Item]]:
+    """All that is deployed, and the Applications themselves."""
+    yield from repository.objects()
+    for item in (*repository.loose, *(each.item for each in repository.applications)):
+        if item.key.group == "argoproj.io":
+            yield None, item
+
+
+def _unknown(repository: Repository) -> Iterator[Sight]:
+    for item, amiss in _all(repository, UNKNOWN):
+        if _is_misplaced(item, amiss):
+            continue  # a rule of its own says where it belongs
+        severity = Severity.WARNING if amiss.is_bundled else None
+        fix = "correct its name or its indentation, or take it out"
+        yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}: it is dropped", fix, item.name,
+                    _dotted(amiss), severity)  # fmt: skip
+
+
+def _wrong(repository: Repository) -> Iterator[Sight]:
+    for item, amiss in _all(repository, WRONG, MISTYPED):
+        severity = Severity.WARNING if amiss.is_bundled else None
+        fix = "write what the message asks for"
+        yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}", fix, item.name, _dotted(amiss), severity)
+
+
+def _missing(repository: Repository) -> Iterator[Sight]:
+    for item, amiss in _all(repository, MISSING):
+        severity = Severity.WARNING if amiss.is_bundled else None
+        fix = f"add {amiss.path[-1]}" if amiss.path else "add it"
+        yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}", fix, item.name, _dotted(amiss), severity)
+
+
+def _dotted(amiss: Amiss) -> str:
+    return ".".join(map(str, amiss.path))
+
+
+def _is_misplaced(item: Item, amiss: Amiss) -> bool:
+    return item.kind == _NOTEBOOK and amiss.path[:1] == ("spec",) and len(amiss.path) == 2 and amiss.path[1] in _IN_POD
+
+
+def _outside_pod(repository: Repository) -> Iterator[Sight]:
+    for _, item in repository.objects():
+        for field in _IN_POD if item.kind == _NOTEBOOK else ():
+            if field in item.fields("spec"):
+                message = f"{item.name}: {field} stands under spec, where the operator's definition drops it"
+                fix = f"move it to spec.podConfig.{field}"
+                yield Sight(item.at("spec", field), message, fix, item.name, f"spec.{field}")
+
+
+def _empty(repository: Repository) -> Iterator[Sight]:
+    for rendering, item in repository.objects():
+        if not rendering.is_whole:
+            continue  # an overlay may give it
+        fields: list[tuple[tuple[Step, ...], Any]] = [
+            ((*each.path, "image"), each.spec.get("image")) for each in containers(item)
+        ]
+        if item.kind == ("build.openshift.io", "BuildConfig"):
+            fields.append((("spec", "source", "git", "uri"), item.value("spec", "source", "git", "uri")))
+        if item.kind == ("serving.kserve.io", "InferenceService"):
+            model = ("spec", "predictor", "model", "storageUri")
+            fields.append((model, item.value(*model)))
+        for path, value in fields:
+            if isinstance(value, str) and _is_empty(value):
+                message = f"{item.name}: {path[-1]} is empty after rendering ({value!r})"
+                fix = "give it a value in this environment, or a default in the base or the chart"
+                yield Sight(item.at(*path), message, fix, item.name, ".".join(map(str, path)))
+
+
+def _is_empty(value: str) -> bool:
+    return not value.strip() or value in ("null", "None", "<nil>") or value.startswith((":", "/")) or value[-1] in ":/"
+
+
+def _runs(repository: Repository) -> Iterator[Sight]:
+    for rendering, item in repository.objects():
+        if rendering.written is not None and item.kind in _TEKTON_RUNS:
+            message = f"{item.name}: OpenShift GitOps excludes this kind, and elsewhere it runs once and never again"
+            fix = "start runs by a trigger, or build with a BuildConfig; keep the Pipeline in Git"
+            yield Sight(item.at("kind"), message, fix, item.name)
+
+
+_SCHEMA_SURE: Final = (
+    "The kind is built into Kubernetes, or its definition is in this repository, or it is one of the definitions"
+    " that argosy brings; the cluster may have another version of the last, so then it is a warning. Of a kustomization"
+    " that no Application names, only what no overlay could mend is told."
+)
+RULES: Final = (
+    Rule(
+        "AGY141",
+        Severity.WARNING,
+        "A run is in Git",
+        "OpenShift GitOps leaves PipelineRuns and TaskRuns out: nothing happens. Elsewhere the run starts with the"
+        " first sync only, and shows OutOfSync once it is cleaned up.",
+        "An Application renders a tekton.dev PipelineRun or TaskRun, which the operator's default exclusions name.",
+        "Keep Pipelines and Tasks in Git, and start runs by a trigger; or build images with a BuildConfig.",
+        _runs,
+    ),
+    Rule(
+        "AGY142",
+        Severity.ERROR,
+        "A value that is needed is empty after rendering",
+        "The object is applied and never works: an image that cannot be pulled, a build without a repository.",
+        "It was rendered as Argo CD does it, and the field, which nothing fills in later, has no value.",
+        "Give the value in this environment's files, or a default in the base or the chart.",
+        _empty,
+    ),
+    Rule(
+        "AGY151",
+        Severity.ERROR,
+        "A field that its kind does not have",
+        "The server drops the field without a word, or refuses the object if it validates strictly.",
+        _SCHEMA_SURE,
+        "Correct the name, or its indentation.",
+        _unknown,
+    ),
+    Rule(
+        "AGY152",
+        Severity.ERROR,
+        "A value that its field does not take",
+        "The server refuses the object, and the sync fails.",
+        _SCHEMA_SURE,
+        "Write what the message asks for.",
+        _wrong,
+    ),
+    Rule(
+        "AGY153",
+        Severity.ERROR,
+        "A field that is needed is missing",
+        "The server refuses the object, and the sync fails.",
+        _SCHEMA_SURE,
+        "Add the field.",
+        _missing,
+    ),
+    Rule(
+        "AGY307",
+        Severity.ERROR,
+        "A notebook job has fields of its Pod in the wrong place",
+        "Volumes directly under spec are dropped; then the mount names a volume that does not exist.",
+        "The definition of NotebookValidationJob has these fields under spec.podConfig only.",
+        "Move the field to spec.podConfig.",
+        _outside_pod,
+    ),
+)

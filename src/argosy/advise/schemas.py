@@ -1,0 +1,165 @@
+"""Whether a manifest is what its kind allows.
+
+In: a manifest, and definitions of custom kinds. Out: what a server would say of each field, or that nobody knows the
+kind. Never: asks a server; refuses what a server would take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from argosy.advise.repository import Step
+from argosy.model.errors import ArgosyError, ManifestError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, split_api_version
+from argosy.schema import defaults, validation, wire
+from argosy.schema.builtin import BUILT_IN
+from argosy.schema.custom.definition import check_definition, with_definition_defaults
+from argosy.schema.custom.kind import CustomKind, custom_kinds
+from argosy.schema.definitions import definitions
+from argosy.schema.fault import FaultKind
+from argosy.schema.kinds import Resource
+from argosy.schema.types import type_of
+
+UNKNOWN, MISTYPED, WRONG, MISSING = "unknown", "mistyped", "wrong", "missing"
+_STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
+_KINDS: Final = {FaultKind.REQUIRED: MISSING, FaultKind.TYPE_INVALID: MISTYPED}
+_MISMATCH: Final = re.compile(r"json: cannot unmarshal (.+) into Go struct field [^.]+\.(\S+) of type (.+)")
+
+
+class Amiss(NamedTuple):
+    what: str  # UNKNOWN, MISTYPED, WRONG or MISSING
+    path: tuple[Step, ...]
+    message: str
+    is_bundled: bool = False  # said by a definition of ours, which may know less than the one in the cluster
+
+
+class Schemas:
+    """All kinds that are known: built-in ones, the repository's own definitions, and ours."""
+
+    def __init__(self, own: Iterable[Manifest] = ()) -> None:
+        self._own = tuple(own)
+
+    @cached_property
+    def _built_in(self) -> dict[tuple[str, str, str], Resource]:
+        return {(each.group, each.version, each.kind): each for each in BUILT_IN}
+
+    @cached_property
+    def _custom(self) -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
+        found: dict[tuple[str, str, str], tuple[CustomKind, bool]] = {}
+        for definition, is_bundled in (*((each, True) for each in definitions()), *((e, False) for e in self._own)):
+            try:
+                whole = with_definition_defaults(definition)
+                if not is_bundled and check_definition(whole):
+                    continue  # the definition itself is amiss, which is told of it and not of its objects
+                for kind in custom_kinds(whole):
+                    resource = kind.resource
+                    found[resource.group, resource.version, resource.kind] = kind, is_bundled
+            except (ArgosyError, KeyError, TypeError, AttributeError):
+                continue
+        return found
+
+    def knows(self, manifest: Manifest) -> bool:
+        return self._name(manifest) in self._built_in or self._name(manifest) in self._custom
+
+    def amiss(self, manifest: Manifest) -> list[Amiss]:
+        if "sops" in manifest:
+            return []  # encrypted: what is applied is another text
+        name = self._name(manifest)
+        if resource := self._built_in.get(name):
+            return [_placed(each, manifest) for each in _built_in_faults(resource, manifest)]
+        if found := self._custom.get(name):
+            kind, is_bundled = found
+            faults = _custom_faults(kind, manifest)
+            return [_placed(each, manifest)._replace(is_bundled=is_bundled) for each in faults]
+        return []
+
+    @staticmethod
+    def _name(manifest: Manifest) -> tuple[str, str, str]:
+        return (*split_api_version(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
+
+
+def _built_in_faults(resource: Resource, manifest: Manifest) -> Iterator[Amiss]:
+    kind = type_of(resource.group, resource.version, resource.kind)
+    if kind is None:
+        return
+    try:
+        read = wire.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
+    except ManifestError as error:
+        yield _mismatch(error.message)
+        return
+    for path in read.unknown:
+        steps = steps_of(path)
+        yield Amiss(UNKNOWN, steps, f"{resource.kind} has no field {path}")
+    if resource.kind == "CustomResourceDefinition":
+        return
+    kind_name = GroupKind(resource.group, resource.kind)
+    whole = defaults.apply(kind_name, resource.version, _at_home(resource, read.manifest))
+    for fault in validation.on_create(resource, validation.prepare_create(resource, whole)):
+        yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
+
+
+def _at_home(resource: Resource, manifest: Manifest) -> Manifest:
+    """With the namespace that it gets when it is applied."""
+    metadata = manifest.get("metadata") or {}
+    if not resource.namespaced or metadata.get("namespace"):
+        return manifest
+    return {**manifest, "metadata": {**metadata, "namespace": "default"}}
+
+
+def _custom_faults(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
+    pruned, unknown = kind.decode(manifest)
+    for path in unknown:
+        yield Amiss(UNKNOWN, steps_of(path), f"{kind.resource.kind} has no field {path}")
+    for fault in kind.validate(kind.default(pruned)):
+        if fault.field and fault.field != "<nil>":
+            yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
+
+
+def _mismatch(message: str) -> Amiss:
+    if found := _MISMATCH.fullmatch(message):
+        value, path, wanted = found.groups()
+        return Amiss(MISTYPED, steps_of(path), f"{path}: a {value} stands where {_plainly(wanted)} is expected")
+    return Amiss(MISTYPED, (), message)
+
+
+def _plainly(go_type: str) -> str:
+    if go_type.startswith("map["):
+        return "a mapping"
+    if go_type.startswith("[]"):
+        return "a list"
+    plain = {"string": "a text", "bool": "true or false", "int32": "a whole number", "int64": "a whole number"}
+    return plain.get(go_type, f"a {go_type.rpartition('.')[2]}")
+
+
+def steps_of(path: str) -> tuple[Step, ...]:
+    """`spec.containers[0].name`, as steps."""
+    found: list[Step] = []
+    for match in _STEP.finditer(path):
+        name, number, key = match.groups()
+        found.append(name if name is not None else int(number) if number is not None else key)
+    return tuple(found)
+
+
+def _placed(amiss: Amiss, manifest: Manifest) -> Amiss:
+    """Names that hold dots, as labels do, are one step."""
+    found: list[Step] = []
+    here: Any = manifest
+    left = list(amiss.path)
+    while left:
+        taken = 1
+        if isinstance(here, dict) and left[0] not in here:
+            joined = (count for count in range(len(left), 1, -1) if ".".join(map(str, left[:count])) in here)
+            taken = next(joined, 1)
+        step = left[0] if taken == 1 else ".".join(map(str, left[:taken]))
+        found.append(step)
+        here = here.get(step) if isinstance(here, dict) else here[step] if _holds(here, step) else None
+        left = left[taken:]
+    return amiss._replace(path=tuple(found))
+
+
+def _holds(value: Any, step: Step) -> bool:
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)

@@ -1,0 +1,101 @@
+"""Builds folders of a repository, for an Application or for nobody.
+
+In: a folder, and who wants it. Out: its manifests with their places, a fault, or a note. Never: lets one failure end
+the others; holds a host that does not answer against the repository.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from argosy.advise.finding import Place
+from argosy.advise.repository import Fault, Item, Locate, Trouble
+from argosy.app.checking.files import shown
+from argosy.app.rendering.checkouts import Checkouts
+from argosy.model.application import Application, Source
+from argosy.model.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
+from argosy.model.flow import Origins, Rendered
+from argosy.model.manifest import key_of
+from argosy.model.names import ResourceKey
+from argosy.render import render
+
+
+@dataclass
+class Built:
+    """What came of it; a note where nobody is to blame."""
+
+    items: list[Item] = field(default_factory=list)
+    fault: Fault | None = None
+    note: str = ""
+    inputs: set[str] = field(default_factory=set)  # real paths of the files that were read
+
+
+class Builder:
+    def __init__(self, checkouts: Checkouts) -> None:
+        self._checkouts = checkouts
+
+    def build(self, root: str, app: Application, sources: Iterable[Source], place: Place) -> Built:
+        """All sources from one working tree; `place` is told where nothing better is known."""
+        built = Built()
+        checkout = self._checkouts.working(root)
+        refs = {source.alias: checkout for source in app.sources if source.alias}
+        for source in sources:
+            try:
+                rendered = render(checkout, app, source, refs=refs, fetch=self._checkouts.fetch)
+                built.items += _items(rendered, root)
+                built.inputs |= {os.path.join(root, each.path) for each in rendered.inputs if not each.place}
+            except (LimitError, SourceError, TransientError) as error:
+                built.note = f"{place.file}: was not built: {error}"
+            except ArgosyError as error:
+                built.fault = _fault(error, root, place)
+        return built
+
+    def has(self, root: str, ref: str, path: str) -> bool:
+        """Whether a branch, tag or commit that is known here holds the path."""
+        for name in (ref, f"origin/{ref}"):
+            try:
+                if self._checkouts.within(root, name).tree.entry(path) is not None:
+                    return True
+            except ArgosyError:
+                continue
+        return False
+
+
+def _items(rendered: Rendered, root: str) -> list[Item]:
+    found = []
+    for manifest in rendered.manifests:
+        key = key_of(manifest)
+        found.append(Item(manifest, key, _locator(rendered.origins, key, root)))
+    return found
+
+
+def _locator(origins: Origins, key: ResourceKey, root: str) -> Locate:
+    def locate(pointer: str) -> Place:
+        origin = origins.find(key, pointer)
+        if origin is None:
+            return Place(shown(root))
+        if origin.repository:
+            return Place(f"{origin.repository}//{origin.file}", origin.line)
+        return Place(shown(os.path.join(root, origin.file)), origin.line)
+
+    return locate
+
+
+def _fault(error: ArgosyError, root: str, place: Place) -> Fault:
+    from argosy.app.rendering.advising import advised
+    from argosy.app.rendering.places import enclosing
+
+    error = advised(error, in_git=enclosing(root) is not None)
+    if isinstance(error, UserError):
+        message, _, fix = error.message.partition("; ")
+        named = os.path.join(root, error.where) if error.where else ""
+        if named and os.path.exists(named):
+            return Fault(Trouble.RENDER, message, fix or "correct this file", Place(shown(named), error.line))
+        message = f"{error.where}: {message}" if error.where else message
+    else:
+        message, fix = str(error), ""
+    return Fault(Trouble.RENDER, message, fix or "correct what it names", place)
+
+

@@ -1,0 +1,94 @@
+"""`argosy check [PATH…]`: what is wrong in Git, before anything is deployed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argosy.cli import DONE, NO, answering
+from argosy.cli.screen import Screen, counted, plain
+
+if TYPE_CHECKING:
+    from argosy.app.checking.checking import Checked
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+EXAMPLES = """\
+Examples:
+  argosy check
+  argosy check deploy/ -o github
+  argosy check --fail-on error
+  argosy check --baseline known.yaml --write-baseline
+  argosy explain AGY113
+
+See also: docs/reference/rules.md
+"""
+FORMS = ("text", "json", "github", "sarif", "junit", "gitlab")
+COLOURS = {"error": "31", "warning": "33", "info": "36"}
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "check",
+        help="find what is wrong in Git, before anything is deployed",
+        description="Renders every Application that it finds, and asks all rules. No cluster is needed.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("paths", nargs="*", type=Path, metavar="PATH", help="files and folders (default: the current folder)")
+    about = "exit 1 on a finding that is at least so bad (default: warning)"
+    add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
+    add("--baseline", default="", metavar="FILE", help="findings that are known; only new ones are told")
+    add("--write-baseline", action="store_true", help="write what is found to the baseline")
+    about = "text (default), json, github, sarif, junit or gitlab"
+    add("-o", "--output", choices=FORMS, default="text", help=about)
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    from argosy.advise.finding import Severity
+    from argosy.app.checking.checking import check
+
+    paths = [str(path) for path in chosen.paths] or ["."]
+    found = check(paths, baseline=chosen.baseline, is_writing=chosen.write_baseline, talk=_talk)
+    least = Severity(chosen.fail_on).weight
+    is_bad = any(each.severity.weight >= least for each in found.findings)
+    with answering(NO if is_bad else DONE) as code:
+        _show(found, chosen.output)
+        sys.stdout.flush()
+        for note in found.notes:
+            _talk(f"note: {note}")
+        _talk(_summary(found))
+        if found.findings:
+            _talk(f"next: argosy explain {found.findings[0].rule.id}")
+    return code
+
+
+def _show(found: Checked, output: str) -> None:
+    if output == "text":
+        screen = Screen(sys.stdout)
+        for finding in found.findings:
+            severity = screen.colour(str(finding.severity), COLOURS[finding.severity])
+            sight = finding.sight
+            told = f"{finding.rule.id} {severity}: {plain(sight.message)}; {plain(sight.fix)}"
+            print(f"{plain(str(sight.place))}: {told}")
+        return
+    from argosy.cli.check_forms import FORMS as PRINTED
+
+    if text := PRINTED[output](found):
+        print(text)
+
+
+def _summary(found: Checked) -> str:
+    counts = {name: sum(each.severity == name for each in found.findings) for name in COLOURS}
+    parts = [*(counted(counts[name], name) for name in ("error", "warning")), f"{counts['info']} for information"]
+    excused = f"; {counted(len(found.excused), 'finding')} excused" if found.excused else ""
+    looked = f"{counted(found.applications, 'Application')}, {counted(found.objects, 'object')}"
+    return f"{looked}: {', '.join(parts)}{excused}"
+
+
+def _talk(text: str) -> None:
+    print(plain(text), file=sys.stderr, flush=True)

@@ -1,0 +1,41 @@
+"""What a rule means. In: its number. Out: its page, on stdout. Never: needs a repository."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from argosy.cli import DONE
+from argosy.model.errors import UserError
+
+RULE: Final = re.compile(r"AGY\d+", re.IGNORECASE)
+
+
+def is_rule(word: str) -> bool:
+    return RULE.fullmatch(word) is not None
+
+
+def explain_rule(word: str) -> int:
+    from argosy.advise.rules import CATALOGUE
+
+    rule = CATALOGUE.get(word.upper())
+    if rule is None:
+        near = difflib.get_close_matches(word.upper(), CATALOGUE, n=3, cutoff=0.5)
+        hint = f"there are {', '.join(near)}" if near else "docs/reference/rules.md lists them"
+        raise UserError(f"there is no such rule; {hint}", where=word)
+    print("\n".join(page(rule.id)))
+    return DONE
+
+
+def page(number: str) -> Iterator[str]:
+    from argosy.advise.rules import CATALOGUE
+
+    rule = CATALOGUE[number]
+    yield f"{rule.id} ({rule.severity}): {rule.title}"
+    yield ""
+    yield f"What happens:   {rule.about}"
+    yield f"Why it is sure: {rule.why_sure}"
+    yield f"What to do:     {rule.fix}"
+    yield f"To excuse it:   argosy.dev/suppress: {rule.id} REASON (an annotation), or check.suppress in argosy.yaml"

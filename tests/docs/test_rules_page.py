@@ -1,0 +1,25 @@
+"""The page of rules says what the catalogue says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from argosy.advise.rules import CATALOGUE
+from argosy.cli.explain_rule import page
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_of_rules_is_made_from_the_catalogue() -> None:
+    spec = importlib.util.spec_from_file_location("make_rules_page", ROOT / "tools" / "make_rules_page.py")
+    assert spec and spec.loader
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert (ROOT / "docs" / "reference" / "rules.md").read_text() == tool.page(), "python tools/make_rules_page.py"
+
+
+def test_every_rule_can_be_explained() -> None:
+    for rule in CATALOGUE.values():
+        text = "\n".join(page(rule.id))
+        assert rule.title in text and rule.why_sure in text and rule.fix in text

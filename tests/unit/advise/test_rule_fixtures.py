@@ -1,0 +1,58 @@
+"""Each rule catches its bad fixture at the marked lines, and leaves its good one alone.
+
+A line that a rule must name ends in a comment with the rule's number.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from argosy.advise.rules import CATALOGUE
+from argosy.app.checking.checking import Checked, check
+
+FIXTURES = Path(__file__).parents[2] / "data" / "rules"
+
+
+def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checked:
+    """In a copy, which is no part of this repository."""
+    shutil.copytree(folder, tmp_path / "repository")
+    monkeypatch.chdir(tmp_path / "repository")
+    return check(["."], talk=lambda text: None)
+
+
+def marked(folder: Path, rule: str) -> set[tuple[str, int]]:
+    return {
+        (str(file.relative_to(folder)), number)
+        for file in folder.rglob("*.yaml")
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if re.search(rf"# {rule}$", line)
+    }
+
+
+def test_every_rule_has_its_fixtures() -> None:
+    assert {path.name for path in FIXTURES.iterdir()} == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("rule", CATALOGUE)
+def test_a_rule_catches_its_bad_fixture_at_the_marked_lines(
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = checked(FIXTURES / rule / "bad", tmp_path, monkeypatch)
+    places = {(each.place.file, each.place.line) for each in found.findings if each.rule.id == rule}
+    assert places == marked(FIXTURES / rule / "bad", rule) != set()
+
+
+@pytest.mark.parametrize("rule", CATALOGUE)
+def test_a_rule_leaves_its_good_fixture_alone(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(FIXTURES / rule / "good", tmp_path, monkeypatch)
+    assert [str(each.sight) for each in found.findings if each.rule.id == rule] == []
+
+
+@pytest.mark.parametrize("rule", CATALOGUE)
+def test_every_finding_says_what_to_do(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = checked(FIXTURES / rule / "bad", tmp_path, monkeypatch)
+    assert all(each.sight.fix and each.sight.message and each.rule.why_sure for each in found.findings)

@@ -1,0 +1,170 @@
+"""`argosy check`: its forms, its exit codes, and what is excused."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from argosy.cli import CANNOT, DONE, NO, main
+
+ROOT = Path(__file__).parents[3]
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: fraud
+  namespace: argocd
+spec:
+  project: default
+  source: {repoURL: https://git.example.com/acme/fraud.git, path: manifests, targetRevision: main}
+  destination: {server: https://kubernetes.default.svc, namespace: fraud}
+  syncPolicy:
+    syncOptions: [CreateNamespace=true]
+"""
+JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: train
+  annotations:
+    argosy.dev/other: "yes"
+spec:
+  ttlSecondsAfterFinished: 60
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: train, image: registry.example.com/train:1}]
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "application.yaml").write_text(APPLICATION)
+    (tmp_path / "manifests" / "job.yaml").write_text(JOB)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_finding_is_one_line_with_its_place_and_what_to_do(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check"]) == NO
+    said = capsys.readouterr()
+    assert said.out.startswith("manifests/job.yaml:8: AGY135 warning: Job/train is deleted 60 s after its end")
+    assert "1 Application, 1 object: 0 errors, 1 warning, 0 for information" in said.err
+    assert "next: argosy explain AGY135" in said.err
+
+
+@pytest.mark.parametrize(("least", "code"), [("error", DONE), ("warning", NO), ("info", NO)])
+def test_fail_on_says_what_is_bad_enough(repository: Path, least: str, code: int) -> None:
+    assert main(["check", "--fail-on", least]) == code
+
+
+def test_json_says_why_it_is_certain(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "-o", "json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["kind"], answer["applications"], answer["objects"]) == ("Check", 1, 1)
+    (item,) = answer["items"]
+    place = item["rule"], item["file"], item["line"], item["object"]
+    assert place == ("AGY135", "manifests/job.yaml", 8, "Job/train")
+    assert item["sure"] and item["fix"]
+
+
+def test_sarif_names_the_rule_and_the_line(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "-o", "sarif"])
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    (result,) = run["results"]
+    assert result["ruleId"] == "AGY135" == run["tool"]["driver"]["rules"][0]["id"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 8
+
+
+def test_gitlab_github_and_junit_hold_the_same_finding(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", "-o", "gitlab"])
+    (item,) = json.loads(capsys.readouterr().out)
+    assert item["location"] == {"path": "manifests/job.yaml", "lines": {"begin": 8}}
+    main(["check", "-o", "github"])
+    assert capsys.readouterr().out.startswith("::warning file=manifests/job.yaml,line=8,title=AGY135::Job/train")
+    main(["check", "-o", "junit"])
+    suite = ElementTree.fromstring(capsys.readouterr().out)
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+
+
+def test_an_annotation_with_a_reason_excuses(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = repository / "manifests" / "job.yaml"
+    job.write_text(JOB.replace('argosy.dev/other: "yes"', "argosy.dev/suppress: AGY135 it is kept for a day"))
+    assert main(["check", "-o", "json"]) == DONE
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["items"] == []
+    assert [each["reason"] for each in answer["excused"]] == ["it is kept for a day"]
+
+
+def test_an_annotation_without_a_reason_excuses_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = repository / "manifests" / "job.yaml"
+    job.write_text(JOB.replace('argosy.dev/other: "yes"', "argosy.dev/suppress: AGY135"))
+    assert main(["check"]) == NO
+    assert "excuses nothing" in capsys.readouterr().err
+
+
+def test_argosy_yaml_excuses_by_path(repository: Path) -> None:
+    (repository / "argosy.yaml").write_text(
+        "apiVersion: argosy.dev/v1\nkind: Delivery\nrepository: {url: https://git.example.com/acme/fraud.git}\n"
+        "environments:\n  dev: {application: other, path: manifests}\n"
+        "check:\n  suppress:\n    - {rule: AGY135, path: manifests, reason: on purpose}\n"
+    )
+    assert main(["check"]) == DONE
+
+
+def test_a_baseline_hides_what_was_there_and_shows_what_is_new(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--baseline", "known.yaml", "--write-baseline"]) == DONE
+    job = repository / "manifests" / "job.yaml"
+    job.write_text("# a line more\n" + JOB)
+    assert main(["check", "--baseline", "known.yaml"]) == DONE
+    (repository / "manifests" / "second.yaml").write_text(JOB.replace("name: train\n", "name: second\n", 1))
+    capsys.readouterr()
+    assert main(["check", "--baseline", "known.yaml"]) == NO
+    assert capsys.readouterr().out.count("AGY135") == 1
+
+
+def test_a_baseline_that_is_not_there_is_told(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--baseline", "known.yaml"]) == CANNOT
+    assert "there is no such baseline" in capsys.readouterr().err
+
+
+def test_what_is_in_another_repository_is_told_and_not_judged(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repository / "manifests" / "job.yaml").unlink()
+    (repository / "manifests").rmdir()
+    assert main(["check"]) == DONE
+    assert "https://git.example.com/acme/fraud.git is another repository, and was not looked at" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "AGY135"]) == DONE
+    assert "Why it is sure:" in capsys.readouterr().out
+    assert main(["explain", "AGY999"]) == CANNOT
+    assert "there is no such rule" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", ["llmops-via-argocd", "examples", "deploy", "integrations"])
+def test_what_we_ship_has_nothing_that_is_worse_than_a_remark(
+    folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["check", folder]) == DONE, capsys.readouterr().out
+
+
+def test_a_fresh_repository_has_nothing_that_is_worse_than_a_remark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "fresh"]) == DONE
+    assert main(["check", "fresh"]) == DONE, capsys.readouterr().out
