@@ -14,6 +14,7 @@ from argosy.cli.screen import Screen, counted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from argosy.advise.cause import Cause
     from argosy.app.applications.acting import Choice
     from argosy.app.applications.desk import Desk
     from argosy.app.applications.differing import Differing
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from argosy.model.manifest import Manifest
 
 LONGEST_VALUE = 60
+EXTRA, NEW = "lives, and Git does not have it (to be pruned)", "Git has it, and it does not live (to be created)"
 
 
 def add_content(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -109,7 +111,8 @@ async def print_diff(
     desk: Desk, app: Application, *, refs: Sequence[str] = (), local: Path | None = None, how: str = "table"
 ) -> bool:
     """Whether anything differs."""
-    from argosy.app.applications.differing import as_data, differing, with_places
+    from argosy.app.applications.differing import as_data, differing, with_causes, with_places
+    from argosy.app.applications.explaining import explained
     from argosy.app.applications.reader import open_reader
     from argosy.model.errors import UserError
 
@@ -121,6 +124,7 @@ async def print_diff(
         found = differing(look.comparison, reader.rules.compare.masked_annotations)
         if how in ("table", "json", "yaml"):
             found = with_places(found, look.assembled.rendered)
+            found = with_causes(found, await explained(reader, app, look, found, refs))
     if how in ("json", "yaml"):
         print_data(as_data(found), how)
     elif how == "name":
@@ -169,16 +173,19 @@ def _diff_lines(found: Differing, how: str) -> list[str]:
 
 
 def _field_lines(found: Differing, screen: Screen) -> list[str]:
+    whole = found.causes.get("")
     if not found.desired:
-        return [screen.mark("OutOfSync") + "  lives, and Git does not have it (to be pruned)"]
+        told = whole.text if whole and whole.kind != "Prune" else EXTRA
+        return [f"{screen.mark('OutOfSync')}  {told}"]
     if not found.live:
-        return [screen.mark("Missing") + "  Git has it, and it does not live (to be created)"]
+        told = whole.text if whole and whole.kind != "YourChange" else NEW
+        return [f"{screen.mark('Missing')}  {told}{_source(whole)}"]
     rows = []
     for field in found.fields:
         live = _value(field.live) if field.has_live else "-"
         desired = _value(field.desired) if field.has_desired else "-"
-        written = found.written.get(field.pointer, "")
-        told = ", ".join(filter(None, (written, _author(field))))
+        cause = found.causes.get(field.pointer)
+        told = f"{cause.kind.words}: {cause.text}{_source(cause)}" if cause else _author(field)
         rows.append((_path(field.pointer), f"{live} → {desired}", told))
     rows += [(_path(each.pointer), _value(each.live), f"no drift: set by {each.manager}") for each in found.added]
     width = max((len(row[0]) for row in rows), default=0)
@@ -190,6 +197,13 @@ def _path(pointer: str) -> str:
     from argosy.patch.pointer import parse
 
     return ".".join(parse(pointer)) or "."
+
+
+def _source(cause: Cause | None) -> str:
+    """Where Git says so, and by which commit."""
+    if cause is None or not cause.place:
+        return ""
+    return f" ({cause.place}{f', {cause.commit}' if cause.commit else ''})"
 
 
 def _author(field: Difference) -> str:

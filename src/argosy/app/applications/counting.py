@@ -1,4 +1,4 @@
-"""How many fields differ and what is ill, for a list.
+"""How many fields differ, by whose doing, and what is ill, for a list.
 
 In: a desk, Applications. Out: texts by key. Never: for more than a few, or for long: who lists is in a hurry.
 """
@@ -49,10 +49,14 @@ async def _look(
 
 
 async def _count(reader: Reader, app: Application) -> str:
-    from argosy.app.applications.differing import differing, in_short
+    from argosy.app.applications.differing import differing, in_short, with_causes
+    from argosy.app.applications.explaining import explained
 
     look = await reader.look(app)
-    return in_short(differing(look.comparison)) if look.is_whole else ""
+    if not look.is_whole:
+        return ""
+    found = differing(look.comparison)
+    return in_short(with_causes(found, await explained(reader, app, look, found, is_brief=True)))
 
 
 async def _diagnosis(reader: Reader, app: Application) -> str:

@@ -6,10 +6,12 @@ In: a comparison. Out: values with Secrets masked. Never: a value of a Secret.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from argosy.advise.cause import Cause, CauseKind
 from argosy.compare import additions, differences, masked_pair
 from argosy.model.flow import Comparison, Difference, Origin, Pair, Rendered
 from argosy.model.manifest import Manifest, dump
@@ -30,6 +32,11 @@ class Differing(NamedTuple):
     desired: str
     added: tuple[Difference, ...] = ()
     written: Mapping[str, str] = MappingProxyType({})
+    causes: Mapping[str, Cause] = MappingProxyType({})  # why each field differs, by pointer
+
+
+def with_causes(found: Iterable[Differing], causes: Mapping[ResourceKey, Mapping[str, Cause]]) -> list[Differing]:
+    return [each._replace(causes=causes.get(each.key, {})) for each in found]
 
 
 def with_places(found: Iterable[Differing], rendered: Sequence[Rendered]) -> list[Differing]:
@@ -104,10 +111,21 @@ def in_short(found: Sequence[Differing]) -> str:
     """How much differs, in a few words; empty where nothing does."""
     fields = sum(len(each.fields) for each in found if each.live and each.desired)
     new, old = sum(not each.live for each in found), sum(not each.desired for each in found)
-    words = [f"{fields} field{' differs' if fields == 1 else 's differ'}"] if fields else []
+    words = [f"{fields} field{' differs' if fields == 1 else 's differ'}{_by_whom(found)}"] if fields else []
     words += [f"{new} to create"] if new else []
     words += [f"{old} to prune"] if old else []
     return ", ".join(words)
+
+
+def _by_whom(found: Sequence[Differing]) -> str:
+    """`: 1 your change, 2 by kubectl-edit`; empty where nobody has asked."""
+    told = Counter(_whose(cause) for each in found if each.live and each.desired for cause in each.causes.values())
+    return f": {', '.join(f'{count} {who}' for who, count in told.most_common())}" if told else ""
+
+
+def _whose(cause: Cause) -> str:
+    is_other = cause.kind is CauseKind.OTHER_CONTROLLER and cause.manager
+    return f"by {cause.manager}" if is_other else cause.kind.words
 
 
 def as_data(found: Sequence[Differing]) -> dict[str, Any]:
@@ -117,7 +135,13 @@ def as_data(found: Sequence[Differing]) -> dict[str, Any]:
         "items": [
             {
                 **each.key._asdict(),
-                "fields": [_field_data(field, each.written.get(field.pointer, "")) for field in each.fields],
+                "fields": [
+                    {
+                        **_field_data(field, each.written.get(field.pointer, "")),
+                        **given(cause=cause.document() if (cause := each.causes.get(field.pointer)) else None),
+                    }
+                    for field in each.fields
+                ],
                 **given(setByOthers=[_field_data(field) for field in each.added]),
             }
             for each in found

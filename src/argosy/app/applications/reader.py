@@ -17,6 +17,7 @@ from argosy.app.applications.desk import Desk
 from argosy.app.applications.facts import rows
 from argosy.app.rendering.checkouts import cache_folder
 from argosy.app.rendering.places import locate
+from argosy.cluster import Catalog
 from argosy.compare import Memory
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
@@ -31,15 +32,17 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import OrphanRule, Project
 from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
-from argosy.pipeline.looking import Look, Looker
+from argosy.pipeline.looking import DEFINITION, Look, Looker
 from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
 from argosy.runtime import Cache
+from argosy.schema.builtin import BUILT_IN
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from argosy.source.trees import FolderTree
 
 AT_ONCE: Final = 8  # requests
+_BUILT_IN: Final = frozenset(each.group_kind for each in BUILT_IN)
 LOCAL: Final = "local"  # stands for the revision of a folder on this machine
 
 
@@ -95,8 +98,8 @@ class Reader:
     async def look(self, app: Application, refs: Sequence[str] = ()) -> Look:
         assembled = await self.assemble(app, refs)
         desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
-        await self.load([*desired, *(row.key for row in rows(app))])
         kinds = await self.cluster.kinds()
+        await self.load([*desired, *(row.key for row in rows(app)), *_definitions(desired, kinds)])
         return await self.looker.look(app, self.project(app), assembled, self.rules, kinds)
 
     async def load(self, keys: Iterable[ResourceKey]) -> None:
@@ -161,6 +164,12 @@ class Reader:
                 return  # who may not see it does without
         for manifest in found.items:
             self.cache.put(_whole(manifest, kind))
+
+
+def _definitions(keys: Iterable[ResourceKey], kinds: Catalog) -> list[ResourceKey]:
+    """Of the custom kinds among them: how lists of a kind are compared stands there."""
+    custom = {key.group_kind for key in keys if key.group_kind in kinds and key.group_kind not in _BUILT_IN}
+    return [ResourceKey(*DEFINITION, "", f"{kinds[kind].plural}.{kind.group}") for kind in custom]
 
 
 def _whole(manifest: Manifest, kind: GroupKind) -> Manifest:

@@ -34,6 +34,13 @@ class Refs:
     def branches(self) -> list[str]:
         return [name.removeprefix(HEADS) for name in self.commits if name.startswith(HEADS)]
 
+    @property
+    def default_branch(self) -> str:
+        """The one that HEAD leads to; of several at the same commit the usual one. Empty where there is none."""
+        head = self.commits.get("HEAD")
+        found = [name for name in self.branches if self.commits[HEADS + name] == head]
+        return min(found, key=lambda name: (name != "main", name != "master", name), default="")
+
     def find(self, ref: str, tag_prefix: str = "") -> str | None:
         return self.commits.get(self.full_name(ref, tag_prefix))
 

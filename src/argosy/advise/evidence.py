@@ -1,0 +1,135 @@
+"""What is known of one object when its differences are explained.
+
+In: manifests of the same object from several hands. Out: values at the same place in each. Never: asks a cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from argosy.compare.legacy import last_applied
+from argosy.model.annotations import FIELD_MANAGER
+from argosy.model.flow import Origin, Pair
+from argosy.model.manifest import Manifest
+from argosy.patch.pointer import parse
+
+NAMES: Final = ("name", "mountPath", "containerPort", "port", "key", "ip", "topologyKey", "type")
+# k8s: `spec.selector: Invalid value: {…}: field is immutable`; several stand in brackets, with commas between.
+_SAID: Final = re.compile(r"(?:^|[\[,:] ?)((?:[a-z]\w*)(?:[.\[][^:,\s]*)?): (Invalid value|Forbidden|Required value)")
+# k8s: server-side apply names such fields from the root, `.spec.template.spec.restart: field not declared in schema`
+_UNDECLARED: Final = re.compile(r"\.([\w.\[\]=\",-]+): (field not declared in schema)")
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything but the pair may be unknown: then less can be said, and nothing wrong."""
+
+    app: str
+    pair: Pair
+    is_served: bool = True
+    after: Manifest | None = None  # what the server says an apply would make of it
+    refused: Mapping[str, str] = field(default_factory=dict)  # fields that the server will not have, and its words
+    filled: Manifest | None = None  # as desired, with the defaults of its kind
+    elsewhere: Manifest | None = None  # as the default branch desires it
+    default_branch: str = ""  # its name, where the application follows another one
+    ref: str = ""  # which it follows
+    was_applied: bool = False  # the last sync, of what is desired now, has written it
+    origins: Mapping[str, Origin] = field(default_factory=dict)  # by pointer: where the desired value is written
+    controller: str = FIELD_MANAGER
+
+    @property
+    def applied(self) -> Manifest | None:
+        """What was applied last, where that is written down. Of a Secret it is not comparable: texts become data."""
+        if self.pair.live is None or self.pair.key.kind == "Secret":
+            return None
+        return last_applied(self.pair.live)
+
+    @property
+    def live_form(self) -> Manifest:
+        """Pointers of differences are places in this."""
+        return self.pair.compared or self.pair.live or {}
+
+    def at(self, pointer: str, manifest: Manifest | None) -> Any:
+        """The value in another manifest of the same object; ABSENT where it has none."""
+        return value_at(manifest, parse(pointer), self.live_form)
+
+
+def value_at(manifest: Any, tokens: Sequence[str], like: Any) -> Any:
+    """The value at the place that the tokens name in `like`; elements of lists are found by their names."""
+    here = manifest
+    for token in tokens:
+        if isinstance(here, dict):
+            here = here.get(token, ABSENT)
+        elif isinstance(here, list):
+            index = int(token) if token.isdecimal() else -1
+            there = like[index] if isinstance(like, list) and 0 <= index < len(like) else ABSENT
+            here = _element(here, index, there)
+        else:
+            return ABSENT
+        like = _step(like, token)
+    return here
+
+
+def _step(value: Any, token: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(token, ABSENT)
+    if isinstance(value, list) and token.isdecimal() and int(token) < len(value):
+        return value[int(token)]
+    return ABSENT
+
+
+def _element(items: Sequence[Any], index: int, like: Any) -> Any:
+    if isinstance(like, dict):
+        for name in NAMES:
+            if name in like and all(isinstance(item, dict) for item in items):
+                return next((item for item in items if item.get(name) == like[name]), ABSENT)
+    return items[index] if 0 <= index < len(items) else ABSENT
+
+
+def refused_fields(message: str, details: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Which fields a server will not have, by what it said: its causes, else its sentence."""
+    causes = (details or {}).get("causes")
+    found: dict[str, str] = {}
+    for each in causes if isinstance(causes, list) else ():
+        if isinstance(each, dict) and each.get("field"):
+            found[str(each["field"])] = str(each.get("message") or "")
+    if found or not message:
+        return found
+    said = [*_SAID.finditer(message), *_UNDECLARED.finditer(message)]
+    return {match[1]: message[match.start(2) :] for match in said}
+
+
+def refusal_of(pointer: str, refused: Mapping[str, str]) -> str:
+    """What the server said of this field, or of what holds it; empty where nothing. k8s: exceptions are named."""
+    tokens = parse(pointer)
+    for name, message in refused.items():
+        path = re.findall(r"[^.\[\]]+", name)
+        if tokens[: len(path)] == path[: len(tokens)] and not _is_excepted(tokens[len(path) :], message):
+            return message
+    return ""
+
+
+def _is_excepted(below: Sequence[str], message: str) -> bool:
+    _, _, excepted = message.partition(" other than ")
+    _, _, kept = message.partition(" except ")
+    named = re.findall(r"[\w]+", excepted or kept)
+    return bool(below) and below[0] in named
+
+
+def is_immutable(message: str) -> bool:
+    return any(words in message for words in ("immutable", "updates to ", "may not change", "may not be changed"))
+
+
+def is_undeclared(message: str) -> bool:
+    return message.startswith("field not declared in schema")

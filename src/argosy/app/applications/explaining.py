@@ -1,0 +1,199 @@
+"""Why each field of an Application's objects differs: evidence is gathered here, and judged by `advise`.
+
+In: a reader, an Application, a look at it. Out: causes by object and pointer. Never: changes anything; fails because a
+piece of evidence cannot be had: a server that may not be asked, a host that does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from argosy.advise.cause import Cause
+from argosy.advise.causes import causes
+from argosy.advise.evidence import Evidence, refused_fields
+from argosy.app.applications.differing import Differing
+from argosy.app.applications.reader import LOCAL, Reader
+from argosy.cluster import Catalog
+from argosy.compare.typed import kept, shape_for
+from argosy.model.annotations import FIELD_MANAGER
+from argosy.model.application import Application, Source
+from argosy.model.application.operations import Outcome
+from argosy.model.errors import ArgosyError, ClusterError, ManifestError
+from argosy.model.flow import Origin, Pair
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.pipeline.assembling import Assembled
+from argosy.pipeline.looking import Look
+from argosy.source.git.blame import Blame
+from argosy.source.git.refs import Refs
+
+AT_ONCE: Final = 8  # dry runs
+MOST: Final = 100  # objects that a server is asked about
+Causes = Mapping[str, Cause]  # by pointer; "" is the whole object
+
+
+class Said(NamedTuple):
+    """What a server says of an apply."""
+
+    after: Manifest | None = None
+    refused: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What the default branch asks for, where the Application follows another branch."""
+
+    branch: str = ""
+    ref: str = ""
+    desired: Mapping[ResourceKey, Manifest] = field(default_factory=dict)
+
+
+async def explained(
+    reader: Reader,
+    app: Application,
+    look: Look,
+    found: Sequence[Differing],
+    refs: Sequence[str] = (),
+    *,
+    is_brief: bool = False,
+) -> dict[ResourceKey, Causes]:
+    """Of each object that differs, of each of its differing fields. In brief: without commits and other branches."""
+    pairs = {pair.key: pair for pair in look.comparison.pairs if pair.differs}
+    kinds = await reader.cluster.kinds()
+    said = await _asked(reader, [pairs[each.key] for each in found], kinds)
+    elsewhere = await default_branch(reader, app, look.assembled, refs) if found and not is_brief else Elsewhere()
+    told: dict[ResourceKey, Causes] = {}
+    for each in found:
+        evidence = _evidence(reader, app, look, pairs[each.key], each, kinds)
+        evidence = replace(
+            evidence,
+            after=said[each.key].after,
+            refused=said[each.key].refused or evidence.refused,
+            default_branch=elsewhere.branch,
+            ref=elsewhere.ref,
+            elsewhere=elsewhere.desired.get(each.key),
+        )
+        made = causes(evidence, each.fields)
+        told[each.key] = {field.pointer: cause for field, cause in zip(each.fields, made, strict=True)}
+    return told if is_brief else await _blamed(reader, app, look.assembled, told)
+
+
+def _evidence(reader: Reader, app: Application, look: Look, pair: Pair, found: Differing, kinds: Catalog) -> Evidence:
+    result = next((each for each in app.state.results if each.key == pair.key), None) if app.state else None
+    synced = app.state.revisions or (app.state.revision,) if app.state else ()
+    return Evidence(
+        app.name,
+        pair,
+        is_served=pair.key.group_kind in kinds,
+        refused=refused_fields(result.message) if result and result.outcome is Outcome.SYNC_FAILED else {},
+        filled=_filled(reader, pair.desired),
+        was_applied=bool(
+            result and result.outcome is Outcome.SYNCED and tuple(synced) == tuple(look.assembled.revisions)
+        ),
+        origins=_origins(look.assembled, pair, [each.pointer for each in found.fields]),
+    )
+
+
+def _filled(reader: Reader, desired: Manifest | None) -> Manifest | None:
+    try:
+        return kept(desired, shape_for(desired, reader.looker.shape_of)) if desired is not None else None
+    except ManifestError:
+        return None
+
+
+def _origins(assembled: Assembled, pair: Pair, pointers: Iterable[str]) -> dict[str, Origin]:
+    if pair.desired is None:
+        return {}
+    places = ((each, part.origins.find(pair.key, each)) for each in pointers for part in assembled.rendered)
+    return {pointer: origin for pointer, origin in places if origin is not None}
+
+
+async def _asked(reader: Reader, pairs: Sequence[Pair], kinds: Catalog) -> dict[ResourceKey, Said]:
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(pair: Pair) -> Said:
+        if pair.desired is None or pair.live is None:
+            return Said()
+        async with gate:
+            try:
+                return Said(await reader.cluster.apply(pair.desired, manager=FIELD_MANAGER, force=True, dry_run=True))
+            except ClusterError as error:
+                # k8s: who may not write may not ask either
+                return Said(refused=refused_fields(error.message, error.details) if error.code != 403 else {})
+            except ArgosyError:
+                return Said()
+
+    said = await asyncio.gather(*(ask(pair) for pair in pairs[:MOST]))
+    return {pair.key: Said() for pair in pairs} | {pair.key: each for pair, each in zip(pairs, said)}
+
+
+# -- what the default branch has --------------------------------------------------------------------------------------
+
+
+async def default_branch(
+    reader: Reader, app: Application, assembled: Assembled | None = None, refs: Sequence[str] = ()
+) -> Elsewhere:
+    """Nothing where the Application follows it, or a tag, or a commit: those are chosen on purpose."""
+    source = app.sources[0] if len(app.sources) == 1 else None
+    if source is None or source.chart or (assembled and assembled.revisions == (LOCAL,)):
+        return Elsewhere()
+    ref = (refs[0] if refs else "") or source.ref
+    try:
+        there = await _refs(reader, app, source)
+        branch, mine = there.default_branch, ref.removeprefix("refs/heads/")
+        if not branch or mine not in there.branches or there.find(branch) == there.find(mine):
+            return Elsewhere()
+        found = await reader.assemble(app, (branch,))
+    except ArgosyError:
+        return Elsewhere()
+    return Elsewhere(branch, mine, {key_of(each): each for each in found.desired if each["metadata"].get("name")})
+
+
+async def _refs(reader: Reader, app: Application, source: Source) -> Refs:
+    return await reader.rules.repositories.mirror(source.repo_url, project=app.project).refs(max_age=60.0)
+
+
+# -- who wrote it ----------------------------------------------------------------------------------------------------
+
+
+async def _blamed(
+    reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
+) -> dict[ResourceKey, Causes]:
+    lines = {(each.file, each.line) for found in told.values() for each in found.values() if _has_line(each)}
+    said = await asyncio.gather(*(_commit(reader, app, assembled, *each) for each in lines))
+    commits = {line: each for line, each in zip(lines, said, strict=True) if each is not None}
+    return {
+        key: {pointer: _signed(each, commits.get((each.file, each.line))) for pointer, each in found.items()}
+        for key, found in told.items()
+    }
+
+
+def _signed(cause: Cause, commit: Blame | None) -> Cause:
+    if commit is None or not _has_line(cause):
+        return cause
+    return replace(cause, revision=commit.revision, author=commit.author, subject=commit.subject)
+
+
+def _has_line(cause: Cause) -> bool:
+    return bool(cause.file and cause.line and not cause.repository)
+
+
+async def _commit(reader: Reader, app: Application, assembled: Assembled, file: str, line: int) -> Blame | None:
+    """Of the first source that has such a line; nothing for a folder on this machine."""
+    for source, revision in zip(assembled.sources, assembled.revisions):
+        if revision == LOCAL or source.chart:
+            continue
+        try:
+            mirror = reader.rules.repositories.mirror(source.repo_url, project=app.project)
+            found = await mirror.blame(revision, file, line)
+        except ArgosyError:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+__all__ = ["Causes", "Elsewhere", "default_branch", "explained"]

@@ -1,0 +1,192 @@
+"""Why each field differs, and what to type: `app diff`, `app list` and their data, on a cluster with an engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import config_map
+
+from argosy.cluster import Admitter
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+
+pytestmark = pytest.mark.anyio
+SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
+WIDGETS = GroupKind("example.org", "Widget")
+
+
+def widgets() -> Manifest:
+    port = {"type": "object", "properties": {"number": {"type": "integer"}, "protocol": {"type": "string"}}}
+    spec = {"type": "object", "properties": {"size": {"type": "integer"}, "ports": {"type": "array", "items": port}}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def widget(**spec: Any) -> Manifest:
+    return {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "one"}, "spec": spec}
+
+
+def deployment(label: str = "predictor", image: str = "predictor:1") -> Manifest:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "predictor"},
+        "spec": {
+            "selector": {"matchLabels": {"app": label}},
+            "template": {
+                "metadata": {"labels": {"app": label}},
+                "spec": {"containers": [{"name": "main", "image": image}]},
+            },
+        },
+    }
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
+        yield found
+
+
+async def synced(desk: Scene, **files: Manifest) -> None:
+    """All in Git is in the cluster; what comes then is left alone."""
+    desk.repository.push({f"app/{name}.yaml": content for name, content in files.items()}, "Deliver")
+    await desk.deliver()
+    await desk.until(lambda status: bool(status.get("sync")))
+    said = await desk.argosy("app", "sync", "models", "--timeout", "30")
+    assert said.code == 0, said.err
+
+
+async def causes(desk: Scene, *words: str) -> dict[str, dict[str, Any]]:
+    """By `Kind path`."""
+    said = await desk.argosy("app", "diff", "models", "-o", "json", *words)
+    assert said.code in (0, 1), said.err
+    items = json.loads(said.out)["items"]
+    return {f"{item['kind']} {field['path']}".strip(): field["cause"] for item in items for field in item["fields"]}
+
+
+async def test_a_change_in_git_is_yours_with_its_line_commit_and_author(desk: Scene) -> None:
+    await synced(desk)
+    commit = desk.repository.push({"app/settings.yaml": config_map(a="two")}, "Raise a")
+    (cause,) = (await causes(desk)).values()
+    assert (cause["kind"], cause["file"], cause["line"]) == ("YourChange", "app/settings.yaml", 3)
+    assert (cause["revision"], cause["author"], cause["subject"]) == (commit, "ann@example.com", "Raise a")
+    assert cause["next"] == "argosy app sync models"
+    said = await desk.argosy("app", "diff", "models")
+    assert f'(app/settings.yaml:3, {commit[:7]} ann@example.com "Raise a")' in said.out, said
+
+
+async def test_a_change_in_the_cluster_has_the_name_and_the_time_of_who_made_it(desk: Scene) -> None:
+    await synced(desk)
+    await desk.cluster.patch(SETTINGS, {"data": {"a": "other"}}, manager="tuner")
+    cause = (await causes(desk))["ConfigMap /data/a"]
+    assert (cause["kind"], cause["manager"]) == ("OtherController", "tuner")
+    assert cause["at"] and cause["at"] in cause["text"]
+    said = await desk.argosy("app", "diff", "models")
+    assert "somebody else: changed by tuner" in said.out, said
+
+
+async def test_a_field_that_left_git_is_your_change_too(desk: Scene) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
+    await synced(desk)
+    desk.repository.push({"app/settings.yaml": config_map(a="one")})
+    cause = (await causes(desk))["ConfigMap /data/b"]
+    assert (cause["kind"], cause["text"]) == ("YourChange", "Git does not have it any more")
+
+
+async def test_an_immutable_field_says_so_and_how_to_make_the_object_anew(desk: Scene) -> None:
+    await synced(desk, predictor=deployment())
+    desk.repository.push({"app/predictor.yaml": deployment("other")})
+    cause = (await causes(desk))["Deployment /spec/selector/matchLabels/app"]
+    assert (cause["kind"], cause["file"]) == ("Immutable", "app/predictor.yaml")
+    assert "--force --replace --resource apps:Deployment:predictor" in cause["next"]
+
+
+async def test_what_admission_sets_is_a_webhooks_and_what_it_lets_pass_is_not(desk: Scene) -> None:
+    await desk.cluster.create(widgets())
+
+    def admit(new: Manifest, old: Manifest | None) -> Manifest:
+        return {**new, "spec": {**new["spec"], "size": 3}}
+
+    with desk.cluster.admit_with([Admitter(WIDGETS, "sizes.example.org", "sizes", admit)]):  # type: ignore[attr-defined]
+        await synced(desk, widget=widget(size=1, ports=[{"number": 1}]))
+        found = await causes(desk)
+        assert {name: cause["kind"] for name, cause in found.items()} == {"Widget /spec/size": "Webhook"}
+        assert "/spec/size" in found["Widget /spec/size"]["next"]
+
+
+async def test_a_field_that_the_kind_does_not_have_is_told_with_its_line(desk: Scene) -> None:
+    await desk.cluster.create(widgets())
+    await synced(desk, widget=widget(size=1, colour="red"))
+    cause = (await causes(desk))["Widget /spec/colour"]
+    assert (cause["kind"], cause["file"]) == ("UnknownField", "app/widget.yaml")
+
+
+async def test_a_kind_that_the_cluster_does_not_know_is_a_missing_definition(desk: Scene) -> None:
+    await desk.deliver()
+    desk.repository.push({"app/widget.yaml": widget(size=1)})
+    cause = (await causes(desk))["Widget"]
+    assert cause["kind"] == "MissingCRD" and "Widget.example.org" in cause["text"]
+
+
+async def test_what_was_deleted_is_told_apart_from_what_is_new(desk: Scene) -> None:
+    await synced(desk)
+    await desk.cluster.delete(SETTINGS)
+    assert (await causes(desk))["ConfigMap"]["kind"] == "Deleted"
+    desk.repository.push({"app/new.yaml": config_map("new")})
+    found = json.loads((await desk.argosy("app", "diff", "models", "-o", "json")).out)["items"]
+    told = {item["name"]: item["fields"][0]["cause"] for item in found}
+    assert (told["new"]["kind"], told["new"]["file"]) == ("YourChange", "app/new.yaml")
+
+
+async def test_what_git_dropped_is_to_be_pruned(desk: Scene) -> None:
+    await synced(desk, more=config_map("more"))
+    desk.repository.push({"app/more.yaml": None})
+    cause = (await causes(desk))["ConfigMap"]
+    assert (cause["kind"], cause["next"]) == ("Prune", "argosy app sync models --prune")
+
+
+async def test_a_branch_that_is_behind_the_default_one_is_stale(desk: Scene) -> None:
+    desk.repository._git("branch", "stage1-complete")
+    await synced(desk, more=config_map("more"))
+    desk.repository.push({"app/settings.yaml": config_map(a="two")})
+    said = await desk.argosy("app", "sync", "models", "--timeout", "30")
+    assert said.code == 0, said.err
+    said = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
+    assert said.code == 0, said.err
+    found = json.loads((await desk.argosy("app", "diff", "models", "-o", "json")).out)["items"]
+    told = {item["name"]: item["fields"][0]["cause"] for item in found}
+    assert {name: cause["kind"] for name, cause in told.items()} == {"settings": "StaleBranch", "more": "StaleBranch"}
+    assert told["more"]["next"] == "argosy app set models --revision main"
+
+
+async def test_the_list_says_whose_doing_the_differences_are(desk: Scene) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="one", b="one")})
+    await synced(desk)
+    await desk.cluster.patch(SETTINGS, {"data": {"a": "other"}}, manager="tuner")
+    desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
+    await desk.until(lambda status: (status.get("sync") or {}).get("status") == "OutOfSync")
+    said = await desk.argosy("app", "list")
+    assert "2 fields differ: 1 by tuner, 1 your change" in said.out, said
+
+
+async def test_values_of_secrets_stay_hidden_in_causes(desk: Scene) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"key": "hunter2"}}
+    await synced(desk, token=secret)
+    await desk.cluster.patch(ResourceKey("", "Secret", "ml", "token"), {"data": {"key": "b3RoZXI="}}, manager="tuner")
+    cause = (await causes(desk))["Secret /data/key"]
+    assert (cause["kind"], cause["manager"]) == ("OtherController", "tuner")
+    assert not any(hidden in json.dumps(cause) for hidden in ("hunter2", "aHVudGVyMg", "b3RoZXI"))

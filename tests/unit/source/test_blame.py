@@ -1,0 +1,39 @@
+"""Which commit wrote a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from engine_room import Repository
+
+from argosy.source.git.blame import blame, read_blame
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_line_has_the_commit_that_wrote_it_last(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    first = repository.push({"a.yaml": "one\ntwo\n"}, "Begin")
+    second = repository.push({"a.yaml": "one\n2\n"}, "Write numbers\n\nand more")
+    folder = repository.path / ".git"
+    one, two = await blame(folder, second, "a.yaml", 1), await blame(folder, second, "a.yaml", 2)
+    assert one and two
+    assert (one.revision, one.subject) == (first, "Begin")
+    assert (two.revision, two.author, two.subject) == (second, "ann@example.com", "Write numbers")
+    earlier = await blame(folder, first, "a.yaml", 2)
+    assert earlier and earlier.revision == first
+
+
+@pytest.mark.parametrize("revision, file, line", [("", "a.yaml", 9), ("", "b.yaml", 1), ("", "", 1), ("", "a.yaml", 0),
+                                                  ("main", "a.yaml", 1), ("--all", "a.yaml", 1)])  # fmt: skip
+async def test_nobody_is_blamed_for_what_is_not_there(tmp_path: Path, revision: str, file: str, line: int) -> None:
+    repository = Repository(tmp_path / "repository")
+    head = repository.push({"a.yaml": "one\n"})
+    assert await blame(repository.path / ".git", revision or head, file, line) is None
+
+
+def test_what_is_quoted_of_a_commit_is_short_and_can_be_printed() -> None:
+    found = read_blame(f"{'a' * 40} 1 1 1\nauthor Ann\nauthor-time 99\nsummary \x1b[31m{'x' * 200}\n\tsummary no\n")
+    assert found and found.subject.startswith("?[31mx") and len(found.subject) == 80
+    assert read_blame("") is None and read_blame("nonsense") is None
