@@ -25,6 +25,24 @@ async def test_a_line_has_the_commit_that_wrote_it_last(tmp_path: Path) -> None:
     assert earlier and earlier.revision == first
 
 
+async def test_a_line_answers_for_what_is_indented_below_it(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    text = "ops:\n- op: replace\n  value: 1\n- op: add\n  value: 1\nother: 1\n"
+    folder = repository.path / ".git"
+    first = repository.push({"a.yaml": text}, "Begin")
+    lines = text.splitlines(keepends=True)
+    second = await _later(repository, "".join([*lines[:2], "  value: 2\n", *lines[3:]]))
+    found = [await blame(folder, second, "a.yaml", line) for line in (1, 2, 4, 6)]
+    assert [each and each.revision for each in found] == [second, second, first, first]
+
+
+async def _later(repository: Repository, text: str) -> str:
+    """Commits of one second have no order, so this one is of the next year."""
+    repository.push({"a.yaml": text}, "Write 2")
+    repository._git("commit", "--quiet", "--amend", "--no-edit", "--date", "2030-01-01T00:00:00Z")
+    return repository.head
+
+
 @pytest.mark.parametrize("revision, file, line", [("", "a.yaml", 9), ("", "b.yaml", 1), ("", "", 1), ("", "a.yaml", 0),
                                                   ("main", "a.yaml", 1), ("--all", "a.yaml", 1)])  # fmt: skip
 async def test_nobody_is_blamed_for_what_is_not_there(tmp_path: Path, revision: str, file: str, line: int) -> None:

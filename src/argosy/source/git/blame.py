@@ -7,6 +7,7 @@ fetches; fails for a line that is not there.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final
 from argosy.source.git.command import GitFailed, TooMuchOutput, environment, run_git
 
 SECONDS: Final = 10.0
+MOST_LINES: Final = 40  # that may belong to one
 LONGEST: Final = 80  # of what is quoted of a commit
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
@@ -28,28 +30,49 @@ class Blame:
 
 
 async def blame(folder: Path, revision: str, file: str, line: int) -> Blame | None:
+    """The latest commit that wrote the line, or what is indented below it: a value may stand there."""
     if not _COMMIT.fullmatch(revision) or not file or line < 1:
         return None
-    words = ("blame", "--porcelain", "-L", f"{line},{line}", revision, "--", file)
+    words = ("blame", "--porcelain", "-L", f"{line},+{MOST_LINES}", revision, "--", file)
+    env = environment({}, {"GIT_ALLOW_PROTOCOL": "none"})
     try:
-        printed = await run_git(folder, words, env=environment({}, {"GIT_ALLOW_PROTOCOL": "none"}), seconds=SECONDS)
+        printed = await run_git(folder, words, env=env, seconds=SECONDS)
     except (GitFailed, TooMuchOutput, TimeoutError):
         return None
     return read_blame(printed.decode("utf-8", "replace"))
 
 
 def read_blame(printed: str) -> Blame | None:
-    """The first commit of what `git blame --porcelain` prints."""
-    head, *lines = printed.splitlines() or [""]
-    revision = head.partition(" ")[0]
-    if not _COMMIT.fullmatch(revision):
-        return None
-    said: dict[str, str] = {}
-    for each in lines:
-        if each.startswith("\t"):
-            break
+    """Of what `git blame --porcelain` prints: of the first line and those that belong to it, the latest commit."""
+    said: dict[str, dict[str, str]] = {}  # git says it once of each commit
+    lines: list[tuple[str, str]] = []
+    revision = ""
+    for each in printed.split("\n"):
         name, _, value = each.partition(" ")
-        said.setdefault(name, value)
+        if each.startswith("\t"):
+            lines.append((revision, each[1:]))
+        elif _COMMIT.fullmatch(name):
+            revision = name
+            said.setdefault(revision, {})
+        elif revision:
+            said[revision].setdefault(name, value)
+    found = [_made(revision, said[revision]) for revision in _of_the_first(lines)]
+    return max(reversed(found), key=lambda each: each.at, default=None)  # a value stands below what names it
+
+
+def _of_the_first(lines: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """k8s: in YAML what belongs to a line is indented deeper; elements of a list need not be."""
+    lead, holds = -1, False
+    for revision, text in lines:
+        indent = len(text) - len(text.lstrip())
+        if lead < 0:
+            lead, holds = indent, text.rstrip().endswith(":")
+        elif not text.strip() or (indent <= lead and not (holds and indent == lead and text.lstrip().startswith("- "))):
+            return
+        yield revision
+
+
+def _made(revision: str, said: Mapping[str, str]) -> Blame:
     seconds = said.get("author-time", "")
     at = datetime.fromtimestamp(int(seconds) if seconds.isdecimal() and len(seconds) < 12 else 0, UTC)
     return Blame(revision, _short(said.get("author", "")), at, _short(said.get("summary", "")))
