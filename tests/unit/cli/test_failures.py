@@ -19,7 +19,7 @@ from argosy.model.errors import (
 from argosy.model.names import ResourceKey
 
 KEY = ResourceKey("", "ConfigMap", "team", "a")
-NEED_NO_VERB = ("controller", "demo", "init", "kubectl", "oc", "render", "version")
+NEED_NO_VERB = ("check", "controller", "demo", "explain", "init", "kubectl", "oc", "render", "trace", "version")
 
 ROWS = [
     (UserError("is no folder; choose another", where="x"), CANNOT, "argosy: x: is no folder\nnext: choose another\n"),

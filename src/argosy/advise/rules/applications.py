@@ -51,7 +51,8 @@ def _shared(repository: Repository) -> Iterator[Sight]:
         if len(found) > 1:
             names = sorted(found)
             written, item = found[names[1]]
-            others = ", ".join(name for name in names if name != written.name)
+            rest = [name for name in names if name != written.name]
+            others = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
             where = f" in {key.namespace}" if key.namespace else ""
             message = f"{key.kind}/{key.name}{where} belongs to {written.name} and to {others}"
             fix = "let one of them make it, or give the other's another name or namespace"
