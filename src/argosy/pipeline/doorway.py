@@ -48,6 +48,10 @@ class Doorway:
             return cached
         return wrote
 
+    def wrote(self, kind: GroupKind) -> set[ResourceKey]:
+        """What of a kind was written, and the cache may not have heard of."""
+        return {key for key in self._wrote if key.group_kind == kind}
+
     def is_deleted(self, key: ResourceKey, cached: Manifest) -> bool:
         """Whether it was deleted, and the cache has not heard of it."""
         if key not in self._deleted:

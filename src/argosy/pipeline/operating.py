@@ -178,7 +178,7 @@ class Operator:
                 and is_mass(prunes, len(comparison.pairs))
             ),
             shared=look.shared,
-            holds=self._holds(app, tasks, kinds),
+            holds=await self._holds(app, tasks, kinds),
         )
         if found.state.progress.is_over:
             return self._ended(state, found.state)
@@ -190,15 +190,18 @@ class Operator:
         settled = settle(before, replace(after, finished=finished), self.now())
         return Step(settled, rest(settled, self.now()) if is_resting(settled) else None)
 
-    def _holds(self, app: Application, tasks: Sequence[Task], kinds: Catalog) -> Callable[[int], Hold | None]:
+    async def _holds(self, app: Application, tasks: Sequence[Task], kinds: Catalog) -> Callable[[int], Hold | None]:
         """By what the notebooks of the cluster say now, those that were just applied included."""
+        if JOB not in kinds:
+            return lambda wave: None
         own = {task.key for task in tasks if task.key.group_kind == JOB and task.desired is not None}
+        is_known = self.looker.knows(JOB)
+        listed = () if is_known else (await self.cluster.list(JOB)).items
 
         def found(wave: int) -> Hold | None:
-            if JOB not in kinds:
-                return None
-            cached = {key_of(each): each for each in self.looker.cache.list(JOB)}
-            newest = (self.looker.cluster.newest(key, cached.get(key)) for key in own | set(cached))
+            known = {key_of(each): each for each in (self.looker.cache.list(JOB) if is_known else listed)}
+            keys = own | set(known) | (self.looker.cluster.wrote(JOB) if is_known else set())
+            newest = (self.looker.cluster.newest(key, known.get(key)) for key in keys)
             return hold(wave, [each for each in newest if each is not None], app, own)
 
         return found

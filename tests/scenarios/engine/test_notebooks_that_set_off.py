@@ -36,6 +36,7 @@ async def test_a_notebook_that_succeeds_has_another_application_synced(room: Roo
     room.repository.push({"serving/model.yaml": config_map("model"), "app/other.yaml": config_map("other")})
     await room.deliver("serving", "serving")
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync", "serving")
+    await allow(room)
     metrics = Metrics()
     follows: dict[str, Any] = {"after_result": after_result(metrics), "claims": CLAIMS}
     notebooks = Notebooks(ToldRuns(), builds=ImageBuilds(), models=ModelsAsked(), metrics=metrics, **follows)
@@ -57,6 +58,17 @@ async def test_a_notebook_that_succeeds_has_another_application_synced(room: Roo
     assert state["operation"]["initiatedBy"] == {"username": "system:serviceaccount:ml:default"}
     assert {"name": "Reason", "value": "notebook ml/train succeeded"} in state["operation"]["info"]
     assert app["status"]["sync"]["status"] == "Synced"
+
+
+async def allow(room: Room) -> None:
+    """Where rights are asked for, the job's account needs this one."""
+    api, place = "rbac.authorization.k8s.io", {"name": "sync", "namespace": "argocd"}
+    rule = {"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": ["patch"]}
+    await room.cluster.create({"apiVersion": f"{api}/v1", "kind": "Role", "metadata": place, "rules": [rule]})
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": "ml"}
+    role = {"apiGroup": api, "kind": "Role", "name": "sync"}
+    binding = {"apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": place}
+    await room.cluster.create({**binding, "subjects": [account], "roleRef": role})
 
 
 async def ended(room: Room) -> dict[str, Any]:
