@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -169,16 +170,19 @@ def _processes_below(folder: Path) -> list[str]:
     return [each for each in found if "ipykernel" in each or "runner" in each]
 
 
-def test_ctrl_c_ends_the_kernel_too(tmp_path: Path) -> None:
-    write(tmp_path / "long.ipynb", "x = 1", "import time\ntime.sleep(600)")
+@pytest.mark.parametrize(("asked", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
+def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, asked: str, code: int) -> None:
+    write(tmp_path / "long.ipynb", "x = 1", "while True: pass")
     command = [ARGOSY, "notebook", "run", "long.ipynb"]
     running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout.readline().split()[0] == "1/2"
     assert _processes_below(tmp_path.resolve())
-    running.send_signal(signal.SIGINT)
+    running.send_signal(getattr(signal, f"SIG{asked}"))
     _, said = running.communicate(timeout=60)
-    assert (running.returncode, said.splitlines()[-1]) == (
-        130,
-        "argosy: interrupted; nothing is half done, run the command again",
-    )
+    assert running.returncode == code
+    if asked == "INT":
+        assert said.splitlines()[-1] == "argosy: interrupted; nothing is half done, run the command again"
+    deadline = time.monotonic() + 30
+    while asked == "KILL" and _processes_below(tmp_path.resolve()) and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert _processes_below(tmp_path.resolve()) == []

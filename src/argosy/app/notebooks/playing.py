@@ -42,12 +42,12 @@ def play(order: str) -> Generator[Event]:
     with tempfile.TemporaryDirectory(prefix="argosy-nb-") as folder, tempfile.TemporaryFile() as said:
         file = Path(folder) / "order.json"
         file.write_text(order, encoding="utf-8")
-        command = [sys.executable, "-P", "-m", RUNNER, str(file)]
+        command = [sys.executable, "-P", "-m", RUNNER, str(file), str(os.getpid())]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, text=True, encoding="utf-8",
             errors="replace", start_new_session=True,
         )  # fmt: skip
-        with _ended(process):
+        with _ending_well(), _ended(process):
             is_finished = yield from _events(process)
             code = process.wait(PATIENCE)
         if not is_finished:
@@ -77,6 +77,20 @@ def _unfinished(code: int, said: str) -> UserError | TransientError:
     return TransientError(
         f"the runner ended before the notebook did ({why}{f': {last}' if last else ''}); run it again"
     )
+
+
+@contextmanager
+def _ending_well() -> Iterator[None]:
+    """While this lasts, who is asked to end leaves nothing behind."""
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {each: signal.signal(each, leave) for each in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @contextmanager

@@ -1,25 +1,33 @@
-"""`python -m argosy.addons.notebooks.runner ORDER.json`.
+"""`python -m argosy.addons.notebooks.runner ORDER.json [PARENT]`.
 
-In: an order; with `-` for its file, a line of standard input. Out: exit code 0 passed, 1 failed, 2 the order or a
-notebook cannot be read. Never: a traceback.
+In: an order; with `-` for its file, a line of standard input. With a parent's pid, the run ends when that does. Out:
+exit code 0 passed, 1 failed, 2 the order or a notebook cannot be read. Never: a traceback.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
 from argosy.addons.notebooks.runner.order import Order, OrderError
 from argosy.addons.notebooks.runner.results import UNREADABLE
-from argosy.addons.notebooks.runner.running import run
+from argosy.addons.notebooks.runner.running import end_with, run
+
+INTERRUPTED = 130
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        print("usage: python -m argosy.addons.notebooks.runner ORDER.json", file=sys.stderr)
+    if len(arguments) not in (1, 2) or not all(each.isdecimal() for each in arguments[1:]):
+        print("usage: python -m argosy.addons.notebooks.runner ORDER.json [PARENT]", file=sys.stderr)
         return UNREADABLE
     try:
-        return run(Order.load(sys.stdin.buffer.readline() if arguments == ["-"] else Path(arguments[0]).read_bytes()))
+        for parent in arguments[1:]:
+            end_with(int(parent))
+        file = arguments[0]
+        return run(Order.load(sys.stdin.buffer.readline() if file == "-" else Path(file).read_bytes()))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return INTERRUPTED
     except OSError as error:
         print(f"order: cannot be read ({error.strerror}: {arguments[0]}); give another path", file=sys.stderr)
     except OrderError as error:

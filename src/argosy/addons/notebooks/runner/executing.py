@@ -6,9 +6,11 @@ a cell after one that failed; keeps more output than is allowed; leaves the kern
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -142,6 +144,8 @@ async def _one_cell(client: _Client, index: int, cell: NotebookNode) -> Failure 
             f"the cell ran longer than {client.order.cell_timeout_seconds:g} s")
         return Failure(index, "Timeout", f"Timeout: {what}; make it faster, or allow more time")
     except DeadKernelError:
+        if client.is_interrupted:
+            raise asyncio.CancelledError from None  # which nbclient takes for a kernel that died
         said = client.last_words()
         return Failure(index, "DeadKernel", "DeadKernel: the kernel ended while the cell ran", said)
 
@@ -184,7 +188,7 @@ class _Client(NotebookClient):
         )
         self._asked: dict[str, str] = {}  # goes with every cell, so that asking costs no message of its own
         self.said = ""
-        self.has_left = False
+        self.has_left = self.is_interrupted = False
         self.owns_km = True
         self.order, self._deadline = order, deadline
         self._log = folder / kernels.LOG
@@ -203,7 +207,15 @@ class _Client(NotebookClient):
                 self.kc.execute = functools.partial(  # type: ignore[method-assign]
                     self.kc.execute, user_expressions=self._asked
                 )
+                task = asyncio.current_task()
+                assert task is not None
+                asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt, task)
                 yield
+
+    def _interrupt(self, task: asyncio.Task[Any]) -> None:
+        self.is_interrupted = True
+        self.shutdown_kernel = "immediate"  # who interrupts does not wait
+        task.cancel()
 
     def left(self) -> float:
         return self._deadline - time.monotonic()

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ from argosy.addons.notebooks.runner.judging import Judge
 from argosy.addons.notebooks.runner.order import STDOUT, Order, OrderError
 
 MOST_BYTES: Final = 64 << 20  # of a notebook's file
-_SET_DUMPABLE = 4
+_SET_PDEATHSIG, _SET_DUMPABLE = 1, 4
 
 
 def run(order: Order) -> int:
@@ -93,6 +94,14 @@ def hide() -> None:
     """Let no process of the same user look into this one, or hold it: a cell must not write its own results."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, *(ctypes.c_ulong(0) for _ in range(4)))
+
+
+def end_with(parent: int) -> None:
+    """When the process that waits for this one ends, however it does, so does this one: as if it were interrupted."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_PDEATHSIG, *(ctypes.c_ulong(value) for value in (signal.SIGINT, 0, 0, 0)))
+    if os.getppid() != parent:
+        raise KeyboardInterrupt
 
 
 def _name(order: Order) -> str:
