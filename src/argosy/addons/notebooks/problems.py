@@ -22,9 +22,9 @@ from argosy.schema.quantity import parse
 
 # Those that a run really has, and those that the original keeps for itself
 RESERVED: Final = (
-    "git-clone", "golden-git-clone", "notebook-data", "source", "workspace", "jovyan-home", "argosy-runner",
-    "argosy-order", "argosy-git", "argosy-golden-git",
+    "git-clone", "golden-git-clone", "notebook-data", "source", "workspace", "jovyan-home",
 )  # fmt: skip
+OURS: Final = "argosy-"
 TAKEN: Final = ("/workspace", "/home/jovyan", "/opt/argosy", "/proc", "/sys", "/dev", "/")
 BUILDERS: Final = ("s2i", "tekton")
 MOST_PATTERN: Final = 500
@@ -106,7 +106,7 @@ def _volumes(manifest: Manifest) -> Iterator[Problem]:
     seen: set[str] = set()
     for field, each in written:
         name = str(each.get("name") or "")
-        if name in RESERVED:
+        if name in RESERVED or name.startswith(OURS):
             yield Problem(f"{field}.name", f"{name!r} is a volume that every run has; choose another name")
         if name in seen:
             yield Problem(f"{field}.name", f"there is a volume {name!r} already; give each a name of its own")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import os
@@ -101,6 +102,36 @@ def test_the_archive_alone_runs_a_notebook_and_tells_of_it(tmp_path: Path) -> No
     assert told["artefacts"][0]["path"] == f"{models}/model"
     assert "cell 2 code Success" in said and "Results Summary:" in said
     assert "cell 2 code Success" in (tmp_path / "execution.log").read_text()
+
+
+def test_what_a_notebook_prints_of_its_secrets_is_told_nowhere(tmp_path: Path) -> None:
+    pytest.importorskip("nbclient")
+    secret = tmp_path / "given"
+    secret.mkdir()
+    (secret / "key").write_text('pass"word-1\nand a second line\n')
+    show = f"text = open('{secret}/key').read()\nprint(text)\nraise ValueError(text.strip())"
+    (tmp_path / "a.ipynb").write_text(notebook(show))
+    paths = {name: f"{tmp_path}/{name}" for name in ("results", "events", "output")}
+    order = {"notebook": f"{tmp_path}/a.ipynb", **paths}
+    code, said, told = run_archive(tmp_path, {"order": order, "secrets": [str(secret)]})
+    assert (code, told["status"]) == (1, "failed")
+    for text in (said, json.dumps(told), (tmp_path / "execution.log").read_text()):
+        assert "word-1" not in text and "a second line" not in text
+        assert "[REDACTED]" in text
+
+
+def test_a_python_that_is_too_old_is_told_as_such(tmp_path: Path) -> None:
+    """Nothing of it may need a newer one: not even to be read."""
+    words = tmp_path / "last-words"
+    old = parcel.MAIN.replace("sys.version_info", "(3, 9)")
+    done = subprocess.run(
+        [sys.executable, "-c", old], env={"TERMINATION_LOG": str(words)}, capture_output=True, text=True, check=False
+    )
+    told = unpack(words.read_text())
+    assert told is not None
+    assert told["error"] == "the image has Python 3.9; take one with 3.11 or later"
+    assert done.returncode == 1
+    ast.parse(parcel.MAIN, feature_version=(3, 7))
 
 
 def test_an_image_without_a_kernel_is_told_as_such(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from argosy.addons.notebooks.job import KIND, read_job
 from argosy.addons.notebooks.pods import PodRuns, diagnosis, objects, parcel
 from argosy.addons.notebooks.pods.pod import errand, pod
 from argosy.addons.notebooks.pods.reading import standing
-from argosy.addons.notebooks.problems import RESERVED
+from argosy.addons.notebooks.problems import OURS, RESERVED
 from argosy.addons.notebooks.runner.message import pack
 from argosy.addons.notebooks.runner.order import Order
 from argosy.addons.notebooks.runs import RunKey, Standing
@@ -153,13 +153,30 @@ def test_what_a_job_says_of_its_pod_is_in_its_pod() -> None:
     assert one["volumeMounts"][-2:] == given["volumeMounts"]
     assert one["envFrom"] == [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "aws"}}]
     assert one["resources"] == container(found, "git-clone")["resources"] == given["resources"]
-    assert 600 < spec["activeDeadlineSeconds"] <= 660
+    assert 600 < spec["activeDeadlineSeconds"] <= 1500
 
 
 def test_no_volume_of_a_job_can_hide_one_that_every_pod_has() -> None:
     git = {**NOTEBOOK["git"], "credentialsSecret": "robot"}  # type: ignore[dict-item]
     both = {**NOTEBOOK, "git": git}
-    assert {each["name"] for each in made(notebook=both, goldenNotebook=both)["spec"]["volumes"]} <= set(RESERVED)
+    env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "aws", "key": "key"}}}]
+    names = [each["name"] for each in made(notebook=both, goldenNotebook=both, pod={"env": env})["spec"]["volumes"]]
+    assert [name for name in names if name not in RESERVED and not name.startswith(OURS)] == []
+
+
+def test_secrets_that_are_variables_are_files_for_the_runner_so_that_it_does_not_tell_them() -> None:
+    variables = [{"name": name, "valueFrom": {"secretKeyRef": {"name": "aws", "key": name.lower()}}} for name in "AB"]
+    given = {
+        "env": variables, "credentials": ["all"],
+        "volumes": [{"name": "more", "secret": {"secretName": "more"}}],
+        "volumeMounts": [{"name": "more", "mountPath": "/more"}],
+    }  # fmt: skip
+    spec = made(pod=given)["spec"]
+    found = [each["secret"] for each in spec["volumes"] if each["name"].startswith("argosy-given")]
+    items = [{"key": "a", "path": "0"}, {"key": "b", "path": "1"}]
+    whole, parts = {"secretName": "all", "optional": True}, {"secretName": "aws", "items": items, "optional": True}
+    assert found == [whole, parts]
+    assert json.loads(errand(read_job(job(pod=given))))["secrets"] == ["/more", "/opt/argosy/given"]
 
 
 def test_the_image_with_git_is_the_operators_choice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +346,7 @@ def runs(cluster: EmbeddedCluster) -> tuple[PodRuns, Context]:
 
 
 async def test_a_job_becomes_a_pod_and_the_pods_end_its_status(cluster: EmbeddedCluster) -> None:
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         live = await appears(at, POD)
         shared = await at.cluster.get(ResourceKey("", "ConfigMap", "default", parcel.name()))
@@ -344,7 +361,7 @@ async def test_a_job_becomes_a_pod_and_the_pods_end_its_status(cluster: Embedded
 
 
 async def test_a_pod_that_is_lost_is_made_again_and_its_notes_are_new(cluster: EmbeddedCluster) -> None:
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job(retryPolicy={"backoff": "10ms"}))
         first = await appears(at, POD, "1-1")
         await cluster.patch(NOTES, {"data": {"events.jsonl": "old"}})
@@ -360,21 +377,21 @@ async def test_a_pod_that_is_lost_is_made_again_and_its_notes_are_new(cluster: E
 async def test_an_operator_that_is_killed_takes_up_the_pod_that_runs_and_begins_no_other(
     cluster: EmbeddedCluster,
 ) -> None:
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         first = await appears(at, POD)
         running = {"name": "validator", "state": {"running": {"startedAt": "2026-08-01T00:00:00Z"}}}
         await kubelet(cluster, {"phase": "Running", "containerStatuses": [running]})
         await at.becomes(lambda status: status["attempts"][0]["startTime"])
     await kubelet(cluster, ended(0, pack(PASSED)))  # while nobody is there
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         status = await at.ends()
         assert (status["phase"], len(status["attempts"])) == ("Succeeded", 1)
         assert (await appears(at, POD))["metadata"]["uid"] == first["metadata"]["uid"]
 
 
 async def test_a_pod_that_somebody_deletes_is_an_attempt_that_was_lost(cluster: EmbeddedCluster) -> None:
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job(retryPolicy={"backoff": "10ms"}))
         await appears(at, POD, "1-1")
         running = {"name": "validator", "state": {"running": {"startedAt": "2026-08-01T00:00:00Z"}}}
@@ -389,15 +406,39 @@ async def test_a_pod_that_somebody_deletes_is_an_attempt_that_was_lost(cluster: 
 
 async def test_a_long_notebook_counts_all_its_cells_though_its_pod_can_tell_of_few(cluster: EmbeddedCluster) -> None:
     many = {**PASSED, "cells": [], "cut": True, "statistics": {"succeeded_cells": 900, "success_rate": 100.0}}
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         await appears(at, POD)
         await kubelet(cluster, ended(0, pack(many)))
         assert (await at.ends())["message"] == "Validation completed: 900/900 cells succeeded (100.0% success rate)"
 
 
+async def test_a_pod_that_is_given_up_does_not_begin_later(cluster: EmbeddedCluster, until: Any) -> None:
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
+        await at.apply(job())
+        await appears(at, POD)
+        await kubelet(cluster, waiting("InvalidImageName"))
+        status = await at.ends()
+        assert (status["phase"], status.get("retryCount")) == ("Failed", None)
+
+        async def gone() -> bool:
+            return await cluster.get(POD) is None
+
+        await until(gone)
+
+
+async def test_a_pod_is_not_looked_at_more_often_than_an_api_server_can_bear(cluster: EmbeddedCluster) -> None:
+    found, context = runs(cluster)
+    one = read_job({**job(), "metadata": {**job()["metadata"], "uid": "1"}})
+    await found.start(one, RUN, context)
+    first = await found.look(one, RUN, context)
+    await cluster.delete(POD)
+    assert await found.look(one, RUN, context) == first
+    assert (await PodRuns().look(one, RUN, context)).state == "absent"
+
+
 async def test_a_new_specification_ends_the_pod_of_the_old_one(cluster: EmbeddedCluster) -> None:
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         first = await appears(at, POD, "1-1")
         await at.patch({"spec": {"timeout": "10m"}})
@@ -406,7 +447,7 @@ async def test_a_new_specification_ends_the_pod_of_the_old_one(cluster: Embedded
 
 
 async def test_a_job_that_is_deleted_leaves_neither_pod_nor_config_map(cluster: EmbeddedCluster, until: Any) -> None:
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         await appears(at, POD)
         await at.delete()
@@ -421,7 +462,7 @@ async def test_a_pod_of_somebody_else_is_left_alone_and_told(cluster: EmbeddedCl
     spec = {"containers": [{"name": "a", "image": "a:1"}]}
     theirs = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD.name, "namespace": "default"}, "spec": spec}
     before = await cluster.create(theirs)
-    async with world(cluster, PodRuns()) as at:  # type: ignore[arg-type]
+    async with world(cluster, PodRuns(rest=0.0)) as at:  # type: ignore[arg-type]
         await at.apply(job())
         status = await at.ends()
         assert status["phase"] == "Failed" and "belongs to somebody else" in status["message"]

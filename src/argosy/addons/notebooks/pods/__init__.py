@@ -22,11 +22,17 @@ from argosy.model.names import ResourceKey
 from argosy.runtime import Context
 
 MANAGER: Final = "notebooks"
+REST: Final = 2.0  # seconds between two looks at a Pod: a hundred of them must not keep an API server busy
+ENDED: Final = ("Succeeded", "Failed")
 KNOWN_HOSTS, AUTHORITIES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 
 
 class PodRuns:
-    """Implements Runs. Remembers nothing: what there is, is in the cluster."""
+    """Implements Runs. What there is, is in the cluster; all that is remembered is when it was last looked at."""
+
+    def __init__(self, rest: float = REST) -> None:
+        self._rest = rest
+        self._seen: dict[RunKey, tuple[float, Standing]] = {}
 
     async def start(self, job: Job, run: RunKey, context: Context) -> None:
         cluster = context.cluster
@@ -52,16 +58,32 @@ class PodRuns:
         raise TransientError(f"Pod {name}: that of the run before is still ending; try again")
 
     async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
+        now = context.clock.monotonic()
+        when, known = self._seen.get(run, (0.0, None))
+        if known is not None and now - when < self._rest:
+            return known
+        found = await self._look(job, run, context)
+        self._seen.pop(run, None)
+        if found.state in ("waiting", "running"):
+            self._seen[run] = (now, found)
+        return found
+
+    async def _look(self, job: Job, run: RunKey, context: Context) -> Standing:
         cluster = context.cluster
         live = await cluster.get(objects.pod_key(job.key))
         if live is None or not objects.is_of_run(live, run):
             return Standing("absent")
         notes = await cluster.get(objects.map_key(job.key))
         is_own = notes is not None and objects.is_of_run(notes, run)
-        return standing(job, live, notes if is_own else None, context.clock.now())
+        found = standing(job, live, notes if is_own else None, context.clock.now())
+        if found.state == "ended" and (live.get("status") or {}).get("phase") not in ENDED:
+            await _remove(live, cluster)  # it is given up, and must not begin when nobody waits for it any more
+        return found
 
     async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
         cluster = context.cluster
+        for known in [each for each in self._seen if run in (None, each)]:
+            del self._seen[known]
         for key in (objects.pod_key(job), objects.map_key(job)):
             live = await cluster.get(key)
             if live is None or not objects.is_of_job(live, job):

@@ -8,6 +8,7 @@ url=$1 ref=$2 folder=$3 file=$4
 told=${TERMINATION_LOG:-/dev/termination-log}
 given=${SETTINGS:-/opt/argosy/order}
 CREDENTIALS=${CREDENTIALS:-}
+export GIT_HTTP_LOW_SPEED_LIMIT=1000 GIT_HTTP_LOW_SPEED_TIME=60 # who says nothing for a minute is not there
 export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_ALLOW_PROTOCOL=http:https:ssh:git CREDENTIALS
 
 end() {
@@ -33,7 +34,7 @@ if [ -n "$CREDENTIALS" ] && [ -f "$CREDENTIALS/ssh-privatekey" ]; then
 	[ -f "$CREDENTIALS/known_hosts" ] && hosts=$CREDENTIALS/known_hosts
 	[ -s "$hosts" ] || end 10 "the keys of Git hosts are not known; add known_hosts to the Secret, or to argocd-ssh-known-hosts-cm"
 	(umask 077 && cat "$CREDENTIALS/ssh-privatekey" >"$own/key" && echo >>"$own/key" && cat "$hosts" >"$own/hosts")
-	export GIT_SSH_COMMAND="ssh -i $own/key -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=$own/hosts"
+	export GIT_SSH_COMMAND="ssh -i $own/key -o IdentitiesOnly=yes -o BatchMode=yes -o ConnectTimeout=30 -o ServerAliveInterval=15 -o StrictHostKeyChecking=yes -o UserKnownHostsFile=$own/hosts"
 elif [ -n "$CREDENTIALS" ]; then
 	if [ ! -f "$CREDENTIALS/username" ] || { [ ! -f "$CREDENTIALS/password" ] && [ ! -f "$CREDENTIALS/token" ]; }; then
 		end 10 "the Secret has neither ssh-privatekey nor username with password or token; add them"

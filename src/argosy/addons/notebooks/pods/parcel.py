@@ -18,7 +18,17 @@ from argosy.model.manifest import Manifest
 
 RUNNER, CLONE = "runner.pyz", "clone.sh"
 PACKAGE: Final = "argosy.addons.notebooks.runner"
-MAIN: Final = f"import sys\nfrom {PACKAGE}.shipped import main\nsys.exit(main(sys.argv[1:]))\n"
+MAIN: Final = f"""\
+import os, sys
+if sys.version_info < (3, 11):
+    said = "the image has Python %d.%d; take one with 3.11 or later" % sys.version_info[:2]
+    told = '{{"status": "failed", "error": "%s", "error_category": "environment_setup_failed", "exit_code": 2}}' % said
+    with open(os.environ.get("TERMINATION_LOG") or "/dev/termination-log", "w") as file:
+        file.write(told)
+    sys.exit(said)
+from {PACKAGE}.shipped import main
+sys.exit(main(sys.argv[1:]))
+"""  # which a Python of any age can read
 _DATE: Final = (1980, 1, 1, 0, 0, 0)  # the same bytes, whenever they are put together
 
 

@@ -23,9 +23,10 @@ from argosy.model.manifest import Manifest
 GIT_IMAGE: Final = "quay.io/takinosh/git-init-rhel9:latest"
 HOME: Final = "/home/jovyan"
 RUNNER_AT, ORDER_AT, CREDENTIALS_AT = "/opt/argosy/runner", "/opt/argosy/order", "/opt/argosy/git"
+GIVEN, GIVEN_AT = "argosy-given", "/opt/argosy/given"
 RUNNER, ORDER, GIT, GOLDEN_GIT = "argosy-runner", "argosy-order", "argosy-git", "argosy-golden-git"
 CLONE, GOLDEN_CLONE, VALIDATOR = "git-clone", "golden-git-clone", "validator"
-GRACE: Final = 60.0  # seconds beyond the job's time in which the runner tells that the time is over
+GRACE: Final = 900.0  # seconds beyond the job's time, which does not count images and clones: a last resort
 STOP: Final = 10  # seconds that a run which is cancelled has to end
 SANDBOX: Final = "sandbox.argosy.dev/"
 RESTRICTED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -65,7 +66,10 @@ def errand(job: Job) -> str:
     )  # fmt: skip
     claims = job.claims()
     written = [each.path for each in job.mounts if each.volume in claims and not each.read_only]
-    return json.dumps({"order": json.loads(order.dump()), "report": pod_name(job.name), "claims": written})
+    mounted = {each.name for each in job.volumes if each.kind == "secret"}
+    secrets = [each.path for each in job.mounts if each.volume in mounted] + [GIVEN_AT] * bool(_given_secrets(job))
+    told = {"report": pod_name(job.name), "claims": written, "secrets": secrets}
+    return json.dumps({"order": json.loads(order.dump()), **told})
 
 
 # -- containers
@@ -92,6 +96,7 @@ def _validator(job: Job) -> Fields:
     mounts = [
         {"name": "workspace", "mountPath": WORKSPACE}, {"name": "jovyan-home", "mountPath": HOME},
         _mount(RUNNER, RUNNER_AT), _mount(ORDER, ORDER_AT),
+        *(_mount(f"{GIVEN}-{number}", f"{GIVEN_AT}/{number}") for number, _ in enumerate(_given_secrets(job))),
         *(_mounted(each) for each in job.mounts),
     ]  # fmt: skip
     return {
@@ -133,8 +138,25 @@ def _volumes(job: Job) -> list[Fields]:
         {"name": RUNNER, "configMap": {"name": parcel.name()}},
         {"name": ORDER, "configMap": {"name": pod_name(job.name)}},
         *({"name": name, "secret": {"secretName": secret}} for name, secret in secrets.items() if secret),
+        *({"name": f"{GIVEN}-{number}", "secret": each} for number, each in enumerate(_given_secrets(job))),
         *({"name": each.name, each.kind: dict(each.source)} for each in job.volumes),
     ]
+
+
+def _given_secrets(job: Job) -> list[Fields]:
+    """Secrets that are variables of the notebook, as files: so the runner knows what it must not tell."""
+    found: dict[str, set[str]] = {}
+    for each in job.env:
+        if reference := (each.get("valueFrom") or {}).get("secretKeyRef"):
+            found.setdefault(str(reference.get("name")), set()).add(str(reference.get("key")))
+    whole = {str(each["secretRef"].get("name")): None for each in job.env_from if each.get("secretRef")}
+    parts: list[Fields] = [
+        {"secretName": name, "items": [{"key": key, "path": str(number)} for number, key in enumerate(sorted(keys))]}
+        for name, keys in found.items() if name not in whole
+    ]  # fmt: skip
+    # Those that are missing are missed as variables: here they may be.
+    all_of: list[Fields] = [{"secretName": name} for name in whole]
+    return [{**each, "optional": True} for each in (*all_of, *parts)]
 
 
 def _mount(volume: str, path: str) -> Fields:

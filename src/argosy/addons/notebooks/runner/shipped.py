@@ -1,7 +1,8 @@
 """The runner in a Pod: what `__main__` of the archive calls.
 
 In: an errand, a file of JSON: an order, where to tell of it, which folders are claims. Out: lines for who reads the
-Pod's log, a report while it runs, and last words. Never: imports what an image may lack before it has looked for it.
+Pod's log, a report while it runs, and last words. Never: imports what an image may lack before it has looked for it;
+tells a value of a Secret that the notebook was given.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import IO, Any, Final
 
 from argosy.addons.notebooks.runner import artefacts
 from argosy.addons.notebooks.runner.categories import CONFIGURATION, DEPENDENCY
+from argosy.addons.notebooks.runner.cleaning import Cleaner
 from argosy.addons.notebooks.runner.message import pack
 from argosy.addons.notebooks.runner.order import Order, OrderError
 from argosy.addons.notebooks.runner.reporting import Report
@@ -41,22 +43,23 @@ def main(arguments: list[str]) -> int:
         ours = isinstance(error, OrderError)
         said = str(error) if ours else f"the errand cannot be read ({error}); run the job again"
         return _end(_refused(said, CONFIGURATION), Report(""))
-    report = Report(str(errand.get("report") or ""))
+    report, cleaner = Report(str(errand.get("report") or "")), Cleaner(errand.get("secrets") or ())
     if lacking := _lacking():
         return _end(_refused(lacking, DEPENDENCY), report)
     began = time.time()
-    code = _run(order, report)
+    code = _run(order, report, cleaner)
     results = _results(order)
     if code == 0 and results is not None:
         results["artefacts"] = artefacts.of([(each, each) for each in errand.get("claims") or ()], began)
-    return _end(results or _refused("the runner left no results; see the Pod's log", CONFIGURATION), report)
+    found = results or _refused("the runner left no results; see the Pod's log", CONFIGURATION)
+    return _end(cleaner.results(found), report)
 
 
-def _run(order: Order, report: Report) -> int:
+def _run(order: Order, report: Report, cleaner: Cleaner) -> int:
     from argosy.addons.notebooks.runner.running import run
 
     try:
-        with _following(order.events, report):
+        with _following(order.events, report, cleaner):
             return run(order)
     except OrderError as error:
         print(error, file=sys.stderr)
@@ -86,10 +89,10 @@ def _lacking() -> str:
 
 
 @contextlib.contextmanager
-def _following(events: str, report: Report) -> Iterator[None]:
+def _following(events: str, report: Report, cleaner: Cleaner) -> Iterator[None]:
     """Tells of events as they are written."""
     over = threading.Event()
-    thread = threading.Thread(target=_follow, args=(events, report, over), daemon=True)
+    thread = threading.Thread(target=_follow, args=(events, report, cleaner, over), daemon=True)
     thread.start()
     try:
         yield
@@ -98,7 +101,7 @@ def _following(events: str, report: Report) -> Iterator[None]:
         thread.join(timeout=30.0)
 
 
-def _follow(events: str, report: Report, over: threading.Event) -> None:
+def _follow(events: str, report: Report, cleaner: Cleaner, over: threading.Event) -> None:
     told, taken, last = 0, 0, False
     with open(f"{os.path.dirname(events)}/execution.log", "a", encoding="utf-8") as log:
         while not last:
@@ -106,9 +109,9 @@ def _follow(events: str, report: Report, over: threading.Event) -> None:
             with contextlib.suppress(OSError):
                 text = Path(events).read_text(encoding="utf-8")
                 whole = text[: text.rfind("\n") + 1]
-                _show(whole[told:], log)
+                _show(cleaner.text(whole[told:]), log)
                 told = len(whole)
-                if taken != told and report.send({"events.jsonl": whole}):
+                if taken != told and report.send({"events.jsonl": cleaner.text(whole)}):
                     taken = told
 
 
