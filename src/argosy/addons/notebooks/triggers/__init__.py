@@ -19,7 +19,7 @@ from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.statuses import SUCCEEDED
 from argosy.addons.notebooks.triggers import acting, recording, trials
 from argosy.addons.notebooks.triggers.entries import SERVICE, TIMEOUT, Entry, read_entries
-from argosy.addons.notebooks.triggers.recording import DONE, FAILED, OPEN, PENDING, RUNNING, Record, claimed
+from argosy.addons.notebooks.triggers.recording import DONE, FAILED, OPEN, PENDING, Record, claimed
 from argosy.addons.notebooks.triggers.turns import MANAGER
 from argosy.model.annotations import ON_SUCCESS, TRIGGER_STATUS
 from argosy.model.errors import ArgosyError, ClusterError, Conflict, TransientError
@@ -136,9 +136,9 @@ class Triggers:
 
 
 async def give_up(job: Job, live: Manifest, context: Context) -> Requeue | None:
-    """A new run begins: of trials that the last one had begun nothing is left."""
+    """A new run begins: of trials that the last one had begun nothing is left, whether or not that was written."""
     for record in (live.get("status") or {}).get("triggers") or ():
-        if record.get("status") == RUNNING and record.get("kind") == SERVICE.kind:
+        if record.get("status") in OPEN and record.get("kind") == SERVICE.kind:
             where = (str(record.get("namespace") or ""), str(record.get("name") or ""))
             await trials.take_away(trials.key_for(*where, recording.mark_of(job, record)), context.cluster)
     return None
