@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from argosy.advise.finding import Place
+from argosy.advise.finding import Place, Sight
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -146,6 +146,7 @@ class Repository:
     planned: tuple[Planned, ...] = ()
     definitions: tuple[Manifest, ...] = ()  # of custom kinds, written in the repository
     loose: tuple[Item, ...] = ()  # manifests in files that nothing rendered
+    told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
     notes: tuple[str, ...] = field(default=())  # what could not be looked at, and why
 
     @property

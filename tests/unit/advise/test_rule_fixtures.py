@@ -1,6 +1,6 @@
 """Each rule catches its bad fixture at the marked lines, and leaves its good one alone.
 
-A line that a rule must name ends in a comment with the rule's number.
+A line that a rule must name ends in a comment with the rule's number: `#` in YAML and notebooks, `--` in Lua.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ch
 def marked(folder: Path, rule: str) -> set[tuple[str, int]]:
     return {
         (str(file.relative_to(folder)), number)
-        for file in folder.rglob("*.yaml")
+        for file in folder.rglob("*")
+        if file.is_file()
         for number, line in enumerate(file.read_text().splitlines(), 1)
-        if re.search(rf"# {rule}$", line)
+        if re.search(rf'(#|--) {rule}(\n)?"?$', line)
     }
 
 

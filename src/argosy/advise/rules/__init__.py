@@ -10,10 +10,10 @@ from typing import Final
 
 from argosy.advise.finding import Finding
 from argosy.advise.repository import Repository
-from argosy.advise.rules import applications, hygiene, ignoring, ordering, schemas, serving
+from argosy.advise.rules import applications, hygiene, ignoring, ordering, schemas, serving, told
 from argosy.advise.rules.rule import Rule
 
-_FAMILIES: Final = (applications, ignoring, ordering, schemas, serving, hygiene)
+_FAMILIES: Final = (applications, ignoring, ordering, schemas, serving, told, hygiene)
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)
 }

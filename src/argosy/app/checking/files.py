@@ -114,18 +114,18 @@ def files_of(paths: Sequence[str]) -> Iterator[File]:
         real = os.path.realpath(typed)
         if not os.path.exists(real):
             raise UserError("there is no such file or folder; correct the path", where=typed)
-        for path in _below(real) if os.path.isdir(real) else [real]:
+        for path in below(real) if os.path.isdir(real) else [real]:
             if path not in seen:
                 seen.add(path)
                 yield from _read(path)
 
 
-def _below(folder: str) -> Iterator[str]:
+def below(folder: str, endings: tuple[str, ...] = (*_ENDINGS, *KUSTOMIZATIONS)) -> Iterator[str]:
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _LEFT_OUT)
         for name in sorted(names):
             path = os.path.join(here, name)
-            if (name.endswith(_ENDINGS) or name in KUSTOMIZATIONS) and not os.path.islink(path):
+            if name.endswith(endings) and not os.path.islink(path):
                 yield path
 
 

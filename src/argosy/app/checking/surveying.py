@@ -14,6 +14,7 @@ from argosy.advise.finding import Place
 from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.app.checking.building import Builder
 from argosy.app.checking.files import File, files_of, shown, top_of
+from argosy.app.checking.telling import told_by_others
 from argosy.app.rendering.places import remotes
 from argosy.app.rendering.requesting import is_of
 from argosy.model.application import Application, Source, read_application, read_source
@@ -46,7 +47,14 @@ class Survey:
             renderings, loose = [Rendering(None, ".", tuple(loose))] if loose else [], []
         everything = [*loose, *(item for each in renderings for item in each.items)]
         definitions = [item.manifest for item in everything if item.kind == _DEFINITION]
-        return Repository(tuple(renderings), tuple(planned), tuple(definitions), tuple(loose), tuple(self._notes))
+        return Repository(
+            renderings=tuple(renderings),
+            planned=tuple(planned),
+            definitions=tuple(definitions),
+            loose=tuple(loose),
+            told=told_by_others(self.files, self._paths),
+            notes=tuple(self._notes),
+        )
 
     # -- kustomizations that no Application names --
 

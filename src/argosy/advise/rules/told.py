@@ -1,0 +1,109 @@
+"""Rules that others look for: those who read scripts of health checks, and those who read notebooks.
+
+In: what they told. Out: the same as sights of a rule. Never: looks itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from argosy.advise.finding import Severity, Sight
+from argosy.advise.repository import Repository
+from argosy.advise.rules.rule import Rule
+
+_READ: Final = "The script is followed on all its ways without being run; what cannot be known is not told."
+_SETTINGS: Final = "The settings are read as Argo CD reads them."
+
+
+def _told(rule: str, repository: Repository) -> Iterable[Sight]:
+    return repository.told.get(rule, ())
+
+
+def _rule(number: str, severity: Severity, title: str, about: str, why_sure: str, fix: str) -> Rule:
+    return Rule(number, severity, title, about, why_sure, fix, partial(_told, number))
+
+
+RULES: Final = (
+    _rule(
+        "AGY303",
+        Severity.INFO,
+        "A notebook that was not run from top to bottom, or is no Python",
+        "What it shows is not what a run will show: a cell may use what a cell below it had set.",
+        "The numbers of the runs are kept in the notebook, and Python itself reads the source.",
+        "Run all cells from the top, and save the notebook then.",
+    ),
+    _rule(
+        "AGY304",
+        Severity.WARNING,
+        "A notebook is kept with an error or a secret",
+        "A stored error tells readers that it does not work; a stored secret is everybody's who can read Git.",
+        "The output says that it is an error; a secret has the mark of its provider.",
+        "Run the cell again or clear its output; take the secret away, and end it.",
+    ),
+    _rule(
+        "AGY305",
+        Severity.INFO,
+        "A notebook shows what chance gives",
+        "No run shows the same again, so a strict comparison with a golden notebook fails.",
+        "The cell has an output, calls a function of chance, and nothing in the notebook sets a seed.",
+        "Set a seed, or tag the cell nbval-ignore-output.",
+    ),
+    _rule(
+        "AGY401",
+        Severity.ERROR,
+        "A health check without an answer",
+        "Its objects are Unknown, and syncs wait for them or fail.",
+        _READ,
+        "Return a table with one of the words of health on every way.",
+    ),
+    _rule(
+        "AGY402",
+        Severity.ERROR,
+        "A health check that is never, or always, Healthy",
+        "A sync waits for ever, or never waits and never shows a failure.",
+        _READ,
+        "Answer Healthy where the object is ready, and only there.",
+    ),
+    _rule(
+        "AGY403",
+        Severity.WARNING,
+        "A health check that looks into a field that may be missing",
+        "An object that was just created has no status: the script raises an error, and the object is Unknown.",
+        _READ,
+        "Test for the field first: if obj.status ~= nil then.",
+    ),
+    _rule(
+        "AGY405",
+        Severity.WARNING,
+        "argocd-cm and the ArgoCD resource disagree",
+        "The operator writes argocd-cm anew from its resource: what stands only there is lost.",
+        _SETTINGS,
+        "Write the check into the ArgoCD resource.",
+    ),
+    _rule(
+        "AGY406",
+        Severity.ERROR,
+        "A setting of a health check that cannot be used",
+        "Nobody reads the check; its kind is judged as if it were not there.",
+        _SETTINGS,
+        "Write resource.customizations.health.GROUP_KIND.",
+    ),
+    _rule(
+        "AGY407",
+        Severity.ERROR,
+        "A health check uses a library that is not there",
+        "The script raises an error, and its objects are Unknown.",
+        "Argo CD gives scripts few libraries unless useOpenLibs is set, and the script does not test for it.",
+        "Do without it, or set useOpenLibs for the kind.",
+    ),
+    _rule(
+        "AGY408",
+        Severity.WARNING,
+        "A health check with a part that is never reached",
+        "What was meant to be told there never is.",
+        _READ,
+        "Correct the condition that leads there, or take the part out.",
+    ),
+)

@@ -1,0 +1,84 @@
+"""What others find who read more than manifests: scripts of health checks, and notebooks.
+
+In: files, and paths that were typed. Out: sights by rule. Never: runs a script or a notebook.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from argosy.advise.finding import Place, Severity, Sight
+from argosy.app.checking.files import MOST_BYTES, File, below, shown
+from argosy.app.health.linting import Remark, lint_settings
+from argosy.app.health.sources import Located, Source
+from argosy.health.installation import holds_settings
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest.lines import Lines
+
+if TYPE_CHECKING:
+    from argosy.app.notebooks.linting import Remark as NotebookRemark
+
+_NOTEBOOK: Final = ".ipynb"
+_SETTINGS: Final = (b"argocd-cm", b"argosy-cm", b"ArgoCD")
+
+
+def told_by_others(files: Sequence[File], paths: Sequence[str]) -> Mapping[str, tuple[Sight, ...]]:
+    found: dict[str, list[Sight]] = defaultdict(list)
+    for remark in _of_settings(files):
+        place = Place(remark.file, remark.line)
+        severity = Severity(remark.severity)
+        sight = Sight(place, remark.message, remark.advice or "correct it", remark.place, severity=severity)
+        found[remark.rule].append(sight)
+    for rule, sight in _of_notebooks(paths):
+        found[rule].append(sight)
+    return {rule: tuple(sights) for rule, sights in found.items()}
+
+
+def _of_settings(files: Sequence[File]) -> Iterator[Remark]:
+    """File by file: several installations may be kept in one repository."""
+    for file in files:
+        if any(word in file.text for word in _SETTINGS):
+            try:
+                held: list[Located] = [
+                    each
+                    for each in Source(shown(file.path), file.text.decode("utf-8", "replace")).located()
+                    if holds_settings(each.manifest)
+                ]
+                yield from lint_settings(held).remarks if held else ()
+            except ArgosyError:
+                continue  # a template, or a patch
+
+
+def _of_notebooks(paths: Sequence[str]) -> Iterator[tuple[str, Sight]]:
+    from argosy.addons.notebooks.runner.order import Validation
+    from argosy.app.notebooks import linting
+    from argosy.app.notebooks.files import read
+
+    for typed in paths:
+        real = os.path.realpath(typed)
+        for path in below(real, (_NOTEBOOK,)) if os.path.isdir(real) else [real] if real.endswith(_NOTEBOOK) else []:
+            if os.path.getsize(path) > MOST_BYTES * 16:
+                continue
+            try:
+                remarks = linting.lint(shown(path), read(Path(path)), Validation.of({}))
+            except ArgosyError:
+                continue
+            lines = Lines(Path(path).read_text(errors="replace"))
+            for each in remarks:
+                if each.finding.category in linting.RULES:
+                    yield each.rule, _sight(each, lines)
+
+
+def _sight(remark: NotebookRemark, lines: Lines) -> Sight:
+    found = remark.finding
+    line = 0
+    if found.cell >= 0:
+        line = lines.of_field(0, ("cells", found.cell, "source", max(found.line - 1, 0)))
+    subject = f"cell {found.cell}" if found.cell >= 0 else ""
+    message = f"{subject} {found.message}".strip()
+    fix = found.suggestion or "correct it"
+    return Sight(Place(remark.file, line), message, fix, subject, found.category, Severity(found.severity))
