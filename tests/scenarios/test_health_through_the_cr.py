@@ -119,7 +119,7 @@ def test_a_second_run_leaves_both_objects_at_their_versions(openshift: Sandbox) 
     assert (version(openshift, RESOURCE), version(openshift, settings_of())) == before
 
 
-@pytest.mark.parametrize("answer", ["n\n", "", "yes\n", "N", "\n"], ids=["n", "end", "yes", "N", "return"])
+@pytest.mark.parametrize("answer", ["n\n", "yes\n", "N", "\n"], ids=["n", "yes", "N", "return"])
 def test_whoever_does_not_say_yes_changes_nothing(openshift: Sandbox, answer: str) -> None:
     health(openshift, "apply", "--profile", "lenient", *QUICK)
     before = version(openshift, RESOURCE)
@@ -128,6 +128,15 @@ def test_whoever_does_not_say_yes_changes_nothing(openshift: Sandbox, answer: st
     assert "⚠ Health checks for KServe already exist in ArgoCD CR" in done.out
     assert "Do you want to continue? (y/n)" in done.out
     assert as_lines(done.out)[-1] == "Aborted by user."
+    assert version(openshift, RESOURCE) == before
+
+
+def test_where_nobody_answers_nothing_is_changed_and_no_pipeline_takes_it_for_done(openshift: Sandbox) -> None:
+    health(openshift, "apply", "--profile", "lenient", *QUICK)
+    before = version(openshift, RESOURCE)
+    done = health(openshift, "apply", input="")
+    assert done.code == 2 and "Aborted" not in done.out
+    assert "nobody is here to answer" in done.err and "--force" in done.err
     assert version(openshift, RESOURCE) == before
 
 

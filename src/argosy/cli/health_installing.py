@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.asking import read_line
 from argosy.cli.screen import Screen, plain
+from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.app.health.installing import Asked, Said
@@ -178,10 +179,10 @@ def _tell(said: Said) -> None:
 def _ask(question: str) -> str:
     print(question, end=" ", flush=True)
     answer = read_line()
-    if not (answer.endswith("\n") and sys.stdin.isatty()):
+    if not (answer.endswith("\n") and sys.stdin and sys.stdin.isatty()):
         print(flush=True)  # nobody pressed return on this screen
-    if not answer:
-        print("nobody is here to answer; add --force to go on without a question", file=sys.stderr)
+    if not answer and not (sys.stdin and sys.stdin.isatty()):  # a pipeline must not take it for done
+        raise UserError("nobody is here to answer, so nothing was written; add --force to go on without a question")
     return answer
 
 

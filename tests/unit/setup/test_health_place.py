@@ -202,3 +202,20 @@ async def test_a_kind_that_is_listed_twice_is_told() -> None:
     model = WANTED[0]
     found = verification(KEYS, model.entry, model.entry)
     assert any("is listed more than once; the last one wins" in str(said) for said in told(found))
+
+
+async def test_a_check_that_does_not_compile_is_not_verified_and_its_line_is_told() -> None:
+    model = WANTED[0]
+    script = "local health = {}\nif obj.status ~= nil the\nreturn health"
+    found = verification({model.key: script}, {**model.entry, "check": script})
+    lines = [str(said) for said in told(found)]
+    assert not found.is_well and found.unpropagated == []
+    assert any(line.startswith(f"✗ {model.key} in argocd-cm does not work, line 2: does not parse") for line in lines)
+    assert "Verification Complete" not in lines
+    assert "line 2" in found.as_data()["checks"][0]["error"]
+
+
+async def test_a_check_of_another_kind_that_does_not_compile_is_told_too() -> None:
+    key = "resource.customizations.health.PersistentVolumeClaim"
+    found = verification({**KEYS, key: "if"}, *(check.entry for check in WANTED), extraConfig={key: "if"})
+    assert not found.is_well and list(found.broken) == [key]

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from argosy.cluster import ClusterReader
 from argosy.health.kind_keys import joined, key_text
+from argosy.health.lint import Finding, lint
+from argosy.health.lua.syntax import LuaSyntaxError, parse
+from argosy.health.settings import Check, from_config_maps
 from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -54,6 +58,17 @@ class Verification:
         scripts = self.place.scripts
         return [of for of in self.kinds if of in scripts and self.data.get(_key(of)) != scripts[of]]
 
+    @cached_property
+    def broken(self) -> dict[str, Finding]:
+        """What is wrong with scripts that are in force, by where they are: then Argo CD says Unknown of such objects.
+
+        Of kinds that were not asked about, only what no Argo CD can read.
+        """
+        asked = {key_text(*of) for of in self.kinds}
+        found = {check.where: _first_error(check) for check in from_config_maps(self.data).checks
+                 if check.pattern in asked or not _is_read(check)}  # fmt: skip
+        return {where: error for where, error in found.items() if error is not None}
+
     @property
     def strays(self) -> list[str]:
         """Keys in argocd-cm that the operator will remove, because the resource does not have them."""
@@ -70,7 +85,7 @@ class Verification:
 
     @property
     def is_well(self) -> bool:
-        return not (self.unset or self.unpropagated)
+        return not (self.unset or self.unpropagated or self.broken)
 
     def as_data(self) -> dict[str, Any]:
         installation, scripts = self.place.installation, self.place.scripts
@@ -81,6 +96,7 @@ class Verification:
                 "configured": of in scripts,
                 "profile": profile_with(of, scripts.get(of, "")),
                 "propagated": of in scripts and of not in self.unpropagated,
+                "error": _sentence(self.broken[_key(of)]) if _key(of) in self.broken else "",
             }
             for of in self.kinds
         ]
@@ -105,6 +121,22 @@ class Verification:
 
 def _key(of: GroupKind) -> str:
     return KEY_PREFIX + joined(*of)
+
+
+def _first_error(check: Check) -> Finding | None:
+    return next((one for one in lint(check.script, open_libs=check.open_libs) if one.severity == "error"), None)
+
+
+def _is_read(check: Check) -> bool:
+    try:
+        parse(check.script)
+    except LuaSyntaxError:
+        return False
+    return True
+
+
+def _sentence(error: Finding) -> str:
+    return f"line {error.line}: {error.message}; {error.advice}"
 
 
 async def verify(cluster: ClusterReader, namespace: str, name: str, kinds: tuple[GroupKind, ...]) -> Verification:
@@ -160,7 +192,9 @@ def told(found: Verification) -> Iterator[Said]:
     if found.unset:
         return
     yield from _propagated(found)
-    if found.unpropagated:
+    if found.broken:
+        yield from _broken(found)
+    if found.unpropagated or found.broken:
         return
     yield "\nStep 3: Checking ArgoCD application health status...\n"
     yield table_of(found.applications) if found.applications else "  No applications found"
@@ -208,6 +242,15 @@ def _propagated(found: Verification) -> Iterator[str]:
     for key in found.strays:
         yield f"⚠ {key} is in {SETTINGS}, but not in the ArgoCD CR"
         yield "  The operator will remove it: this is expected behaviour, use the CR"
+
+
+def _broken(found: Verification) -> Iterator[str]:
+    for where, error in found.broken.items():
+        yield f"✗ {where} in {SETTINGS} does not work, {_sentence(error)}"
+    yield "  Argo CD says Unknown of what it should judge by that"
+    ours = [of for of in found.kinds if _key(of) in found.broken]
+    if ours:
+        yield f"  Correct it there, or replace it: {APPLY} --force{flags_to(found.place.installation, ours)}"
 
 
 def _services_told(found: Verification) -> Iterator[Said]:
