@@ -154,12 +154,22 @@ def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.Cap
     assert "there is no such rule" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("folder", ["llmops-via-argocd", "examples", "deploy", "integrations"])
+@pytest.mark.parametrize("folder", ["llmops-via-argocd", "examples", "deploy/notebooks", "integrations"])
 def test_what_we_ship_has_nothing_that_is_worse_than_a_remark(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
     assert main(["check", folder]) == DONE, capsys.readouterr().out
+
+
+def test_the_checks_that_are_always_healthy_on_purpose_are_all_that_is_found_in_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A claim, and all kinds of the lenient profile: who chooses them wants a sync that never waits."""
+    monkeypatch.chdir(ROOT)
+    main(["check", "deploy/health", "-o", "json"])
+    found = json.loads(capsys.readouterr().out)["items"]
+    assert {(each["rule"], each["severity"]) for each in found} == {("AGY402", "warning")}
 
 
 def test_a_fresh_repository_has_nothing_that_is_worse_than_a_remark(
