@@ -14,7 +14,7 @@ from argosy.compare.legacy import last_applied
 from argosy.model.annotations import FIELD_MANAGER
 from argosy.model.flow import Origin, Pair
 from argosy.model.manifest import Manifest
-from argosy.patch.pointer import parse
+from argosy.patch.pointer import format_tokens, parse
 
 NAMES: Final = ("name", "mountPath", "containerPort", "port", "key", "ip", "topologyKey", "type")
 # k8s: `spec.selector: Invalid value: {…}: field is immutable`; several stand in brackets, with commas between.
@@ -67,18 +67,26 @@ class Evidence:
 
 def value_at(manifest: Any, tokens: Sequence[str], like: Any) -> Any:
     """The value at the place that the tokens name in `like`; elements of lists are found by their names."""
-    here = manifest
+    return _walk(manifest, tokens, like)[1]
+
+
+def pointer_in(manifest: Any, pointer: str, like: Any) -> str:
+    """The same place as that of a pointer into `like`, where elements may stand in another order; as far as it goes."""
+    return format_tokens(_walk(manifest, parse(pointer), like)[0])
+
+
+def _walk(manifest: Any, tokens: Sequence[str], like: Any) -> tuple[list[str], Any]:
+    here, way = manifest, list[str]()
     for token in tokens:
-        if isinstance(here, dict):
-            here = here.get(token, ABSENT)
-        elif isinstance(here, list):
-            index = int(token) if token.isdecimal() else -1
-            there = like[index] if isinstance(like, list) and 0 <= index < len(like) else ABSENT
-            here = _element(here, index, there)
+        if isinstance(here, list):
+            token_here = str(_index(here, int(token) if token.isdecimal() else -1, _step(like, token)))
         else:
-            return ABSENT
-        like = _step(like, token)
-    return here
+            token_here = token
+        here, like = _step(here, token_here), _step(like, token)
+        if here is ABSENT:
+            return way, ABSENT
+        way.append(token_here)
+    return way, ABSENT if here is None and manifest is None else here
 
 
 def _step(value: Any, token: str) -> Any:
@@ -89,12 +97,14 @@ def _step(value: Any, token: str) -> Any:
     return ABSENT
 
 
-def _element(items: Sequence[Any], index: int, like: Any) -> Any:
+def _index(items: Sequence[Any], index: int, like: Any) -> int:
+    """Where the element is that has the name of the other one; beyond the list where there is none."""
     if isinstance(like, dict):
         for name in NAMES:
             if name in like and all(isinstance(item, dict) for item in items):
-                return next((item for item in items if item.get(name) == like[name]), ABSENT)
-    return items[index] if 0 <= index < len(items) else ABSENT
+                found = (place for place, item in enumerate(items) if item.get(name) == like[name])
+                return next(found, len(items))
+    return index if index >= 0 else len(items)
 
 
 def refused_fields(message: str, details: Mapping[str, Any] | None = None) -> dict[str, str]:

@@ -63,7 +63,7 @@ Commands:
   check      find what is wrong in Git, before anything is deployed
   controller deliver the Applications of a cluster
   demo       a whole delivery on this machine: Git, cluster, engine, a model
-  explain    what a rule of check means
+  explain    why an object or a field is as it is, or what a rule of check means
   generate   print manifests that hold up a sync, and settings for notifications
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from argosy.advise.cause import Cause
 from argosy.advise.causes import causes
-from argosy.advise.evidence import Evidence, refused_fields
+from argosy.advise.evidence import Evidence, pointer_in, refused_fields
 from argosy.app.applications.differing import Differing
 from argosy.app.applications.reader import LOCAL, Reader
 from argosy.cluster import Catalog
@@ -62,26 +62,46 @@ async def explained(
 ) -> dict[ResourceKey, Causes]:
     """Of each object that differs, of each of its differing fields. In brief: without commits and other branches."""
     pairs = {pair.key: pair for pair in look.comparison.pairs if pair.differs}
-    kinds = await reader.cluster.kinds()
-    said = await _asked(reader, [pairs[each.key] for each in found], kinds)
-    elsewhere = await default_branch(reader, app, look.assembled, refs) if found and not is_brief else Elsewhere()
+    asked = [(pairs[each.key], [field.pointer for field in each.fields]) for each in found]
+    known = await evidence(reader, app, look, asked, refs, is_brief=is_brief)
     told: dict[ResourceKey, Causes] = {}
     for each in found:
-        evidence = _evidence(reader, app, look, pairs[each.key], each, kinds)
-        evidence = replace(
-            evidence,
-            after=said[each.key].after,
-            refused=said[each.key].refused or evidence.refused,
+        made = causes(known[each.key], each.fields)
+        told[each.key] = {field.pointer: cause for field, cause in zip(each.fields, made, strict=True)}
+    return told if is_brief else await blamed(reader, app, look.assembled, told)
+
+
+async def evidence(
+    reader: Reader,
+    app: Application,
+    look: Look,
+    asked: Sequence[tuple[Pair, Sequence[str]]],
+    refs: Sequence[str] = (),
+    *,
+    is_brief: bool = False,
+) -> dict[ResourceKey, Evidence]:
+    """What is known of objects, with the origins of these pointers of each."""
+    kinds = await reader.cluster.kinds()
+    said = await _asked(reader, [pair for pair, _ in asked])
+    is_alone = is_brief or not any(pair.differs for pair, _ in asked)
+    elsewhere = Elsewhere() if is_alone else await default_branch(reader, app, look.assembled, refs)
+    found: dict[ResourceKey, Evidence] = {}
+    for pair, pointers in asked:
+        known = _evidence(reader, app, look, pair, pointers, kinds)
+        found[pair.key] = replace(
+            known,
+            after=said[pair.key].after,
+            refused=said[pair.key].refused or known.refused,
             default_branch=elsewhere.branch,
             ref=elsewhere.ref,
-            elsewhere=elsewhere.desired.get(each.key),
+            elsewhere=elsewhere.desired.get(pair.key),
         )
-        made = causes(evidence, each.fields)
-        told[each.key] = {field.pointer: cause for field, cause in zip(each.fields, made, strict=True)}
-    return told if is_brief else await _blamed(reader, app, look.assembled, told)
+    return found
 
 
-def _evidence(reader: Reader, app: Application, look: Look, pair: Pair, found: Differing, kinds: Catalog) -> Evidence:
+def _evidence(
+    reader: Reader, app: Application, look: Look, pair: Pair, pointers: Iterable[str], kinds: Catalog
+) -> Evidence:
     result = next((each for each in app.state.results if each.key == pair.key), None) if app.state else None
     synced = app.state.revisions or (app.state.revision,) if app.state else ()
     return Evidence(
@@ -93,7 +113,7 @@ def _evidence(reader: Reader, app: Application, look: Look, pair: Pair, found: D
         was_applied=bool(
             result and result.outcome is Outcome.SYNCED and tuple(synced) == tuple(look.assembled.revisions)
         ),
-        origins=_origins(look.assembled, pair, [each.pointer for each in found.fields]),
+        origins=_origins(look.assembled, pair, pointers),
     )
 
 
@@ -107,15 +127,18 @@ def _filled(reader: Reader, desired: Manifest | None) -> Manifest | None:
 def _origins(assembled: Assembled, pair: Pair, pointers: Iterable[str]) -> dict[str, Origin]:
     if pair.desired is None:
         return {}
-    places = ((each, part.origins.find(pair.key, each)) for each in pointers for part in assembled.rendered)
+    like = pair.compared or pair.live or pair.desired
+    # Lists may live in another order than Git has them.
+    wanted = [(each, pointer_in(pair.desired, each, like)) for each in pointers]
+    places = ((each, part.origins.find(pair.key, there)) for each, there in wanted for part in assembled.rendered)
     return {pointer: origin for pointer, origin in places if origin is not None}
 
 
-async def _asked(reader: Reader, pairs: Sequence[Pair], kinds: Catalog) -> dict[ResourceKey, Said]:
+async def _asked(reader: Reader, pairs: Sequence[Pair]) -> dict[ResourceKey, Said]:
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def ask(pair: Pair) -> Said:
-        if pair.desired is None or pair.live is None:
+        if pair.desired is None or pair.live is None or not pair.differs:
             return Said()
         async with gate:
             try:
@@ -159,7 +182,7 @@ async def _refs(reader: Reader, app: Application, source: Source) -> Refs:
 # -- who wrote it ----------------------------------------------------------------------------------------------------
 
 
-async def _blamed(
+async def blamed(
     reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
 ) -> dict[ResourceKey, Causes]:
     lines = {(each.file, each.line) for found in told.values() for each in found.values() if _has_line(each)}
@@ -196,4 +219,4 @@ async def _commit(reader: Reader, app: Application, assembled: Assembled, file: 
     return None
 
 
-__all__ = ["Causes", "Elsewhere", "default_branch", "explained"]
+__all__ = ["Causes", "Elsewhere", "blamed", "default_branch", "evidence", "explained"]

@@ -1,0 +1,147 @@
+"""`argosy explain KIND/NAME [FIELD]`: why an object or a field is as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import config_map
+
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
+PREDICTOR = ResourceKey("apps", "Deployment", "ml", "predictor")
+DEPLOYMENT: Manifest = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "predictor"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "predictor"}},
+        "template": {
+            "metadata": {"labels": {"app": "predictor"}},
+            "spec": {
+                "containers": [{"name": "main", "image": "main:1"}, {"name": "proxy", "image": "proxy:1"}],
+            },
+        },
+    },
+}
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        files = {"app/settings.yaml": config_map(a="one"), "app/predictor.yaml": DEPLOYMENT}
+        found.repository.push(files, "Begin")
+        await found.deliver()
+        await found.until(lambda status: bool(status.get("sync")))
+        said = await found.argosy("app", "sync", "models", "--timeout", "30")
+        assert said.code == 0, said.err
+        yield found
+
+
+async def data(desk: Scene, *words: str) -> dict[str, Any]:
+    said = await desk.argosy("explain", *words, "-o", "json")
+    assert said.code == 0, said.err
+    found: dict[str, Any] = json.loads(said.out)
+    assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "Explanation")
+    return found
+
+
+async def test_an_object_that_lives_as_git_asks_is_told_so(desk: Scene) -> None:
+    said = await desk.argosy("explain", "cm/settings")
+    assert said.code == 0, said.err
+    assert said.out.splitlines()[0].startswith("ConfigMap/settings -n ml of models: ") and "Synced" in said.out
+    assert "nothing differs: it lives as Git asks for it" in said.out
+
+
+async def test_each_differing_field_has_its_cause_its_line_and_what_to_type(desk: Scene) -> None:
+    commit = desk.repository.push({"app/settings.yaml": config_map(a="two")}, "Raise a")
+    said = await desk.argosy("explain", "configmap/settings")
+    lines = [line.strip() for line in said.out.splitlines()]
+    assert '.data.a  live "one", Git "two"' in lines, said
+    assert "why      your change: Git asks for another value" in lines
+    assert f'written  app/settings.yaml:3, {commit[:7]} ann@example.com "Raise a"' in lines
+    assert "next     argosy app sync models" in lines
+
+
+async def test_a_field_tells_where_its_value_is_written_though_nothing_differs(desk: Scene) -> None:
+    path = '.spec.template.spec.containers[name="proxy"].image'
+    found = (await data(desk, "deploy/predictor", path))["fields"]
+    (field,) = found
+    assert (field["path"], field["differs"]) == ("/spec/template/spec/containers/1/image", False)
+    assert (field["cause"]["file"], field["cause"]["subject"]) == ("app/predictor.yaml", "Begin")
+    assert field["manager"] == "argocd-controller"
+    text = (desk.repository.path / "app/predictor.yaml").read_text().splitlines()
+    assert "proxy:1" in text[field["cause"]["line"] - 1]
+
+
+async def test_a_line_is_found_though_the_list_lives_in_another_order(desk: Scene) -> None:
+    turned = json.loads(json.dumps(DEPLOYMENT))
+    containers = turned["spec"]["template"]["spec"]["containers"]
+    containers.reverse()
+    containers[0]["image"] = "proxy:2"
+    desk.repository.push({"app/predictor.yaml": turned})
+    found = {each["path"]: each["cause"] for each in (await data(desk, "deploy/predictor"))["fields"]}
+    text = (desk.repository.path / "app/predictor.yaml").read_text().splitlines()
+    cause = next(cause for path, cause in found.items() if path.endswith("/image"))
+    assert "proxy:2" in text[cause["line"] - 1], (found, text)
+
+
+async def test_a_default_is_told_from_what_somebody_set(desk: Scene) -> None:
+    (default,) = (await data(desk, "deploy/predictor", ".spec.revisionHistoryLimit"))["fields"]
+    assert default["cause"]["kind"] == "Defaulting"
+    await desk.cluster.patch(PREDICTOR, {"spec": {"replicas": 3}}, manager="scaler")
+    (field,) = (await data(desk, "deploy/predictor", ".spec.replicas"))["fields"]
+    assert (field["cause"]["kind"], field["manager"], field["differs"]) == ("OtherController", "scaler", False)
+
+
+async def test_a_field_that_is_not_there_is_answered_with_those_that_are(desk: Scene) -> None:
+    said = await desk.argosy("explain", "deploy/predictor", ".spec.replica")
+    assert said.code == 2 and "did you mean replicas?" in said.err, said
+
+
+async def test_an_object_of_no_application_is_told_with_its_owner(desk: Scene) -> None:
+    owner = await desk.get("apps/Deployment", "predictor") or {}
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "predictor", "uid": owner["metadata"]["uid"]}
+    metadata = {"name": "predictor-1", "namespace": "ml", "ownerReferences": [reference]}
+    await desk.cluster.create({**DEPLOYMENT, "kind": "ReplicaSet", "metadata": metadata})
+    said = await desk.argosy("explain", "rs/predictor-1", "-n", "ml")
+    assert said.code == 2 and "argosy explain Deployment/predictor" in said.err, said
+    unknown = await desk.argosy("explain", "cm/other")
+    assert unknown.code == 2 and "no Application has ConfigMap/other" in unknown.err, unknown
+
+
+@pytest.mark.parametrize(
+    "words", ["settings", "deploy web", "cm/", "cm/settings a..b", "nonsense/x", "cm/settings --app no"]
+)
+async def test_what_cannot_be_explained_exits_with_2_and_says_what_to_write(desk: Scene, words: str) -> None:
+    said = await desk.argosy("explain", *words.split())
+    assert said.code == 2 and "next: " in said.err, said
+
+
+async def test_a_path_that_only_the_default_branch_has_is_a_stale_branch(desk: Scene) -> None:
+    desk.repository._git("branch", "stage1-complete")
+    desk.repository.push({"later/settings.yaml": config_map(a="one")})
+    said = await desk.argosy("app", "set", "models", "--revision", "stage1-complete", "--path", "later")
+    assert said.code == 0, said.err
+    found = await data(desk, "cm/settings")
+    assert found["cause"]["kind"] == "StaleBranch", found
+    assert found["cause"]["next"] == "argosy app set models --revision main"
+
+
+async def test_a_secret_is_explained_without_its_values(desk: Scene) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"key": "hunter2"}}
+    desk.repository.push({"app/token.yaml": secret})
+    assert (await desk.argosy("app", "sync", "models", "--timeout", "30")).code == 0
+    await desk.cluster.patch(ResourceKey("", "Secret", "ml", "token"), {"data": {"key": "b3RoZXI="}}, manager="tuner")
+    for words in ("secret/token", "secret/token .data.key", "secret/token .data.key -o json"):
+        said = await desk.argosy("explain", *words.split())
+        assert said.code == 0 and "tuner" in said.out, said
+        assert not any(hidden in said.out for hidden in ("hunter2", "aHVudGVyMg", "b3RoZXI", "other")), said
