@@ -96,6 +96,7 @@ class Life:
         finally:
             await asyncio.shield(asyncio.to_thread(self._record.clear))
         self._record.finish(outcome, self._heard.notebook)
+        self._heard.notebook = None  # it can be large, and is a file now
         self._outcome, self._state = outcome, "ended"
 
     # -- before it runs

@@ -36,7 +36,7 @@ class Sources:
 
     def __init__(self, folder: Path) -> None:
         self._repositories = Repositories(folder, SourceSettings())
-        self._credentials: dict[str, Credential] = {}
+        self._credentials: dict[tuple[str, str], Credential] = {}  # by namespace and Secret, and by address
 
     async def checkout(self, wanted: Notebook, namespace: str, cluster: Cluster) -> Checkout:
         """Raises SourceError, or UserError for a Secret that cannot be used."""
@@ -47,7 +47,7 @@ class Sources:
         scope = f"{namespace}/{wanted.secret}" if wanted.secret else ""
         if scope:
             secret = await cluster.get(ResourceKey("", "Secret", namespace, wanted.secret))
-            self._credentials[scope] = credential_of(wanted, scope, secret)
+            self._credentials[scope, wanted.url] = credential_of(wanted, scope, secret)
             repositories.credentials = tuple(self._credentials.values())
         return await repositories.checkout(wanted.url, wanted.ref, project=scope, max_age=RECENT)
 

@@ -42,8 +42,8 @@ def run(order: Order) -> int:
             found, executed = asyncio.run(_run(order, events, notebook, golden))
         except OrderError as error:
             found, executed = results.refused(_name(order), str(error)), None
+        _write(order.results, events, "results", found)  # first, for a notebook can be longer than who hears it likes
         _write(order.output, events, "notebook", "" if executed is None else written(executed))
-        _write(order.results, events, "results", found)
         events.finished(found["status"], found["error"], found["error_category"])
     return int(found["exit_code"])
 
