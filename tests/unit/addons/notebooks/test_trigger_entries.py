@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from argosy.addons.notebooks.triggers.entries import read_entries
 from argosy.model.manifest import dump
@@ -10,6 +14,10 @@ from argosy.model.manifest import dump
 GOOD = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "action": "restart"}
 SERVICE = {**GOOD, "apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
 APPLICATION = {**GOOD, "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "action": "sync"}
+
+
+FIELDS = ("apiVersion", "kind", "name", "action", "namespace", "waitFor", "timeout", "strategy", "probe", "port")
+NAMES = some.sampled_from(FIELDS)
 
 
 def test_the_list_of_the_document_is_understood() -> None:
@@ -86,3 +94,19 @@ def test_the_same_entry_twice_is_one_and_any_other_word_makes_another() -> None:
     entries, _ = read_entries(dump([GOOD, GOOD, again]))
     assert [each.timeout for each in entries] == [600.0, 60.0]
     assert len({each.digest for each in entries}) == 2
+
+
+VALUES = some.recursive(
+    some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=10)
+    | some.sampled_from(["restart", "sync", "Ready", "10s", "apps/v1", "argoproj.io/v1alpha1", "Application"]),
+    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(NAMES | some.text(max_size=5), inner, max_size=9),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(VALUES | some.text())
+def test_whatever_is_written_is_entries_or_sentences_about_them(written: object) -> None:
+    text = written if isinstance(written, str) else json.dumps(written)
+    entries, faults = read_entries(text)
+    assert all(each.action in ("restart", "sync", "refresh") and each.name for each in entries)
+    assert all(each.message and each.digest for each in faults)

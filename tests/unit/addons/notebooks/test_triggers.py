@@ -297,6 +297,21 @@ async def test_pods_that_are_only_replaced_when_they_go_are_evicted_one_by_one(c
     assert not uids(before) & uids(after)
 
 
+async def test_of_any_other_kind_the_pods_that_it_owns_are_evicted_and_no_others(cluster: EmbeddedCluster) -> None:
+    async with modelled(cluster, REPLICA_SET, POD, GroupKind("", "Node")) as sims:
+        await cluster.create(workload("ReplicaSet"))
+        bystander = made("v1", "Pod", {"containers": [{"name": "web", "image": "web:1"}]}, "bystander")
+        await cluster.create(bystander)
+        before = await sims.pods_become(lambda pods: len(pods) == 3 and all(map(is_ready, pods)))
+        async with at_work(cluster) as at:
+            await at.apply(training(entry("ReplicaSet", waitFor="Ready")))
+            status = await all_done(at)
+        after = await sims.pods_become(lambda pods: len(pods) == 3)
+    assert states(status) == [("Succeeded", "2 Pods were replaced, one by one")]
+    (kept,) = [pod for pod in after if pod["metadata"]["uid"] in uids(before)]
+    assert kept["metadata"]["name"] == "bystander"
+
+
 async def test_a_deployment_that_is_paused_is_left_alone(cluster: EmbeddedCluster) -> None:
     await cluster.create(workload(paused=True))
     async with at_work(cluster) as at:
