@@ -6,8 +6,10 @@ import ast
 import base64
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,6 +104,44 @@ def test_the_archive_alone_runs_a_notebook_and_tells_of_it(tmp_path: Path) -> No
     assert told["artefacts"][0]["path"] == f"{models}/model"
     assert "cell 2 code Success" in said and "Results Summary:" in said
     assert "cell 2 code Success" in (tmp_path / "execution.log").read_text()
+
+
+def test_a_run_that_is_asked_to_end_does_so_and_its_kernel_with_it(tmp_path: Path) -> None:
+    """As the kubelet asks when a Pod is deleted."""
+    pytest.importorskip("nbclient")
+    pid = "import os\nopen('pid', 'w').write(str(os.getpid()))"
+    (tmp_path / "a.ipynb").write_text(notebook(pid, "print('begun')", "import time\ntime.sleep(300)"))
+    (tmp_path / "runner.pyz").write_bytes(parcel.archive())
+    paths = {name: f"{tmp_path}/{name}" for name in ("results", "events", "output")}
+    (tmp_path / "errand.json").write_text(json.dumps({"order": {"notebook": f"{tmp_path}/a.ipynb", **paths}}))
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "runner.pyz"), str(tmp_path / "errand.json")], stdout=subprocess.PIPE,
+        text=True, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERMINATION_LOG": str(tmp_path / "w")},
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        while "cell 1 code Success" not in (line := process.stdout.readline()):
+            assert line, "it ended"
+        kernel = int((tmp_path / "pid").read_text())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 143
+        assert not (tmp_path / "w").exists(), "the notebook was not judged"
+        ends = time.monotonic() + 20
+        while Path(f"/proc/{kernel}").exists():
+            assert time.monotonic() < ends, "its kernel is still there"
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.stdout.close()
+
+
+def test_the_operator_needs_none_of_what_notebooks_need() -> None:
+    """Its image has argosy alone."""
+    names = ("nbclient", "nbformat", "jupyter_client", "ipykernel")
+    program = f"import sys\nfor name in {names}: sys.modules[name] = None\n"
+    program += "from argosy.addons.notebooks import make\nprint(make('pods').name)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "notebooks=pods\n", done.stderr
 
 
 def test_what_a_notebook_prints_of_its_secrets_is_told_nowhere(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ a cell after one that failed; keeps more output than is allowed; leaves the kern
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import re
@@ -209,7 +210,8 @@ class _Client(NotebookClient):
                 )
                 task = asyncio.current_task()
                 assert task is not None
-                asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt, task)
+                with contextlib.suppress(RuntimeError):  # in another thread than the first, others hear signals
+                    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt, task)
                 yield
 
     def _interrupt(self, task: asyncio.Task[Any]) -> None:

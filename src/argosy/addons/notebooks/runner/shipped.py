@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from argosy.addons.notebooks.runner import artefacts
-from argosy.addons.notebooks.runner.categories import CONFIGURATION, DEPENDENCY
+from argosy.addons.notebooks.runner.categories import CONFIGURATION, DEPENDENCY, EXECUTION
 from argosy.addons.notebooks.runner.cleaning import Cleaner
 from argosy.addons.notebooks.runner.message import pack
 from argosy.addons.notebooks.runner.order import Order, OrderError
@@ -35,7 +35,7 @@ SUMMARY: Final = "Results Summary:"
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ASKED_TO_END))  # the first process of a container ignores it else
+    signal.signal(signal.SIGTERM, _asked_to_end)  # else the first process of a container ignores it
     try:
         errand = json.loads(Path(arguments[0]).read_bytes())
         order = Order.load(json.dumps(errand["order"]))
@@ -51,19 +51,32 @@ def main(arguments: list[str]) -> int:
     results = _results(order)
     if code == 0 and results is not None:
         results["artefacts"] = artefacts.of([(each, each) for each in errand.get("claims") or ()], began)
-    found = results or _refused("the runner left no results; see the Pod's log", CONFIGURATION)
+    found = results or _refused("the runner left no results; see the Pod's log", EXECUTION)
     return _end(cleaner.results(found), report)
 
 
+def _asked_to_end(*_: object) -> None:
+    """At once, and without last words: who ends a Pod from outside has not judged the notebook. The kernel follows."""
+    os._exit(ASKED_TO_END)
+
+
 def _run(order: Order, report: Report, cleaner: Cleaner) -> int:
+    """In a thread of its own: in the first one, nbclient would take the signals that ask this process to end."""
     from argosy.addons.notebooks.runner.running import run
 
-    try:
-        with _following(order.events, report, cleaner):
-            return run(order)
-    except OrderError as error:
-        print(error, file=sys.stderr)
-        return UNREADABLE
+    codes: list[int] = []
+
+    def work() -> None:
+        try:
+            codes.append(run(order))
+        except OrderError as error:
+            print(error, file=sys.stderr)
+
+    thread = threading.Thread(target=work, daemon=True)
+    with _following(order.events, report, cleaner):
+        thread.start()
+        thread.join()
+    return codes[0] if codes else UNREADABLE
 
 
 def _lacking() -> str:
