@@ -21,6 +21,8 @@ from argosy.apiserver.tls import write_private
 from argosy.model.errors import TransientError, UserError
 
 DEFAULT_NAME = "sandbox"
+DEMO_NAME = "demo"
+CURRENT = "current.json"
 STOP_SECONDS = 10.0
 # All that a sandbox ever makes in its folder. The lock is kept: whoever holds it may be removing the rest.
 OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "logs", "bin"])
@@ -103,18 +105,16 @@ class DataFolder:
 
     def write_run(self, run: Run) -> None:
         write_text(self.run_file, json.dumps(asdict(run)))
-        write_text(state_home() / "current.json", json.dumps(asdict(run)))
+        _write_current([run, *(each for each in _known_runs() if each.data_dir != run.data_dir)])
 
     def forget_run(self) -> None:
         """Nothing runs here. Where it ran is kept: its port is offered again next time."""
         run = self._read_run()
         if run is None or not run.pid:
             return
-        current = state_home() / "current.json"
         with contextlib.suppress(OSError, ValueError):
             write_text(self.run_file, json.dumps(asdict(replace(run, pid=0))))
-            if json.loads(current.read_text()).get("pid") == run.pid:
-                current.unlink(missing_ok=True)
+            _write_current([each for each in _known_runs() if each.data_dir != run.data_dir])
 
     def running(self) -> Run | None:
         """The sandbox that has this folder open now, if it is ready."""
@@ -200,16 +200,32 @@ def _is_own(name: str) -> bool:
     return name in OWN or name.startswith(OWN_DATABASE)
 
 
-def chosen_folder(data_dir: Path | None) -> DataFolder:
-    """The one that is named, else the usual one, else that of the sandbox which was started last and still runs."""
-    usual = DataFolder(data_dir)
-    if data_dir is not None or usual.running():
-        return usual
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        latest = DataFolder(Path(json.loads((state_home() / "current.json").read_text())["data_dir"]))
-        if latest.running():
-            return latest
-    return usual
+def running_folders() -> list[DataFolder]:
+    """All that run and are known here: the usual sandbox, then the others, the one that was started last first."""
+    places = [state_home() / DEFAULT_NAME, *_known_places(), state_home() / DEMO_NAME]
+    folders = [DataFolder(place) for place in dict.fromkeys(places)]
+    return [folder for folder in folders if folder.running()]
+
+
+def _known_places() -> list[Path]:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        known = json.loads((state_home() / CURRENT).read_text())
+        return [Path(known["data_dir"]), *map(Path, known.get("others", ()))]
+    return []
+
+
+def _known_runs() -> list[Run]:
+    return [run for place in _known_places() if (run := DataFolder(place).running())]
+
+
+def _write_current(runs: list[Run]) -> None:
+    """The first is the one that commands go to; when it ends, the next one is."""
+    file = state_home() / CURRENT
+    if not runs:
+        file.unlink(missing_ok=True)
+        return
+    others = [run.data_dir for run in runs[1:]]
+    write_text(file, json.dumps({**asdict(runs[0]), "others": others}))
 
 
 def _locked(handle: int) -> bool:

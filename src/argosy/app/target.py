@@ -6,13 +6,14 @@ In: flags and the environment. Out: a connection and its name for people. Never:
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.app.folder import DataFolder, Run, chosen_folder
+from argosy.app.choosing import chosen_folder, other_than
+from argosy.app.folder import DataFolder, Run
 from argosy.app.loading import administrator, running
 from argosy.cluster.kubeconfig import load_kubeconfig
 
@@ -26,6 +27,7 @@ class TargetOptions:
     context: str = ""
     kubeconfig: Path | None = None
     data_dir: Path | None = None
+    tell: Callable[[str], None] | None = None  # whom to tell that another cluster than kubectl's is asked
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,17 @@ class Target:
 
 
 def find_target(options: TargetOptions) -> Target:
-    """Flags first, then ARGOSY_CONTEXT, then a sandbox that runs, then KUBECONFIG or ~/.kube/config."""
+    """Flags first, then ARGOSY_CONTEXT, then what runs here, then KUBECONFIG or ~/.kube/config."""
     if options.data_dir is not None:
         return _sandbox(DataFolder(options.data_dir), running(DataFolder(options.data_dir)))
     context = options.context or os.environ.get("ARGOSY_CONTEXT", "")
     if not context and options.kubeconfig is None:
         folder = chosen_folder(None)
         if run := folder.running():
-            return _sandbox(folder, run)
+            found = _sandbox(folder, run)
+            if options.tell and (notice := other_than(run, found.where)):
+                options.tell(notice)
+            return found
     connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, context or None)
     return Target(connection, f"context {connection.name} ({connection.server})")
 

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from argosy.app.folder import DataFolder, Run, chosen_folder, state_home
+from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -120,14 +120,18 @@ def _announce(run: Run, seconds: float, has_engine: bool) -> None:
 
 
 def _folder(chosen: argparse.Namespace) -> DataFolder:
-    usual = DataFolder(state_home() / "demo")
-    return DataFolder(chosen.data_dir) if chosen.data_dir else usual if usual.running() else chosen_folder(None)
+    """The demo that is meant; a sandbox that runs is none."""
+    from argosy.app.choosing import chosen_folder
+
+    folder = chosen_folder(chosen.data_dir, DEMO_NAME)
+    run = folder.running()
+    return folder if chosen.data_dir or (run and run.name == DEMO_NAME) else DataFolder(state_home() / DEMO_NAME)
 
 
 def _running(chosen: argparse.Namespace) -> Run:
     folder = _folder(chosen)
     run = folder.running()
-    if run is None or run.name != "demo":
+    if run is None or run.name != DEMO_NAME:
         where = str(folder.root) if chosen.data_dir else ""
         raise UserError(f"no demo is running; start one with: {_start_command(chosen)}", where=where)
     return run

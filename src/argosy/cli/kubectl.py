@@ -87,7 +87,7 @@ def _become(program: str, words: Sequence[str]) -> None:
     """A sandbox that runs is what is meant, unless somebody says otherwise."""
     environment = dict(os.environ)
     if not environment.get("KUBECONFIG"):
-        from argosy.app.folder import chosen_folder
+        from argosy.app.choosing import chosen_folder
 
         if run := chosen_folder(None).running():
             environment["KUBECONFIG"] = run.kubeconfig

@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from argosy.app.folder import DataFolder, Run, chosen_folder
+from argosy.app.folder import DEFAULT_NAME, DataFolder, Run
 from argosy.cli.asking import read_line
 from argosy.model.errors import UserError
 
@@ -122,15 +122,21 @@ def _announce(run: Run) -> None:
     print(f"sandbox ready{rbac} at {run.api}; try: {command}", flush=True)
 
 
+def _folder(chosen: argparse.Namespace) -> DataFolder:
+    from argosy.app.choosing import chosen_folder  # late: to start one needs no kubeconfig
+
+    return chosen_folder(chosen.data_dir, DEFAULT_NAME)
+
+
 def stop(chosen: argparse.Namespace) -> int:
-    folder = chosen_folder(chosen.data_dir)
+    folder = _folder(chosen)
     print("sandbox stopped" if folder.stop() else f"no sandbox runs in {folder.root}", file=sys.stderr)
     return 0
 
 
 def status(chosen: argparse.Namespace) -> int:
     """Exit code 1 when none runs: the answer is no."""
-    found = chosen_folder(chosen.data_dir).status()
+    found = _folder(chosen).status()
     if chosen.output == "json":
         print(json.dumps(found, indent=2))
     elif found["ready"]:
@@ -164,7 +170,7 @@ def _confirm(question: str) -> None:
 
 
 def show_kubeconfig(chosen: argparse.Namespace) -> int:
-    folder = chosen_folder(chosen.data_dir)
+    folder = _folder(chosen)
     if not folder.kubeconfig.exists():
         raise UserError(
             "no sandbox was ever started here; start one with: argosy sandbox start", where=str(folder.root)
@@ -176,7 +182,7 @@ def show_kubeconfig(chosen: argparse.Namespace) -> int:
 def load(chosen: argparse.Namespace) -> int:
     from argosy.app.loading import load_manifests
 
-    for line in load_manifests(chosen_folder(chosen.data_dir), [Path(name) for name in chosen.filename]):
+    for line in load_manifests(_folder(chosen), [Path(name) for name in chosen.filename]):
         print(line, flush=True)
     return 0
 
@@ -184,5 +190,5 @@ def load(chosen: argparse.Namespace) -> int:
 def add_user(chosen: argparse.Namespace) -> int:
     from argosy.app.users import add
 
-    print(add(chosen_folder(chosen.data_dir), chosen.name, chosen.group), end="")
+    print(add(_folder(chosen), chosen.name, chosen.group), end="")
     return 0

@@ -6,6 +6,7 @@ In: a parser, or parsed flags. Out: the flags, or TargetOptions. Never: opens an
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,4 +24,8 @@ def add_target_flags(parser: argparse.ArgumentParser) -> None:
 def target_options(chosen: argparse.Namespace) -> TargetOptions:
     from argosy.app.target import TargetOptions  # late: most commands need no cluster
 
-    return TargetOptions(chosen.context, chosen.kubeconfig, chosen.data_dir)
+    return TargetOptions(chosen.context, chosen.kubeconfig, chosen.data_dir, _tell)
+
+
+def _tell(notice: str) -> None:
+    print(f"argosy: {notice}", file=sys.stderr, flush=True)

@@ -34,7 +34,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(chosen: argparse.Namespace) -> int:
     from argosy.app.addons import described
-    from argosy.app.folder import chosen_folder
+    from argosy.app.choosing import chosen_folder
 
     current = chosen_folder(None).running()
     addons, running = described(), described(current.addons) if current and current.addons else {}

@@ -18,12 +18,11 @@ from argosy.app.demo.arranging import Arranger, Tell
 from argosy.app.demo.content import REPOSITORY, make_repository
 from argosy.app.demo.tools import put_tools
 from argosy.app.engine import EngineOptions, lead_engine
-from argosy.app.folder import DataFolder, state_home
+from argosy.app.folder import DEMO_NAME, DataFolder, state_home
 from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
 from argosy.cluster import Cluster
 from argosy.model.errors import UserError
 
-NAME: Final = "demo"
 PLAIN: Final = "plain"
 GRACE: Final = 0.3  # seconds: Ctrl-C is over soon, and what is broken off then is done after the next start
 ADDONS: Final = "{operator},simulators,notebooks,notifications"
@@ -57,7 +56,7 @@ def _operator(options: DemoOptions, folder: DataFolder) -> str:
 
 def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
     """In the foreground, until SIGTERM or SIGINT."""
-    folder = DataFolder(options.data_dir or state_home() / NAME)
+    folder = DataFolder(options.data_dir or state_home() / DEMO_NAME)
     is_kept = options.data_dir is not None
     if not is_kept:
         _sweep(folder)  # of a demo that was killed
@@ -98,11 +97,11 @@ def _inside(options: DemoOptions, tell: Tell) -> Inside:
             if options.has_engine:
                 tell("starting the engine")
                 engine = EngineOptions(mirrors=folder.root / "mirrors", wave_delay=0.0, grace=GRACE)
-                leading = lead_engine(cluster, engine, namespace, identity=f"argosy-{NAME}")
+                leading = lead_engine(cluster, engine, namespace, identity=f"argosy-{DEMO_NAME}")
                 await stack.enter_async_context(_beside(leading, on_end=stop.set))
                 if is_new:
                     await _unless(stop, arranger.deliver())
-            yield lambda run: replace(run, name=NAME, repository=str(repository.folder))
+            yield lambda run: replace(run, name=DEMO_NAME, repository=str(repository.folder))
 
     return delivering
 
