@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import sys
 from collections.abc import AsyncIterator
@@ -80,13 +79,16 @@ async def answer(room: Room, *instance: float) -> dict[str, Any]:
 
 
 async def until_answers(room: Room, version: str) -> None:
-    """While its only Pod is replaced, nobody answers."""
+    """Somebody answers all the time, while the Pod is replaced too; one broken connection is forgiven."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            with contextlib.suppress(TransientError, LookupError):
-                if (await answer(room, 3.0, 1, 1))["version"] == version:
-                    return
-            await asyncio.sleep(0.05)
+            try:
+                found = await answer(room, 3.0, 1, 1)
+            except TransientError:
+                found = await answer(room, 3.0, 1, 1)
+            if found["version"] == version:
+                return
+            await asyncio.sleep(0.1)
 
 
 async def origin(room: Room) -> tuple[tuple[str, ...], set[str], bool]:

@@ -29,6 +29,7 @@ SILENCE = 10.0  # seconds without a byte of a request
 STAMP = "%Y-%m-%dT%H:%M:%SZ"
 PATIENCE = 30.0  # seconds for a model to answer
 LOADING = 300.0  # seconds for it to be loaded
+LOADED_SOON = 5.0  # seconds that a question waits for a model which is being loaded
 ALIAS = "/openai"  # kserve: where its own runtime for text models answers
 SUFFIX = ".localhost"
 PROBE = "argosy-probe"  # who asks whether a model is ready, again and again: not worth a line
@@ -39,9 +40,13 @@ class Shelf:
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
+        self._has_heard = threading.Event()
 
     def hear(self, line: str) -> None:
-        told = json.loads(line)
+        self._hear(json.loads(line))
+        self._has_heard.set()
+
+    def _hear(self, told: dict[str, Any]) -> None:
         if "forget" in told:
             self._entries.pop(told["forget"], None)
             return
@@ -54,11 +59,13 @@ class Shelf:
             threading.Thread(target=_load, args=(entry, told["folder"]), daemon=True).start()
         else:
             entry.model, entry.state = Stub(entry.name), "loaded"
+            entry.settled.set()
             self._entries[entry.host] = entry
             say(entry.host, f"a stub answers for {entry.name}, {entry.source} is not loaded ({BY})")
 
     def find(self, host: str, path: str) -> Entry:
         """By the host that was asked for; or by the name, where only one model has it. Raises Refusal."""
+        self._has_heard.wait(SILENCE)  # a process that takes another's place is told of its models a moment later
         known = self._entries.get(_label(host))
         if known is not None:
             return known
@@ -100,6 +107,7 @@ def _load(entry: Entry, folder: str) -> None:
         _fail(entry, f"{type(error).__name__}: {str(error)[:300]}")
     else:
         entry.state = "loaded"
+        entry.settled.set()
         ways = f"{MODELS}/{entry.name}:predict or /v2/models/{entry.name}/infer"
         say(entry.host, f"loaded in {time.monotonic() - began:.1f} s; ask {ways}")
 
@@ -113,6 +121,7 @@ def _give_up(entry: Entry) -> None:
 
 def _fail(entry: Entry, why: str) -> None:
     entry.state, entry.message = "failed", why
+    entry.settled.set()
     say(entry.host, f"{entry.name} cannot be served: {why}")
 
 
@@ -133,6 +142,8 @@ class Requests(BaseHTTPRequestHandler):
             request = Request(self.command, path, self._body())
             entry = self.shelf.find(self.headers.get("Host") or "", path)
             host = entry.host
+            if request.method == "POST":  # kserve: a Pod that is not ready is asked nothing; who asks early waits
+                entry.settled.wait(LOADED_SOON)
             reply = _patiently(lambda: answer(request, entry))
         except Refusal as refusal:
             reply = refusal.reply(is_openai=is_openai(path))

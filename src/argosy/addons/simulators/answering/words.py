@@ -6,6 +6,7 @@ In, out: plain values. Never: I/O.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -75,6 +76,7 @@ class Entry:
     model: Model | None = None
     source: str = ""
     told: Document = field(default_factory=dict)  # what was said of it
+    settled: threading.Event = field(default_factory=threading.Event)  # it is loaded, or will not be
 
     def ready(self) -> Model:
         """Raises Refusal while it is not loaded."""
