@@ -140,13 +140,22 @@ class Planned:
     ref: str
 
 
+Has = Callable[[str, str, str], bool | None]  # address, ref, path -> is it there? None: another repository
+
+
+def _nobody_knows(url: str, ref: str, path: str) -> bool | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Repository:
     renderings: tuple[Rendering, ...] = ()
     planned: tuple[Planned, ...] = ()
     definitions: tuple[Manifest, ...] = ()  # of custom kinds, written in the repository
     loose: tuple[Item, ...] = ()  # manifests in files that nothing rendered
+    kustomizations: tuple[Item, ...] = ()  # named by their folders
     told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
+    has: Has = _nobody_knows
     notes: tuple[str, ...] = field(default=())  # what could not be looked at, and why
 
     @property

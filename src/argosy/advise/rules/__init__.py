@@ -10,10 +10,21 @@ from typing import Final
 
 from argosy.advise.finding import Finding
 from argosy.advise.repository import Repository
-from argosy.advise.rules import applications, hygiene, ignoring, ordering, schemas, serving, told
+from argosy.advise.rules import (
+    applications,
+    hygiene,
+    ignoring,
+    notebooks,
+    ordering,
+    patches,
+    schemas,
+    serving,
+    told,
+    waiting,
+)
 from argosy.advise.rules.rule import Rule
 
-_FAMILIES: Final = (applications, ignoring, ordering, schemas, serving, told, hygiene)
+_FAMILIES: Final = (applications, ignoring, ordering, waiting, schemas, serving, patches, notebooks, told, hygiene)
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)
 }

@@ -18,7 +18,7 @@ from argosy.model import hooks
 from argosy.model.application.operations import Phase
 from argosy.model.names import ResourceKey
 
-_PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC)
+PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC)
 _JOB: Final = ("batch", "Job")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _HOOKS: Final = (*Phase, "Skip")
@@ -27,14 +27,14 @@ _BOUND: Final = re.compile(r"\btimeout\b|\bbreak\b|\bexit\b|-(?:lt|le|gt|ge)\b|\
 _POLLS: Final = re.compile(r"\b(?:kubectl|oc|curl|nc|wget|pg_isready)\b")
 
 
-def _turn(item: Item) -> tuple[int, int] | None:
+def turn_of(item: Item) -> tuple[int, int] | None:
     """The phase and the wave in which it is applied; None where that is more than one, or none."""
     if hooks.is_skipped(item.manifest):
         return None
     if not hooks.is_hook(item.manifest):
-        return _PHASES.index(Phase.SYNC), hooks.wave(item.manifest)
-    found = [phase for phase in hooks.phases(item.manifest) if phase in _PHASES]
-    return (_PHASES.index(found[0]), hooks.wave(item.manifest)) if len(found) == 1 else None
+        return PHASES.index(Phase.SYNC), hooks.wave(item.manifest)
+    found = [phase for phase in hooks.phases(item.manifest) if phase in PHASES]
+    return (PHASES.index(found[0]), hooks.wave(item.manifest)) if len(found) == 1 else None
 
 
 def _too_late(repository: Repository) -> Iterator[Sight]:
@@ -42,7 +42,7 @@ def _too_late(repository: Repository) -> Iterator[Sight]:
         if rendering.written is None:
             continue
         for item in rendering.items:
-            turn = _turn(item) if item.kind in AWAITED else None
+            turn = turn_of(item) if item.kind in AWAITED else None
             if turn is not None:
                 yield from _late_needs(rendering, item, turn)
 
@@ -50,7 +50,7 @@ def _too_late(repository: Repository) -> Iterator[Sight]:
 def _late_needs(rendering: Rendering, item: Item, turn: tuple[int, int]) -> Iterator[Sight]:
     for need in needs(item):
         made = _made(rendering, item, need)
-        later = _turn(made) if made else None
+        later = turn_of(made) if made else None
         if made and later is not None and later > turn:
             said, what = _said(turn), _said(later)
             message = f"{item.name} is in {said} and needs {made.name} of {what}: the sync never gets there"
@@ -68,7 +68,7 @@ def _made(rendering: Rendering, item: Item, need: Need) -> Item | None:
 
 def _said(turn: tuple[int, int]) -> str:
     phase, wave = turn
-    return f"wave {wave}" if _PHASES[phase] is Phase.SYNC else f"{_PHASES[phase]} (wave {wave})"
+    return f"wave {wave}" if PHASES[phase] is Phase.SYNC else f"{PHASES[phase]} (wave {wave})"
 
 
 def _odd_words(repository: Repository) -> Iterator[Sight]:

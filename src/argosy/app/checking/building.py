@@ -54,7 +54,7 @@ class Builder:
 
     def has(self, root: str, ref: str, path: str) -> bool:
         """Whether a branch, tag or commit that is known here holds the path."""
-        for name in (ref, f"origin/{ref}"):
+        for name in (ref, f"origin/{ref}") if os.path.exists(os.path.join(root, ".git")) else ():
             try:
                 if self._checkouts.within(root, name).tree.entry(path) is not None:
                     return True

@@ -59,6 +59,12 @@ class File:
             if key is not None:
                 yield Item(manifest, key, self._locator(number))
 
+    def kustomization(self) -> Item | None:
+        """A kustomization as a whole, named by its folder."""
+        first = self.documents[0] if self.is_kustomization and self.documents else None
+        key = ResourceKey("kustomize.config.k8s.io", "Kustomization", "", shown(self.folder))
+        return Item(first, key, self._locator(0)) if isinstance(first, dict) else None
+
     def _locator(self, number: int) -> Any:
         def locate(pointer: str) -> Place:
             steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]

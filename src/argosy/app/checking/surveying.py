@@ -35,6 +35,7 @@ class Survey:
         self._paths = paths
         self._read: set[str] = set()  # files that renderings read
         self._notes: list[str] = []
+        self._homes: dict[str, str] = {}  # address → the folder that stands for its repository
 
     def repository(self, planned: Sequence[Planned] = ()) -> Repository:
         unnamed = [self._unnamed(folder) for folder in self._kustomizations()]
@@ -52,7 +53,9 @@ class Survey:
             planned=tuple(planned),
             definitions=tuple(definitions),
             loose=tuple(loose),
+            kustomizations=tuple(item for file in self.files if (item := file.kustomization())),
             told=told_by_others(self.files, self._paths),
+            has=self._has,
             notes=tuple(self._notes),
         )
 
@@ -102,19 +105,22 @@ class Survey:
         return Written(app, item)
 
     def _rendered(self, applications: list[tuple[Written, str]]) -> Iterator[Rendering]:
-        here = {source.repo_url for written, file in applications for source in written.app.sources
-                if _home(source, file, top_of(file, self._paths)) and not _is_top(source)}  # fmt: skip
+        for written, file in applications:
+            for source in written.app.sources:
+                home = _home(source, file, top_of(file, self._paths))
+                if home and not _is_top(source):
+                    self._homes.setdefault(source.repo_url, home)
         waiting, known = list(applications), {written.item.key for written, _ in applications}
         while waiting:
             written, file = waiting.pop(0)
-            rendering = self._one(written, file, here)
+            rendering = self._one(written, file)
             yield rendering
             for item in rendering.items:
                 if item.kind == _APPLICATION and item.key not in known and (found := self._written(item)):
                     known.add(item.key)
                     waiting.append((found, os.path.realpath(item.at().file)))
 
-    def _one(self, written: Written, file: str, here: set[str]) -> Rendering:
+    def _one(self, written: Written, file: str) -> Rendering:
         # argo: a source that has an alias and no path only serves files to the others.
         sources = [each for each in written.app.sources if each.path or each.chart or not each.alias]
         place, top = written.at("spec", "source"), top_of(file, self._paths)
@@ -124,7 +130,7 @@ class Survey:
             if source.chart:
                 self._noted(f"{written.name}: the chart {source.chart} of {source.repo_url} was not looked at")
                 return Rendering(written, "")
-            is_ours = source.repo_url in here or is_of(source.repo_url, top)
+            is_ours = source.repo_url in self._homes or is_of(source.repo_url, top)
             root = _home(source, file, top)
             if root is None or (_is_top(source) and not is_ours):
                 return self._elsewhere(written, source, written.at(*path, "path"), top, is_ours)
@@ -148,6 +154,13 @@ class Survey:
         at = f", nor at {source.ref}" if source.ref not in ("", "HEAD") and remotes(top) else ""
         message = f"{written.name}: there is no folder {source.path} in this repository{at}"
         return Rendering(written, "", fault=Fault(Trouble.PATH, message, "correct the path, or add the folder", place))
+
+    def _has(self, url: str, ref: str, path: str) -> bool | None:
+        tops = dict.fromkeys(top_of(os.path.realpath(each), self._paths) for each in self._paths)
+        home = self._homes.get(url) or next((each for each in tops if is_of(url, each)), None)
+        if home is None:
+            return None
+        return os.path.isfile(os.path.join(home, path)) or self._builder.has(home, ref or "HEAD", path)
 
     def _noted(self, text: str) -> None:
         if text and text not in self._notes:

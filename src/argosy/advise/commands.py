@@ -1,0 +1,82 @@
+"""What scripts ask of a cluster.
+
+In: the text of a script. Out: its calls of kubectl and oc, as far as they name a kind. Never: a name that is only known
+when the script runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+_CALL: Final = re.compile(
+    r"\b(?:kubectl|oc)\s+((?:-n\s*\S+\s+|--?[\w-]+(?:=\S+)?\s+)*)(get|wait|delete|patch)\b([^\n;|&>)`]*)"
+)
+_WITH_VALUE: Final = frozenset({"-n", "--namespace", "-o", "--output", "-l", "--selector", "--for", "--timeout", "-p",
+                                "--patch", "--type", "--field-selector", "--context", "-f", "--filename"})  # fmt: skip
+_WORD: Final = re.compile(r"[a-z][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?", re.IGNORECASE)
+_SHORT: Final = {
+    "po": "pod",
+    "svc": "service",
+    "cm": "configmap",
+    "sa": "serviceaccount",
+    "pvc": "persistentvolumeclaim",
+    "deploy": "deployment",
+    "sts": "statefulset",
+    "ds": "daemonset",
+    "isvc": "inferenceservice",
+    "nvj": "notebookvalidationjob",
+    "bc": "buildconfig",
+    "is": "imagestream",
+    "istag": "imagestreamtag",
+    "ns": "namespace",
+}
+
+
+class Call(NamedTuple):
+    verb: str
+    kind: str  # lower case, singular
+    name: str  # empty: all of the kind, or one that is not known here
+    namespace: str  # empty: that of the Pod
+    is_about_going: bool  # waits until something is gone
+
+
+def calls(script: str) -> Iterator[Call]:
+    for match in _CALL.finditer(script.replace("\\\n", " ")):
+        before, verb, after = match.groups()
+        words, namespace = _words(f"{before} {after}")
+        if not words or not _WORD.fullmatch(words[0]) or "," in words[0]:
+            continue
+        kind, _, name = words[0].partition("/")
+        name = name or (words[1] if len(words) > 1 else "")
+        is_going = "--for=delete" in after or "--for delete" in after
+        yield Call(verb, singular(kind), name if _WORD.fullmatch(name) else "", namespace, is_going)
+
+
+def _words(text: str) -> tuple[list[str], str]:
+    """What is no flag, and the namespace; `?` for one that is only known later."""
+    found: list[str] = []
+    namespace, is_value = "", ""
+    for word in text.split():
+        if is_value:
+            namespace = word if is_value in ("-n", "--namespace") else namespace
+            is_value = ""
+        elif word.startswith("-"):
+            flag, equals, value = word.partition("=")
+            is_value = flag if flag in _WITH_VALUE and not equals else ""
+            namespace = value if flag in ("-n", "--namespace") and equals else namespace
+        else:
+            found.append(word.strip("\"'"))
+    return found, "?" if "$" in namespace else namespace.strip("\"'")
+
+
+def singular(word: str) -> str:
+    word = word.lower().partition(".")[0]
+    if word in _SHORT:
+        return _SHORT[word]
+    if word.endswith("sses") or word.endswith("xes"):
+        return word[:-2]
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word

@@ -1,0 +1,65 @@
+"""Rules about patches of kustomizations.
+
+In: a repository. Out: sights. Never: a patch that says itself what it expects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from argosy.advise.finding import Severity, Sight
+from argosy.advise.repository import Item, Repository
+from argosy.advise.rules.rule import Rule
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest import load
+
+_BY_PLACE: Final = re.compile(r"(/.*/(?:args|command))/\d+")
+
+
+def _positional(repository: Repository) -> Iterator[Sight]:
+    for item in repository.kustomizations:
+        for number, patch in enumerate(item.all("patches")):
+            text = patch.get("patch") if isinstance(patch, dict) else None
+            steps = _steps(text) if isinstance(text, str) else []
+            tested = {match[1] for step in steps if step.get("op") == "test" and (match := _place(step))}
+            for at, step in enumerate(steps):
+                match = _place(step)
+                if match and step.get("op") == "replace" and match[1] not in tested:
+                    yield _sight(item, number, at, match[0])
+
+
+def _sight(item: Item, number: int, at: int, path: str) -> Sight:
+    list_of, _, place = path.rpartition("/")
+    message = f"replaces {path} by its place, whatever stands there when the base changes"
+    before = f"{list_of}/{max(int(place) - 1, 0)}"
+    fix = f"put a step before it: op: test, path: {before}, with the value that is expected there"
+    return Sight(item.at("patches", number, "patch", at, "path"), message, fix, item.key.name, path)
+
+
+def _place(step: dict[str, Any]) -> re.Match[str] | None:
+    return _BY_PLACE.fullmatch(str(step.get("path", "")))
+
+
+def _steps(text: str) -> list[dict[str, Any]]:
+    try:
+        found = load(text)
+    except ArgosyError:
+        return []
+    return [each if isinstance(each, dict) else {} for each in found] if isinstance(found, list) else []
+
+
+RULES: Final = (
+    Rule(
+        "AGY209",
+        Severity.INFO,
+        "A patch replaces an argument by its place",
+        "An argument that is added to the base shifts all others: the patch then overwrites another one, and the build"
+        " does not fail.",
+        "The patch is a list of steps, replaces an element of args or command by number, and no step tests what stands"
+        " in that list.",
+        "Put a test step for the flag before it: then the build fails instead.",
+        _positional,
+    ),
+)
