@@ -92,7 +92,9 @@ def _told(job: Manifest) -> Iterator[tuple[str, str]]:
         yield f"run #{each.get('number')}", f"{each.get('phase')}{ended} {each.get('message') or ''}".rstrip()
     for each in status.get("artefacts") or ():
         yield "left", f"{each['path']}  {each['digest']}"
-    for each in status.get("triggers") or ():
+    triggers = status.get("triggers") or ()
+    last = max((each.get("attempt") or 0 for each in triggers), default=0)
+    for each in (each for each in triggers if (each.get("attempt") or 0) == last):
         said = f": {each['message']}" if each.get("message") else ""
         yield "triggered", f"{each.get('action')} {each.get('kind')}/{each.get('name')}: {each.get('status')}{said}"
     for each in status.get("educationalFeedback") or ():
