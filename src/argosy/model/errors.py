@@ -77,6 +77,10 @@ class SourceRefused(SourceError):
     """The host wants other credentials, or a rule of ours forbids the address."""
 
 
+class AddressRefused(SourceRefused):
+    """A rule of ours forbids the address: no credentials would help."""
+
+
 class UnknownRef(SourceError):
     """The repository is there, the branch, tag or commit is not."""
 

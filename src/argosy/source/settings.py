@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from argosy.model.errors import SourceRefused
+from argosy.model.errors import AddressRefused, SourceRefused
 from argosy.source.limits import SourceLimits
 from argosy.source.urls import RepositoryUrl, parse_url
 
@@ -54,7 +54,7 @@ class SourceSettings:
             return _local(_repository_in(roots, Path(url.path)))
         if url.scheme not in self.protocols:
             allowed = ", ".join(sorted(self.protocols)) or "none"
-            raise SourceRefused(
+            raise AddressRefused(
                 f"{url.scheme} is not an allowed protocol; use one of {allowed}, or name it in the setting {PROTOCOLS}",
                 where=str(url),
             )
@@ -129,7 +129,7 @@ def _repository_in(roots: tuple[Path, ...], path: Path) -> Path:
     except (OSError, ValueError, RuntimeError):
         pass
     # One message for all, so that nobody can learn from it what there is on this machine.
-    raise SourceRefused(
+    raise AddressRefused(
         "is no repository that may be read; put it below a folder that source.local.roots in argosy-cm names",
         where=str(path),
     )

@@ -1,6 +1,6 @@
 """Addresses of repositories, taken apart.
 
-In: what a user wrote as repoURL. Out: RepositoryUrl, or SourceRefused. Never: a password kept; a prefix
+In: what a user wrote as repoURL. Out: RepositoryUrl, or AddressRefused. Never: a password kept; a prefix
 matched as text.
 """
 
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from argosy.model.errors import SourceRefused
+from argosy.model.errors import AddressRefused
 
 LONGEST = 8192
 DEFAULT_PORTS = {"https": 443, "http": 80, "ssh": 22}
@@ -70,7 +70,7 @@ def parse_url(text: str) -> RepositoryUrl:
     """Understands https://, http://, ssh://, file://, `user@host:path` and absolute paths."""
     text = text.strip(" ")
     if not text or len(text) > LONGEST:
-        raise SourceRefused("the address of the repository is empty or too long; write it as https://host/path")
+        raise AddressRefused("the address of the repository is empty or too long; write it as https://host/path")
     if any(ord(char) < 32 or ord(char) == 127 for char in text):
         raise _refused("holds a control character")
     if "\\" in text or " " in text:
@@ -121,9 +121,9 @@ def _checked(scheme: str, host: str, port: int, path: str, user: str = "", *, is
     return RepositoryUrl(scheme, host.lower(), port, path.rstrip("/") or "/", user, is_scp)
 
 
-def _refused(why: str) -> SourceRefused:
+def _refused(why: str) -> AddressRefused:
     # The address itself is not repeated: what cannot be taken apart may hold a password anywhere.
-    return SourceRefused(
+    return AddressRefused(
         f"the address of the repository {why}; use https://host/path, ssh://git@host/path, git@host:path, "
         "or a path on this machine where that is allowed"
     )

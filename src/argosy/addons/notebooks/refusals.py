@@ -8,6 +8,7 @@ from __future__ import annotations
 from argosy.addons.notebooks.runner import categories
 from argosy.addons.notebooks.runs import Outcome
 from argosy.model.errors import (
+    AddressRefused,
     ArgosyError,
     ClusterError,
     Forbidden,
@@ -31,6 +32,8 @@ def outcome_of(error: ArgosyError) -> Outcome | None:
 def refused(error: UserError) -> Outcome:
     if isinstance(error, Unreachable):
         return Outcome(False, str(error), categories.CLONE, retriable=True)
+    if isinstance(error, AddressRefused):
+        return Outcome(False, str(error), categories.CONFIGURATION)
     if isinstance(error, SourceRefused):
         return Outcome(False, str(error), categories.CREDENTIALS)
     if isinstance(error, SourceError):

@@ -12,8 +12,10 @@ from argosy.addons.notebooks import machine, timing
 from argosy.addons.notebooks.job import Job, read_job
 from argosy.addons.notebooks.machine import BuildStanding, Step
 from argosy.addons.notebooks.problems import problems
+from argosy.addons.notebooks.refusals import refused
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
 from argosy.model.errors import (
+    AddressRefused,
     ArgosyError,
     Conflict,
     Forbidden,
@@ -419,3 +421,8 @@ def test_a_thousand_cells_with_long_outputs_fit_one_object() -> None:
     assert len(repr(status)) < 500_000
     assert len(status["results"]) == 1001
     assert len(status["results"][-1]["output"]) == 1500
+
+
+def test_an_address_that_a_rule_forbids_is_no_matter_of_credentials() -> None:
+    assert refused(AddressRefused("git is not an allowed protocol; use https")).category == "configuration_error"
+    assert refused(SourceRefused("the host wants other credentials; check it")).category == "git_authentication_failed"

@@ -20,7 +20,8 @@ def test_an_order_survives_its_json_and_says_only_what_is_not_as_always() -> Non
 def test_blocks_of_a_spec_are_read_as_written_with_their_defaults() -> None:
     order = Order.load(
         '{"notebook": "a.ipynb", "comparison": {"floatingPointTolerance": "0.5", "ignoreTimestamps": false},'
-        ' "validation": {"level": "learning", "expectedOutputs": [{"cell": 2, "minValue": "-1.5", "notEmpty": true}]}}'
+        ' "validation": {"level": "learning", "educationalMode": false,'
+        ' "expectedOutputs": [{"cell": 2, "minValue": "-1.5", "notEmpty": true}]}}'
     )
     assert order.compares() == Comparison(tolerance=0.5, ignore_timestamps=False)
     found = order.validates()

@@ -95,7 +95,7 @@ class Validation:
             require_exit_codes=_flag(written, "requireExplicitExitCodes", False),
             check_output_types=_flag(written, "checkOutputTypes", False),
             verify_assertions=_flag(written, "verifyAssertions", False),
-            educational=_flag(written, "educationalMode", level == "learning"),
+            educational=_flag(written, "educationalMode", False) or level == "learning",
             expected=tuple(Expected.of(each) for each in written.get("expectedOutputs") or ()),
         )
 
