@@ -124,6 +124,10 @@ def becomes(server: Sandbox, name: str, is_so: Callable[[dict[str, Any]], Any]) 
     raise AssertionError((status, pod.get("status"), log.out[-3000:], log.err))
 
 
+def complaints(log: str) -> list[str]:
+    return [line for line in log.splitlines() if "forbidden" in line.lower() or "Traceback" in line]
+
+
 def has_ended(status: dict[str, Any]) -> bool:
     return status.get("phase") in ("Succeeded", "Failed")
 
@@ -160,10 +164,20 @@ def test_a_notebook_that_fails_in_a_pod_shows_every_cell(server: Sandbox, host: 
 
 
 def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(server: Sandbox, host: GitHost) -> None:
+    """The operator goes and comes back meanwhile: the Pod is taken up, and no other begins."""
     assert apply(server, job(host, "long", "long.ipynb", serviceAccountName="trainer")).code == 0
     status = becomes(server, "long", lambda status: status.get("results"))
     assert status["phase"] == "ValidationRunning"
     assert status["results"][-1]["output"] == "begun\n"
+    said = kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out
+    assert ("Add-ons work on" in said, complaints(said)) == (True, [])
+    uid = stored(server, "pod", "long-validation")["metadata"]["uid"]
+    done = kubectl(server.kubeconfig, "delete", "pod", "-l", "control-plane=controller-manager", "-n", SYSTEM)
+    assert done.code == 0, done.err
+    rolled = kubectl(server.kubeconfig, "rollout", "status", f"deployment/{OPERATOR}", "-n", SYSTEM, timeout=60)
+    assert rolled.code == 0, rolled.err
+    assert stored(server, "pod", "long-validation")["metadata"]["uid"] == uid
+    assert len(stored(server, "nvj", "long")["status"]["attempts"]) == 1
     assert kubectl(server.kubeconfig, "delete", "nvj", "long", "-n", "ml").code == 0
     end = time.monotonic() + 60
     while stored(server, "pod", "long-validation") or stored(server, "configmap", "long-validation"):
@@ -172,6 +186,9 @@ def test_cells_are_told_as_they_end_and_a_job_that_is_deleted_leaves_nothing(ser
 
 
 def test_the_operator_is_refused_nothing_that_it_tries(server: Sandbox) -> None:
-    log = kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM)
-    assert "Add-ons work on" in log.out, log.err
-    assert [line for line in log.out.splitlines() if "forbidden" in line.lower() or "Traceback" in line] == []
+    """The one that came back leads, and is refused nothing either."""
+    end = time.monotonic() + 60
+    while "leads" not in (said := kubectl(server.kubeconfig, "logs", f"deployment/{OPERATOR}", "-n", SYSTEM).out):
+        assert time.monotonic() < end, said
+        time.sleep(0.2)
+    assert complaints(said) == []

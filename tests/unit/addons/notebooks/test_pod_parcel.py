@@ -21,6 +21,8 @@ from notebook_desk import Repository, notebook
 
 from argosy.addons.notebooks.pods import parcel
 from argosy.addons.notebooks.runner.message import MOST, pack, unpack
+from argosy.addons.notebooks.runner.reporting import MOST_BYTES
+from argosy.addons.notebooks.runner.shipped import _fitting
 
 REFUSED, NO_REVISION, NO_ANSWER, NO_FILE = 10, 11, 12, 13
 
@@ -158,6 +160,16 @@ def test_what_a_notebook_prints_of_its_secrets_is_told_nowhere(tmp_path: Path) -
     for text in (said, json.dumps(told), (tmp_path / "execution.log").read_text()):
         assert "word-1" not in text and "a second line" not in text
         assert "[REDACTED]" in text
+
+
+def test_a_report_of_many_loud_cells_fits_a_config_map_and_names_each_of_them() -> None:
+    cell = {"event": "cell", "type": "code", "status": "Success", "seconds": 0.1, "output": "x" * 2000}
+    lines = "".join(json.dumps({**cell, "cell": number}) + "\n" for number in range(1000))
+    told = _fitting(lines)
+    assert len(told) <= MOST_BYTES < len(lines)
+    assert [json.loads(line)["cell"] for line in told.splitlines()] == list(range(1000))
+    assert {json.loads(line)["status"] for line in told.splitlines()} == {"Success"}
+    assert _fitting("short\n") == "short\n"
 
 
 def test_a_python_that_is_too_old_is_told_as_such(tmp_path: Path) -> None:

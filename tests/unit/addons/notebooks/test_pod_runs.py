@@ -232,6 +232,13 @@ def test_a_notebook_that_failed_is_told_with_its_cells() -> None:
     assert (found.cells[0]["status"], found.cells[0]["errorName"]) == ("Failure", "NameError")
 
 
+def test_cells_are_whole_though_the_last_report_was_lost() -> None:
+    event = {"event": "cell", "cell": 0, "type": "code", "status": "Success", "seconds": 1.0, "output": ""}
+    two = [*PASSED["cells"], {**PASSED["cells"][0], "cell_index": 1}]
+    found = stands(ended(0, pack({**PASSED, "cells": two})), {"data": {"events.jsonl": json.dumps(event)}})
+    assert [each["cell"] for each in found.cells] == [0, 1]
+
+
 @pytest.mark.parametrize("said", ["", "Completed", "{", '{"status": "unknown"}'])
 def test_a_pod_that_ends_well_and_tells_nothing_has_not_passed(said: str) -> None:
     """In the original it has."""

@@ -33,7 +33,8 @@ def standing(job: Job, pod: Manifest, notes: Manifest | None, now: datetime) -> 
     if phase in ("Succeeded", "Failed"):
         results = _results(status, data)
         outcome = _outcome(pod, phase, results)
-        cells = tuple(heard.cells) if heard.cells else _cells(outcome.results)
+        told = _cells(outcome.results)
+        cells = tuple(heard.cells) if len(heard.cells) >= len(told) else told  # the last report may have been lost
         return Standing("ended", cells, heard.total or len(cells), name, revision, outcome, outcome.message)
     if phase == "Running" and _has_begun(status):
         return Standing("running", tuple(heard.cells), heard.total, name, revision)

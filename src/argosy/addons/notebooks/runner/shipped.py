@@ -25,7 +25,7 @@ from argosy.addons.notebooks.runner.categories import CONFIGURATION, DEPENDENCY,
 from argosy.addons.notebooks.runner.cleaning import Cleaner
 from argosy.addons.notebooks.runner.message import pack
 from argosy.addons.notebooks.runner.order import Order, OrderError
-from argosy.addons.notebooks.runner.reporting import Report
+from argosy.addons.notebooks.runner.reporting import MOST_BYTES, Report
 
 LAST_WORDS: Final = "/dev/termination-log"
 NEEDS: Final = ("nbclient", "nbformat", "ipykernel")
@@ -124,8 +124,23 @@ def _follow(events: str, report: Report, cleaner: Cleaner, over: threading.Event
                 whole = text[: text.rfind("\n") + 1]
                 _show(cleaner.text(whole[told:]), log)
                 told = len(whole)
-                if taken != told and report.send({"events.jsonl": cleaner.text(whole)}):
+                if taken != told and report.send({"events.jsonl": cleaner.text(_fitting(whole))}):
                     taken = told
+
+
+def _fitting(lines: str, most: int = MOST_BYTES) -> str:
+    """With less of each cell's output, where all of it is too much for a ConfigMap."""
+    for short in (400, 40, 0):
+        if len(lines) <= most:
+            break
+        events = [json.loads(line) for line in lines.splitlines()]
+        cut = [{name: _cut(value, short) for name, value in event.items()} for event in events]
+        lines = "".join(json.dumps(event) + "\n" for event in cut if event.get("event") != "begun")
+    return lines
+
+
+def _cut(value: Any, most: int) -> Any:
+    return value[:most] if isinstance(value, str) and len(value) > 20 else value  # names and states are shorter
 
 
 def _show(lines: str, log: IO[str]) -> None:
