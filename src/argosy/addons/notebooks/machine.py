@@ -237,8 +237,8 @@ def _judged(job: Job, status: Status, standing: Standing, outcome: Outcome, now:
     if outcome.passed:
         said = outcome.message or statuses.success(standing.cells)  # who ran it may know of more cells than it tells
         done = _closed(fields, SUCCEEDED, "Succeeded", said, now)
-        if outcome.artefacts:  # a later run may fail, and these files be what is served still
-            done["attempts"][-1]["artefacts"] = [dict(each) for each in outcome.artefacts]
+        if done.get("attempts"):
+            done["attempts"] = statuses.remembered(done["attempts"], outcome.artefacts)
         return Step(_phase(job, done, SUCCEEDED, "ValidationComplete", said, now, GitCloned="True"))
     count = int(status.get("retryCount") or 0)
     message = statuses.failure(outcome, standing.cells)

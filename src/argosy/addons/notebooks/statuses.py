@@ -20,6 +20,7 @@ TERMINAL: Final = (SUCCEEDED, FAILED)
 MOST_MESSAGE, MOST_OUTPUT, SHORT_OUTPUT = 200, 2000, 100
 MOST_RESULTS, MOST_OUTPUTS = 2000, 256 << 10  # cells; characters of all their outputs
 MOST_DIFFS, MOST_FEEDBACK, MOST_ATTEMPTS = 100, 100, 20
+MOST_REMEMBERED, LONGEST_PATH = 3, 512  # attempts whose files are known; characters of such a file's path
 
 # What the categories of results are called among the reasons of conditions
 REASONS: Final = {
@@ -120,6 +121,17 @@ def judged(outcome: Outcome) -> Fields:
         "educationalFeedback": [dict(each) for each in feedback][:MOST_FEEDBACK] or None,
         "artefacts": [dict(each) for each in outcome.artefacts] or None,
     }
+
+
+def remembered(attempts: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, str]]) -> list[Fields]:
+    """With the files of the last attempt: a later run may fail, and these be what is served still."""
+    found = [dict(each) for each in attempts]
+    short = [dict(each) for each in files if len(str(each.get("path"))) <= LONGEST_PATH]
+    if short:
+        found[-1]["artefacts"] = short
+    for each in [each for each in found if "artefacts" in each][:-MOST_REMEMBERED]:
+        del each["artefacts"]
+    return found
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------

@@ -426,3 +426,14 @@ def test_a_thousand_cells_with_long_outputs_fit_one_object() -> None:
 def test_an_address_that_a_rule_forbids_is_no_matter_of_credentials() -> None:
     assert refused(AddressRefused("git is not an allowed protocol; use https")).category == "configuration_error"
     assert refused(SourceRefused("the host wants other credentials; check it")).category == "git_authentication_failed"
+
+
+def test_the_files_of_the_last_three_good_runs_are_known_also_after_one_that_failed() -> None:
+    found, status = job(), started(job())
+    for number in range(1, 6):
+        files = ({"path": f"/mnt/{number}", "digest": "sha256:1"}, {"path": "/mnt/" + "a" * 600, "digest": "sha256:2"})
+        outcome = Outcome(True, "", artefacts=files) if number < 5 else MISSING
+        status = ended(found, going(found, status=status), outcome, after(number)).status
+        status = machine.initialized(found, machine.begun(found, status, after(number)).status, [], NOW).status
+    known = {each["number"]: [file["path"] for file in each.get("artefacts") or ()] for each in status["attempts"]}
+    assert known == {1: [], 2: ["/mnt/2"], 3: ["/mnt/3"], 4: ["/mnt/4"], 5: [], 6: []}
