@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from argosy.app.applications import facts
     from argosy.app.applications.desk import Desk
     from argosy.model.application import Application
-    from argosy.model.flow import Assessment
     from argosy.model.names import ResourceKey
 
 LIST_FORMS = ("table", "wide", "name", "json", "yaml")
@@ -189,6 +188,8 @@ async def print_app(
     """argo: what its get prints; its sync and wait end with it, too."""
     from argosy.app.applications import facts
     from argosy.app.applications.reader import health_words, open_reader
+    from argosy.app.applications.reasons import reasons
+    from argosy.app.applications.stuck import UNSCHEDULED, stuck_pods
     from argosy.app.applications.windows import window_text
     from argosy.cli import app_screen
 
@@ -196,8 +197,12 @@ async def print_app(
         found = await reader.health(app)
         health = health_words(found)
         window = window_text(app, reader.rules.projects.get(app.project))
-    reasons = [f"{key.kind}/{key.name}: {each.message}" for key, each in found.items() if _is_to_blame(each)]
-    lines = app_screen.block_lines(app, window, reasons)
+        why = reasons((key, each, reader.cache.get(key) or {}) for key, each in found.items())
+        if facts.health_word(app) == "Progressing":
+            why = [*await stuck_pods(desk, app, frozenset({UNSCHEDULED})), *why]
+    if not why and (facts.sync_word(app) == "Unknown" or facts.is_busy(app)):
+        why = [facts.why(app)]
+    lines = app_screen.block_lines(app, window, list(filter(None, why)))
     if shows_operation and app.state is not None:
         lines += ["", *app_screen.operation_lines(app.state)]
     if parameters_of is not None:
@@ -206,10 +211,6 @@ async def print_app(
         lines += parameters(app, *parameters_of)[1:]
     objects = app_screen.object_lines(facts.rows(app, health))
     print("\n".join([*lines, *(["", *objects] if objects else [])]))
-
-
-def _is_to_blame(said: Assessment) -> bool:
-    return said.health is not None and said.health not in ("Healthy", "Suspended") and bool(said.message)
 
 
 def run_resources(chosen: argparse.Namespace) -> int:
@@ -272,15 +273,18 @@ def run_tree(chosen: argparse.Namespace) -> int:
 async def print_tree(desk: Desk, app: Application, how: str = "tree") -> None:
     from argosy.app.applications.desk import clock
     from argosy.app.applications.reader import open_reader
+    from argosy.app.applications.reasons import reason
     from argosy.app.applications.trees import node_data
     from argosy.cli import app_tree
 
     async with open_reader(desk) as reader:
         nodes = await reader.tree(app)
+        judged = [(node.key, node.health.message) for node in nodes if node.health]
+        said = {key: reason(reader.cache.get(key) or {}, message) for key, message in judged}
     if how == "json":
         print_data({"nodes": [node_data(node) for node in nodes]}, "json")
     else:
-        print("\n".join(app_tree.tree_lines(app, nodes, Screen(sys.stdout), clock())))
+        print("\n".join(app_tree.tree_lines(app, nodes, Screen(sys.stdout), clock(), said)))
 
 
 def run_history(chosen: argparse.Namespace) -> int:

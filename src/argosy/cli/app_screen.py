@@ -5,13 +5,14 @@ In: Applications and what was found out about them. Out: lines. Never: prints; a
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.app.applications import facts
 from argosy.app.applications.facts import Row
-from argosy.cli.screen import Screen, plain
+from argosy.cli.screen import WHY, Screen, plain, shown_width, table
 from argosy.model.application import Application, OperationState
 from argosy.model.names import ResourceKey
 from argosy.report.history import Deployment
@@ -19,6 +20,9 @@ from argosy.report.holds import read_hold
 from argosy.report.wire import mapping, mappings
 
 GAP: Final = "  "
+UNDER: Final = "  └ "
+MOST_LINES: Final = 4  # of a cause that has no room in its row
+SHORTEST: Final = 20
 MOST_REASONS: Final = 5  # objects that say why they are not healthy
 WIDE: Final = (
     "NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS", "REPO", "PATH", "TARGET",
@@ -87,7 +91,22 @@ def list_lines(
                 facts.age(facts.created(app), now),
             )
         )
-    return screen.table(NATIVE, rows)
+    if screen.width is None or all(shown_width(line) <= screen.width for line in table(NATIVE, rows)):
+        return screen.table(NATIVE, rows)
+    return _with_causes_below(rows, screen, screen.width)
+
+
+def _with_causes_below(rows: Sequence[Sequence[str]], screen: Screen, width: int) -> list[str]:
+    """Where a cause has no room in a column it has lines of its own: cut, it says nothing."""
+    place = NATIVE.index(WHY)
+    slim = [[*row[:place], *row[place + 1 :]] for row in (NATIVE, *rows)]
+    head, *lines = screen.table(slim[0], slim[1:])
+    found = [head]
+    for line, row in zip(lines, rows, strict=True):
+        room = max(width - len(UNDER), SHORTEST)
+        told = textwrap.wrap(plain(row[place]), room, max_lines=MOST_LINES, placeholder=" …")
+        found += [line, *(f"{UNDER if not number else ' ' * len(UNDER)}{each}" for number, each in enumerate(told))]
+    return found
 
 
 def summary_line(apps: Sequence[Application]) -> str:

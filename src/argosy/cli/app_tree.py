@@ -5,7 +5,7 @@ In: nodes, Events. Out: lines. Never: prints.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from argosy.app.applications import facts
@@ -14,16 +14,25 @@ from argosy.cli.screen import Screen
 from argosy.live.tree import Node
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
 from argosy.report.wire import mapping
 
 
-def tree_lines(app: Application, nodes: Sequence[Node], screen: Screen, now: datetime) -> list[str]:
+def tree_lines(
+    app: Application,
+    nodes: Sequence[Node],
+    screen: Screen,
+    now: datetime,
+    said: Mapping[ResourceKey, str] | None = None,
+) -> list[str]:
+    """`said`: why each fares so."""
     statuses = {row.key: row for row in facts.rows(app)}
     rows = []
     for branch in branches(nodes):
         node, row = branch.node, statuses.get(branch.node.key)
         health = node.health.health.value if node.health and node.health.health else ""
-        message = (node.health.message if node.health else "") or (row.message if row else "")
+        why = (said or {}).get(node.key) or (node.health.message if node.health else "")
+        message = why or (row.message if row else "")
         rows.append(
             (
                 f"{_lead(branch)}{node.key.kind}/{node.key.name}",

@@ -13,6 +13,7 @@ from argosy.model.manifest import Manifest, annotation
 from argosy.model.names import GroupKind
 
 INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
+NOT_RECOGNIZED: Final = "RuntimeNotRecognized"
 TEXT_FORMATS: Final = ("vllm", "huggingface", "tgis", "caikit", "pytorch-llm")
 
 
@@ -55,11 +56,12 @@ def read_model(service: Manifest) -> ServedModel:
     runtime = status.get("servingRuntimeName") or status.get("clusterServingRuntimeName") or model.get("runtime")
     mode = status.get("deploymentMode") or annotation(service, "serving.kserve.io/deploymentMode") or ""
     storage = model.get("storage") or {}
+    said = invalid(service) or ready.get("message") or failure.get("message") or ready.get("reason") or ""
     return ServedModel(
         str(metadata["name"]),
         str(metadata.get("namespace") or ""),
         str(ready.get("status") or "Unknown"),
-        "" if is_ready else str(ready.get("message") or failure.get("message") or ready.get("reason") or ""),
+        "" if is_ready else str(said),
         str(status.get("url") or ""),
         str(runtime or ("" if model else "a container of its own")),
         _app(service),
@@ -68,6 +70,23 @@ def read_model(service: Manifest) -> ServedModel:
         str(model.get("protocolVersion") or ""),
         mode in ("Serverless", "Knative"),
     )
+
+
+def invalid(service: Manifest) -> str:
+    """Why its spec cannot be served; empty where it can, or where nothing is said of that.
+
+    kserve: a runtime that is not there is only "waited for"; its name stands in the spec.
+    """
+    status = (service.get("status") or {}).get("modelStatus") or {}
+    failure = status.get("lastFailureInfo") or {}
+    if status.get("transitionStatus") != "InvalidSpec" or not failure.get("reason"):
+        return ""
+    named = (((service.get("spec") or {}).get("predictor") or {}).get("model") or {}).get("runtime")
+    said = str(failure.get("message") or "")
+    if failure["reason"] == NOT_RECOGNIZED and named:
+        namespace = service["metadata"].get("namespace") or "default"
+        said = f"there is no ServingRuntime {named} in namespace {namespace}, nor a ClusterServingRuntime of that name"
+    return f"{failure['reason']}: {said}" if said else str(failure["reason"])
 
 
 def _app(service: Manifest) -> str:

@@ -85,9 +85,15 @@ def test_what_somebody_found_out_goes_before_a_name_but_not_before_an_error(
     assert (facts.is_only_ill(app), facts.why(app, "no such claim")) == (is_ill, expected)
 
 
-def test_a_long_reason_is_cut_and_on_one_line() -> None:
+def test_a_long_reason_is_whole_and_on_one_line() -> None:
     found = facts.why(application({"conditions": [{"type": "ComparisonError", "message": "a\nb" * 200}]}))
-    assert len(found) == facts.LONGEST_WHY and found.endswith("…") and "\n" not in found
+    assert found == "ComparisonError: " + "a b" * 200
+
+
+def test_the_address_of_a_repository_does_not_hide_what_is_wrong_with_it() -> None:
+    message = "Failed to load target state: https://git.example:8443/team/models.git: there is no branch x"
+    found = facts.why(application({"conditions": [{"type": "ComparisonError", "message": message}]}))
+    assert found == "models.git: there is no branch x"
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,18 @@ def test_a_thousand_applications_with_long_names_keep_their_columns() -> None:
     assert {line.index("OutOfSync") - lines[0].index("STATUS") for line in lines[1:]} == {3}
 
 
+def test_a_cause_that_has_no_room_in_its_row_is_whole_below_it() -> None:
+    screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
+    cause = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen: the end"
+    app = application(message=cause)
+    assert cause in app_screen.list_lines([app], screen, now, "argocd")[1]  # type: ignore[list-item]
+    screen.width = 80
+    head, row, *below = app_screen.list_lines([app], screen, now, "argocd")  # type: ignore[list-item]
+    assert "WHY" not in head and "4c1d2e3" in row
+    assert " ".join(line.strip().removeprefix("└ ") for line in below) == cause
+    assert all(len(line) <= 80 for line in (head, row, *below))
+
+
 def test_the_summary_names_what_needs_somebody() -> None:
     line = app_screen.summary_line([application()])  # type: ignore[list-item]
     assert line == "1 app · 0 Synced · 1 not          next: argosy app get models"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from argosy.app.applications.desk import Desk
 from argosy.app.applications.facts import health_word, is_only_differing, is_only_ill
+from argosy.app.applications.reasons import reason
+from argosy.app.applications.stuck import UNSCHEDULED, stuck_pods
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 from argosy.model.names import ResourceKey
@@ -61,5 +63,8 @@ async def _count(reader: Reader, app: Application) -> str:
 
 async def _diagnosis(reader: Reader, app: Application) -> str:
     """Of the object that is worst, what it says itself: its name is in `argosy app get`."""
+    if unscheduled := await stuck_pods(reader.desk, app, frozenset({UNSCHEDULED})):
+        return f"Pod: {unscheduled[0].partition(': ')[2]}"
     ill = [(key, said) for key, said in (await reader.health(app)).items() if said.health == health_word(app)]
-    return next((f"{key.kind}: {said.message}" for key, said in ill if said.message), "")
+    told = ((key, reason(reader.cache.get(key) or {}, said.message)) for key, said in ill)
+    return next((f"{key.kind}: {why}" for key, why in told if why), "")

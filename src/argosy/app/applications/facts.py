@@ -19,7 +19,8 @@ from argosy.report.wire import mapping, mappings
 
 NONE: Final = "<none>"
 SHORT: Final = 7  # characters of a commit
-LONGEST_WHY: Final = 120
+# The end is what tells; the repository's name is enough, the whole address is in `argosy app get`
+_LOADING: Final = re.compile(r"^ComparisonError: (?:Failed to load target state: )?(?:\S+://\S*/(?P<name>[^\s/:]+)): ")
 _PLACED: Final = re.compile(r"(?: \| |\b)\d+: (?=\w+ \| )")
 
 
@@ -103,11 +104,10 @@ def why(app: Application, found: str = "") -> str:
 
     `found` says how many fields differ, or what is ill, where somebody has looked.
     """
-    text = _gist(_why(app, found).replace("\n", " "))
-    return text if len(text) <= LONGEST_WHY else f"{text[: LONGEST_WHY - 1]}…"
+    return _LOADING.sub(lambda at: f"{at['name']}: ", gist(_why(app, found).replace("\n", " ")))
 
 
-def _gist(text: str) -> str:
+def gist(text: str) -> str:
     """argo: some checks tell all conditions, each as `place: type | status | reason | message`: the most telling one.
 
     That is the first that has a reason and a message; what comes before the list stays.

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from argosy.app.applications.desk import Desk
-from argosy.app.applications.stuck import stuck_pods
+from argosy.app.applications.stuck import UNSCHEDULED, stuck_pods
 from argosy.app.applications.waited import Doom, Waited, doom
 from argosy.model.application import Application, read_application
 from argosy.model.errors import TransientError
@@ -52,6 +52,7 @@ class _Watch:
         self.last: Application | None = app
         self.why = ""
         self._since: dict[str, float] = {}
+        self._told: set[str] = set()
 
     def is_done(self, manifest: Manifest | None) -> bool:
         if manifest is None:
@@ -74,7 +75,7 @@ class _Watch:
             return True
         return False
 
-    async def look(self) -> bool:
+    async def look(self, tell: Tell) -> bool:
         """Whether it is over by what no watch tells."""
         if self.is_done(await self.desk.get(self.key)):
             return True
@@ -83,6 +84,10 @@ class _Watch:
         if stuck := await stuck_pods(self.desk, self.last):
             self.why = stuck[0]
             return True
+        for pod in await stuck_pods(self.desk, self.last, frozenset({UNSCHEDULED})):
+            if pod not in self._told:
+                tell(f"{self.last.name}: waits for room: {pod}")
+            self._told.add(pod)
         return False
 
     async def guard(self, tell: Tell) -> None:
@@ -91,7 +96,7 @@ class _Watch:
         while True:
             await sleep(self.clock, PACE)
             try:
-                if await self.look():
+                if await self.look(tell):
                     return
                 answered, is_told = self.clock.monotonic(), False
             except TransientError as error:

@@ -12,6 +12,7 @@ from typing import Final
 from argosy.app.applications.desk import Desk
 from argosy.app.applications.facts import Row, rows
 from argosy.app.applications.reader import Reader, open_reader
+from argosy.app.applications.reasons import reason
 from argosy.app.applications.stuck import waiting
 from argosy.app.applications.trees import Branch, branches
 from argosy.model.application import Application
@@ -53,24 +54,29 @@ def _named(key: ResourceKey) -> str:
 
 async def _unwell(reader: Reader, app: Application, of: dict[ResourceKey, Row]) -> list[str]:
     groups: list[tuple[int, list[str]]] = []
+    told: set[str] = set()
     for branch in branches(await reader.tree(app)):
         if not branch.is_last:
             groups.append((of[branch.node.key].wave if branch.node.key in of else 0, []))
         wave, lines = groups[-1]
-        lines += await _branch_lines(reader, branch, wave)
+        lines += await _branch_lines(reader, branch, wave, told)
     return [line for _, lines in sorted(groups, key=lambda group: group[0]) for line in lines]
 
 
-async def _branch_lines(reader: Reader, branch: Branch, wave: int) -> list[str]:
+async def _branch_lines(reader: Reader, branch: Branch, wave: int, told: set[str]) -> list[str]:
     node, found = branch.node, []
     indent = "  " * len(branch.is_last)
     lead = f"{indent}└ " if branch.is_last else f"wave {wave}: "
     if node.health is not None and node.health.health not in WELL:
-        message = f": {node.health.message}" if node.health.message else ""
+        why = reason(reader.cache.get(node.key) or {}, node.health.message)
+        message = f": {why}" if why and why not in told else ""  # an owner and what it owns often say the same
+        told.add(why)
         found.append(f"{lead}{_named(node.key)}  {node.health.health.value if node.health.health else ''}{message}")
-    for told in waiting(reader.cache.get(node.key) or {}):
-        found.append(f"{indent}  {told}")
-        if told.reason == CRASHED and (line := await _last_words(reader, node.key, told.split()[1])):
+    for each in waiting(reader.cache.get(node.key) or {}):
+        if each in told:
+            continue
+        found.append(f"{indent}  {each}")
+        if each.reason == CRASHED and (line := await _last_words(reader, node.key, each.split()[1])):
             found.append(f"{indent}    {line}  ← its last line")
     return found
 

@@ -19,17 +19,18 @@ from argosy.report.wire import mapping, mappings
 POD: Final = GroupKind("", "Pod")
 # k8s: the first try failed and the kubelet pauses, or there is nothing to try. ErrImagePull alone may be a slip.
 HOPELESS: Final = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
+UNSCHEDULED: Final = "Unschedulable"  # k8s: not hopeless: somebody may add a node, or end another Pod
 STARTING: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 DEEPEST: Final = 8  # owners above a Pod
 
 
-async def stuck_pods(desk: Desk, app: Application) -> list[str]:
-    """Each Pod below the Application whose image cannot be had, and why."""
+async def stuck_pods(desk: Desk, app: Application, reasons: frozenset[str] = HOPELESS) -> list[str]:
+    """Each Pod below the Application whose image cannot be had, and why; or that waits for another of these reasons."""
     managed = {row.key for row in rows(app)}
     found = []
     for namespace in sorted({key.namespace for key in managed if key.namespace}):
         for pod in await _pods(desk, namespace):
-            told = next((each for each in waiting(pod) if each.reason in HOPELESS), None)
+            told = next((each for each in waiting(pod) if each.reason in reasons), None)
             if told is not None and await _is_below(desk, pod, managed):
                 found.append(f"Pod/{pod['metadata']['name']} -n {namespace}: {told}")
     return found
@@ -51,6 +52,10 @@ class Waiting(str):
 def waiting(pod: Mapping[str, Any]) -> list[Waiting]:
     status = mapping(pod.get("status"))
     found = []
+    if why := unscheduled(pod):
+        told = Waiting(why)
+        told.reason = UNSCHEDULED
+        found.append(told)
     for each in mappings(status.get("initContainerStatuses")) + mappings(status.get("containerStatuses")):
         held = mapping(mapping(each.get("state")).get("waiting"))
         if (reason := str(held.get("reason") or "")) not in STARTING:
@@ -59,6 +64,14 @@ def waiting(pod: Mapping[str, Any]) -> list[Waiting]:
             told.reason = reason
             found.append(told)
     return found
+
+
+def unscheduled(pod: Mapping[str, Any]) -> str:
+    """Why no node takes it; empty where one did, or where nobody has tried."""
+    for each in mappings(mapping(pod.get("status")).get("conditions")):
+        if each.get("type") == "PodScheduled" and each.get("status") == "False" and each.get("reason") == UNSCHEDULED:
+            return f"{UNSCHEDULED}: {each.get('message') or 'no node takes it'}"
+    return ""
 
 
 async def _is_below(desk: Desk, pod: Manifest, managed: set[ResourceKey]) -> bool:

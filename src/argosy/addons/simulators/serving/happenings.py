@@ -21,7 +21,7 @@ def happened(live: Manifest, status: Manifest) -> list[Happening]:
             found.append(Happening("InferenceServiceReady", f"InferenceService [{name}] is Ready"))
         elif before.get("status") == "True":
             found.append(Happening("InferenceServiceNotReady", f"InferenceService [{name}] is no longer Ready"))
-    failure, failed_before = _failure(status), _failure(known)
+    failure, failed_before = _failure(status, live), _failure(known, live)
     if failure and failure != failed_before:
         found.append(Happening("InternalError", failure, is_warning=True))
     if _condition(status, "Stopped").get("status") == "True" != _condition(known, "Stopped").get("status"):
@@ -33,6 +33,11 @@ def _condition(status: Manifest, type_: str) -> dict[str, Any]:
     return next((each for each in status.get("conditions") or () if each["type"] == type_), {})
 
 
-def _failure(status: Manifest) -> str:
-    said = ((status.get("modelStatus") or {}).get("lastFailureInfo") or {}).get("message") or ""
+def _failure(status: Manifest, live: Manifest) -> str:
+    failure = (status.get("modelStatus") or {}).get("lastFailureInfo") or {}
+    said = failure.get("message") or ""
+    if failure.get("reason") == "RuntimeNotRecognized":
+        # kserve: the Event tells the error itself, the status only that it waits
+        named = ((live["spec"].get("predictor") or {}).get("model") or {}).get("runtime")
+        said = f"fails to reconcile predictor: No ServingRuntimes or ClusterServingRuntimes with the name: {named}"
     return str(said).removesuffix(f" ({BY})")
