@@ -1,6 +1,6 @@
 """Why an object fares as it does, in the one sentence that helps.
 
-In: a live manifest, and what its health check says. Out: a sentence. Never: asks a cluster; repeats a list of conditions.
+In: a live manifest, what its health check says. Out: a sentence. Never: asks a cluster; repeats a list of conditions.
 """
 
 from __future__ import annotations
