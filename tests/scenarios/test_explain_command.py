@@ -76,7 +76,8 @@ async def test_a_field_tells_where_its_value_is_written_though_nothing_differs(d
     found = (await data(desk, "deploy/predictor", path))["fields"]
     (field,) = found
     assert (field["path"], field["differs"]) == ("/spec/template/spec/containers/1/image", False)
-    assert (field["cause"]["file"], field["cause"]["subject"]) == ("app/predictor.yaml", "Begin")
+    cause = field["cause"]
+    assert (cause["kind"], cause["file"], cause["subject"]) == ("AsAsked", "app/predictor.yaml", "Begin")
     assert field["manager"] == "argocd-controller"
     text = (desk.repository.path / "app/predictor.yaml").read_text().splitlines()
     assert "proxy:1" in text[field["cause"]["line"] - 1]
@@ -134,6 +135,15 @@ async def test_a_path_that_only_the_default_branch_has_is_a_stale_branch(desk: S
     found = await data(desk, "cm/settings")
     assert found["cause"]["kind"] == "StaleBranch", found
     assert found["cause"]["next"] == "argosy app set models --revision main"
+
+
+async def test_a_branch_that_is_gone_is_stale_too_and_the_diff_says_so(desk: Scene) -> None:
+    said = await desk.argosy("app", "set", "models", "--revision", "stage1-complete")
+    assert said.code == 0, said.err
+    assert (await data(desk, "cm/settings"))["cause"]["kind"] == "StaleBranch"
+    said = await desk.argosy("app", "diff", "models")
+    assert said.code == 2 and "stage1-complete cannot be rendered, and main can" in said.err, said
+    assert "next: argosy app set models --revision main" in said.err
 
 
 async def test_a_secret_is_explained_without_its_values(desk: Scene) -> None:

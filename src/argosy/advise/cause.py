@@ -22,6 +22,7 @@ class CauseKind(enum.StrEnum):
     UNKNOWN_FIELD = "UnknownField"
     PRUNE = "Prune"
     DELETED = "Deleted"
+    AS_ASKED = "AsAsked"  # of a field that does not differ
     UNKNOWN = "Unknown"
 
     @property
@@ -41,6 +42,7 @@ _WORDS: Final = {
     CauseKind.UNKNOWN_FIELD: "unknown field",
     CauseKind.PRUNE: "to be pruned",
     CauseKind.DELETED: "deleted in the cluster",
+    CauseKind.AS_ASKED: "as asked",
     CauseKind.UNKNOWN: "unknown",
 }
 

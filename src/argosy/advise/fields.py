@@ -49,7 +49,7 @@ def _at_rest(evidence: Evidence, pointer: str, name: str, since: str) -> Cause:
     """Of a field that does not differ."""
     origin = evidence.origins.get(pointer, Origin(""))
     if evidence.at(pointer, evidence.pair.desired) is not ABSENT:
-        made = Cause(CauseKind.YOUR_CHANGE, AS_ASKED, "", origin.file, origin.line, origin.repository)
+        made = Cause(CauseKind.AS_ASKED, AS_ASKED, "", origin.file, origin.line, origin.repository)
         return replace(made, manager=name, at=since)
     live, default = evidence.at(pointer, evidence.pair.live), evidence.at(pointer, evidence.filled)
     if default is not ABSENT and same(default, live):

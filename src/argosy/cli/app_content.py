@@ -112,12 +112,16 @@ async def print_diff(
 ) -> bool:
     """Whether anything differs."""
     from argosy.app.applications.differing import as_data, differing, with_causes, with_places
-    from argosy.app.applications.explaining import explained
+    from argosy.app.applications.explaining import explained, unrendered
     from argosy.app.applications.reader import open_reader
-    from argosy.model.errors import UserError
+    from argosy.model.errors import RenderError, UnknownRef, UserError
 
     async with open_reader(desk, local) as reader:
-        look = await reader.look(app, refs)
+        try:
+            look = await reader.look(app, refs)
+        except (RenderError, UnknownRef) as error:
+            cause = await unrendered(reader, app, error, refs)
+            raise UserError(f"{cause.text}; {cause.next}") if cause.kind == "StaleBranch" else error from error
         if not look.is_whole:
             said = next((each.message for each in look.conditions if each.type.is_error), "it cannot be compared")
             raise UserError(f"{app.name}: {said}")

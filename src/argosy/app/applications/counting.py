@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from argosy.app.applications.desk import Desk
@@ -44,21 +44,25 @@ async def _look(
     from argosy.app.applications.reader import open_reader  # late: most lists need no comparison
 
     async with open_reader(desk) as reader:
-        for app, say in [*((app, _diagnosis) for app in ill), *((app, _count) for app in differing)]:
+        for app in ill:
             with contextlib.suppress(ArgosyError):  # the list tells what it knows without
-                if text := await say(reader, app):
+                if text := await _diagnosis(reader, app):
+                    found[app.key] = text
+        for app in differing:
+            with contextlib.suppress(ArgosyError):
+                async for text in _counts(reader, app):
                     found[app.key] = text
 
 
-async def _count(reader: Reader, app: Application) -> str:
+async def _counts(reader: Reader, app: Application) -> AsyncIterator[str]:
+    """First how many, then also by whose doing: there may be no time for that."""
     from argosy.app.applications.differing import differing, in_short, with_causes
     from argosy.app.applications.explaining import explained
 
     look = await reader.look(app)
-    if not look.is_whole:
-        return ""
-    found = differing(look.comparison)
-    return in_short(with_causes(found, await explained(reader, app, look, found, is_brief=True)))
+    if look.is_whole and (found := differing(look.comparison)):
+        yield in_short(found)
+        yield in_short(with_causes(found, await explained(reader, app, look, found, is_brief=True)))
 
 
 async def _diagnosis(reader: Reader, app: Application) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from argosy.advise.cause import Cause
+from argosy.advise.cause import Cause, CauseKind
 from argosy.advise.causes import causes
 from argosy.advise.evidence import Evidence, pointer_in, refused_fields
 from argosy.app.applications.differing import Differing
@@ -21,14 +21,14 @@ from argosy.compare.typed import kept, shape_for
 from argosy.model.annotations import FIELD_MANAGER
 from argosy.model.application import Application, Source
 from argosy.model.application.operations import Outcome
-from argosy.model.errors import ArgosyError, ClusterError, ManifestError
+from argosy.model.errors import ArgosyError, ClusterError, ManifestError, UserError
 from argosy.model.flow import Origin, Pair
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.pipeline.assembling import Assembled
 from argosy.pipeline.looking import Look
 from argosy.source.git.blame import Blame
-from argosy.source.git.refs import Refs
+from argosy.source.git.refs import SHORT_COMMIT, Refs
 
 AT_ONCE: Final = 8  # dry runs
 MOST: Final = 100  # objects that a server is asked about
@@ -159,7 +159,10 @@ async def _asked(reader: Reader, pairs: Sequence[Pair]) -> dict[ResourceKey, Sai
 async def default_branch(
     reader: Reader, app: Application, assembled: Assembled | None = None, refs: Sequence[str] = ()
 ) -> Elsewhere:
-    """Nothing where the Application follows it, or a tag, or a commit: those are chosen on purpose."""
+    """Nothing where the Application follows it, or a tag, or a commit: those are chosen on purpose.
+
+    A ref that is not there any more counts as a branch.
+    """
     source = app.sources[0] if len(app.sources) == 1 else None
     if source is None or source.chart or (assembled and assembled.revisions == (LOCAL,)):
         return Elsewhere()
@@ -167,12 +170,23 @@ async def default_branch(
     try:
         there = await _refs(reader, app, source)
         branch, mine = there.default_branch, ref.removeprefix("refs/heads/")
-        if not branch or mine not in there.branches or there.find(branch) == there.find(mine):
+        is_chosen = mine not in there.branches and (there.find(mine) is not None or SHORT_COMMIT.fullmatch(mine))
+        if not branch or is_chosen or there.find(branch) == there.find(mine):
             return Elsewhere()
         found = await reader.assemble(app, (branch,))
     except ArgosyError:
         return Elsewhere()
     return Elsewhere(branch, mine, {key_of(each): each for each in found.desired if each["metadata"].get("name")})
+
+
+async def unrendered(reader: Reader, app: Application, error: UserError, refs: Sequence[str] = ()) -> Cause:
+    """Why it cannot be rendered: perhaps only the branch that it follows cannot be."""
+    elsewhere = await default_branch(reader, app, refs=refs)
+    what, _, advice = str(error).partition("; ")
+    if not elsewhere.branch:
+        return Cause(CauseKind.UNKNOWN, what, advice)
+    text = f"{elsewhere.ref} cannot be rendered, and {elsewhere.branch} can: {what}"
+    return Cause(CauseKind.STALE_BRANCH, text, f"argosy app set {app.name} --revision {elsewhere.branch}")
 
 
 async def _refs(reader: Reader, app: Application, source: Source) -> Refs:
@@ -219,4 +233,4 @@ async def _commit(reader: Reader, app: Application, assembled: Assembled, file: 
     return None
 
 
-__all__ = ["Causes", "Elsewhere", "blamed", "default_branch", "evidence", "explained"]
+__all__ = ["Causes", "Elsewhere", "blamed", "default_branch", "evidence", "explained", "unrendered"]

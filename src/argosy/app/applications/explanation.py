@@ -15,13 +15,13 @@ from argosy.advise.evidence import ABSENT, Evidence, value_at
 from argosy.advise.fields import FieldStory, tell
 from argosy.advise.paths import find_field
 from argosy.app.applications.desk import Desk
-from argosy.app.applications.explaining import blamed, default_branch, evidence
+from argosy.app.applications.explaining import blamed, evidence, unrendered
 from argosy.app.applications.facts import rows
 from argosy.app.applications.reader import Reader
 from argosy.app.kubectl.naming import read_names
 from argosy.compare import additions, differences, masked_pair, readable
 from argosy.model.application import Application
-from argosy.model.errors import ClusterError, Forbidden, UserError
+from argosy.model.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
 from argosy.model.flow import Pair
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.patch.pointer import parse
@@ -140,8 +140,8 @@ async def explain(reader: Reader, app: Application, key: ResourceKey, field: str
     status, health, message = (row.status, row.health, row.message) if row else ("", "", "")
     try:
         look = await reader.look(app)
-    except UserError as error:
-        cause = await _unrendered(reader, app, error)
+    except (RenderError, UnknownRef) as error:
+        cause = await unrendered(reader, app, error)
         return Explanation(key, app.name, "Unknown", health, message, cause)
     pair = next((each for each in look.comparison.pairs if each.key == key), None)
     if pair is None:
@@ -193,13 +193,3 @@ def _told(known: Evidence, shown: Pair, story: FieldStory, cause: Cause) -> Told
     desired = value_at(shown.desired, tokens, like)
     told = FieldStory(story.pointer, story.differs, cause, story.manager, story.since)
     return Told(told, readable(story.pointer, like or shown.desired or {}), live, desired)
-
-
-async def _unrendered(reader: Reader, app: Application, error: UserError) -> Cause:
-    """It cannot be rendered: perhaps only on the branch that it follows."""
-    elsewhere = await default_branch(reader, app)
-    if elsewhere.branch:
-        text = f"{elsewhere.ref} cannot be rendered, and {elsewhere.branch} can: {error}"
-        return Cause(CauseKind.STALE_BRANCH, text, f"argosy app set {app.name} --revision {elsewhere.branch}")
-    what, _, advice = str(error).partition("; ")
-    return Cause(CauseKind.UNKNOWN, what, advice)
