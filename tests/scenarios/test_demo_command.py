@@ -157,6 +157,23 @@ def test_an_accident_shows_and_can_be_undone(shown: Demo, story: str) -> None:
     assert shown.argosy("demo", "fix") == "nothing is broken\n"
 
 
+def test_an_accident_that_was_undone_without_fix_is_no_accident_any_more(shown: Demo, work: Path) -> None:
+    assert "accidents" not in shown.argosy("demo", "status")
+    shown.argosy("demo", "break", "image")
+    shown.argosy("demo", "break", "drift")
+    assert "accidents  image, drift (undo them with: argosy demo fix)\n" in shown.argosy("demo", "status")
+    assert "kubectl-edit" in shown.argosy("app", "diff", "llmops-staging", code=1)
+    shown.git("-C", str(work), "pull", "-q", "--rebase")
+    shown.git("-C", str(work), "revert", "--no-edit", "HEAD")
+    shown.git("-C", str(work), "push", "-q")
+    shown.argosy("app", "sync", "llmops-staging")
+    assert "accidents" not in shown.argosy("demo", "status")
+    for story in ("image", "drift"):
+        shown.argosy("demo", "break", story)
+    assert shown.argosy("demo", "fix").count("\n") == 2
+    assert shown.argosy("demo", "fix") == "nothing is broken\n"
+
+
 def test_ctrl_c_ends_it_and_leaves_nothing_behind(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
@@ -165,6 +182,8 @@ def test_ctrl_c_ends_it_and_leaves_nothing_behind(
         assert {name: (app.get("status") or {}) for name, app in running.apps().items()} == {
             "llmops-dev": {}, "llmops-staging": {}, "llmops-production": {},
         }  # fmt: skip
+        assert "argosy controller" in running.printed and "argosy app sync" not in running.printed
+        assert "as soon as an engine runs: argosy controller" in running.argosy("demo", "break", "model")
         began = time.monotonic()
         running.end(signal.SIGINT)
         record_property("seconds until it ended", time.monotonic() - began)

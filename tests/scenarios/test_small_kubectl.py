@@ -160,4 +160,4 @@ def test_scripts_of_ours_are_never_taken_for_the_real_program(tmp_path: Path, mo
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     monkeypatch.delenv("ARGOSY_KUBECTL", raising=False)
     assert str(tmp_path) not in real_kubectl()
-    assert {each.name for each in put_tools(tmp_path).iterdir()} >= {"argocd", "oc"}
+    assert {each.name for each in put_tools(tmp_path).iterdir()} >= {"argosy", "argocd", "oc"}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.app.control import LEASE
 from argosy.cluster import Cluster
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
@@ -37,7 +38,6 @@ from argosy.source.webhook_payloads import Push
 from argosy.source.webhooks import concerns, read_pushes
 
 log = logging.getLogger(__name__)
-LEASE: Final = "argosy-application-controller"
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 COLLECTED: Final = (10_000, 20, 20)  # manifests are no cycles: to look for some so often as usual finds nothing
 MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselves

@@ -40,7 +40,7 @@ ADVICE = {
     409: "read the object again, and apply your change to what is there now",
 }
 AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) leads there"
-AWAY_HERE = "see whether it still runs on this machine; for a sandbox: argosy sandbox status"
+AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 GROUPS = ("app", "check", "controller", "demo", "explain", "generate", "health", "init", "kubectl", "model", "notebook",

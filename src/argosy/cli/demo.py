@@ -77,8 +77,9 @@ def _add_part(
 def start(chosen: argparse.Namespace) -> int:
     from argosy.app.demo import DemoOptions, run
 
-    if chosen.api_port is not None and not 0 <= chosen.api_port <= 65535:
-        raise UserError(f"--api-port {chosen.api_port} is no port; choose 1 to 65535, or 0 for any free one")
+    for flag, port in (("--api-port", chosen.api_port), ("--port", chosen.port)):
+        if port is not None and not 0 <= port <= 65535:
+            raise UserError(f"{flag} {port} is no port; choose 1 to 65535, or 0 for any free one")
     options = DemoOptions(
         data_dir=chosen.data_dir,
         api_port=chosen.api_port,
@@ -87,8 +88,13 @@ def start(chosen: argparse.Namespace) -> int:
         has_engine=not chosen.no_engine,
     )
     began = time.monotonic()
-    run(options, lambda found: _announce(found, time.monotonic() - began, not chosen.no_engine), _tell)
-    kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "nothing is left behind"
+    goes_on = chosen.data_dir is not None and DataFolder(chosen.data_dir).database.exists()
+
+    def announce(found: Run) -> None:
+        print("\n".join(_banner(found, time.monotonic() - began, not chosen.no_engine, goes_on)), flush=True)
+
+    run(options, announce, _tell)
+    kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "its cluster and repository are gone"
     print(f"demo stopped; {kept}", file=sys.stderr)
     return 0
 
@@ -97,26 +103,34 @@ def _tell(stage: str) -> None:
     print(f"… {stage}", file=sys.stderr, flush=True)
 
 
-def _announce(run: Run, seconds: float, has_engine: bool) -> None:
+def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[str]:
     from argosy.app.demo import played
 
-    bin_folder = Path(run.data_dir) / "bin"
-    delivery = "3 applications, 1 model in 2 environments" if has_engine else "3 applications, and no engine"
-    lines = [
+    delivery = "3 applications, 1 model in 2 environments" if not goes_on else f"it goes on from {run.data_dir}"
+    delivery = delivery if has_engine else "3 applications, and no engine"
+    context = f"   # kubectl needs --context {run.context}, unless it is current" if run.context else ""
+    bin_folder = shlex.quote(str(Path(run.data_dir) / "bin"))
+    return [
         f"demo ready in {seconds:.1f} s: {delivery}; {played(run.addons)}, KServe and Pods are simulated",
         f"  API         {run.api}",
         f"  repository  {run.repository}   (clone it, push to it)",
         *(['  model       ask it: argosy model try dev-qwen25-05b-instruct "Hello"'] if has_engine else []),
         "",
         "In a second shell:",
-        f'  export KUBECONFIG={shlex.quote(run.kubeconfig)} PATH="$PATH":{shlex.quote(str(bin_folder))}',
+        f'  export KUBECONFIG={shlex.quote(run.kubeconfig)} PATH="$PATH":{bin_folder}{context}',
         "next:",
-        "  argosy app list",
-        "  argosy app diff llmops-staging",
-        "  argosy app sync llmops-staging",
+        *(f"  {line}" for line in _next(has_engine, goes_on)),
         "Ctrl-C stops it.",
     ]
-    print("\n".join(lines), flush=True)
+
+
+def _next(has_engine: bool, goes_on: bool) -> list[str]:
+    if not has_engine:  # nobody compares or syncs
+        return ["argosy controller   # an engine, in a shell of its own: until then Applications get no status",
+                "argosy app list"]  # fmt: skip
+    if goes_on:
+        return ["argosy app list", "argosy demo status"]
+    return ["argosy app list", "argosy app diff llmops-staging", "argosy app sync llmops-staging"]
 
 
 def _folder(chosen: argparse.Namespace) -> DataFolder:
@@ -149,9 +163,17 @@ def status(chosen: argparse.Namespace) -> int:
     elif found["ready"]:
         print(f"running  pid {found['pid']}  {found['api']}")
         print(f"repository {found['repository']}\nkubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
+        _print_accidents(_running(chosen))
     else:
         print(f"not running\nstart it with: {_start_command(chosen)}")
     return 0 if found["ready"] else 1
+
+
+def _print_accidents(run: Run) -> None:
+    from argosy.app.demo.stories import staged_now
+
+    if names := staged_now(run):
+        print(f"accidents  {', '.join(names)} (undo them with: argosy demo fix)")
 
 
 def break_something(chosen: argparse.Namespace) -> int:

@@ -105,7 +105,7 @@ async def _list(desk: ModelDesk, chosen: argparse.Namespace) -> int:
         print_data({"items": [each.document() for each in models]}, chosen.output)
         return 0
     if not models:
-        talk("no models are served; deliver one, or begin with: argosy demo")
+        talk("no models are served; see what waits to be delivered with: argosy app list; or begin with: argosy demo")
         return 0
     rows = [[each.name, each.namespace, each.ready, each.url, each.runtime, each.app] for each in models]
     print("\n".join(table(HEADINGS, rows)))

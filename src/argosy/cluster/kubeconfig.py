@@ -53,7 +53,8 @@ def _readable(paths: Sequence[str | Path] | None) -> list[Path]:
     found = [path for path in listed or [Path.home() / ".kube" / "config"] if path.is_file()]
     if not found:
         looked = ", ".join(str(path) for path in listed) or "~/.kube/config"
-        advice = "set KUBECONFIG, or start a cluster with: argosy sandbox start"
+        is_demo = any(path.parent.name == "demo" for path in listed)
+        advice = f"set KUBECONFIG, or start a cluster with: argosy {'demo' if is_demo else 'sandbox start'}"
         raise UserError(f"no kubeconfig at {looked}; {advice}", where="kubeconfig")
     return found
 

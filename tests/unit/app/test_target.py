@@ -94,6 +94,12 @@ def test_without_any_cluster_the_error_says_what_to_do() -> None:
         find_target(TargetOptions())
 
 
+def test_whose_demo_is_over_learns_how_to_start_it_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(home / "state" / "argosy" / "demo" / "kubeconfig"))
+    with pytest.raises(UserError, match=r"or start a cluster with: argosy demo$"):
+        find_target(TargetOptions())
+
+
 def test_a_sandbox_that_is_gone_is_no_target(home: Path) -> None:
     current = home / "state" / "argosy" / "current.json"
     current.parent.mkdir(parents=True)

@@ -48,7 +48,7 @@ ROWS = [
         Unavailable("127.0.0.1:6443: cannot be reached: refused"),
         UNREACHABLE,
         "argosy: 127.0.0.1:6443: cannot be reached: refused\n"
-        "next: see whether it still runs on this machine; for a sandbox: argosy sandbox status\n",
+        "next: see whether it still runs on this machine: argosy demo status, argosy sandbox status\n",
     ),
     (Unavailable("x: busy", retry_after=3), UNREACHABLE, "argosy: x: busy\nnext: try again in 3 s\n"),
     (TransientError("no Git host"), UNREACHABLE, "argosy: no Git host\nnext: correct that, and run"),

@@ -16,12 +16,14 @@ from typing import Any, Final
 from argosy.app.control import control_namespace
 from argosy.app.demo.arranging import Arranger, Tell
 from argosy.app.demo.content import REPOSITORY, make_repository
+from argosy.app.demo.stories import staged_in
 from argosy.app.demo.tools import put_tools
 from argosy.app.engine import EngineOptions, lead_engine
 from argosy.app.folder import DEMO_NAME, DataFolder, state_home
 from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
 from argosy.cluster import Cluster
 from argosy.model.errors import UserError
+from argosy.setup.repository.making import find_git
 
 PLAIN: Final = "plain"
 GRACE: Final = 0.3  # seconds: Ctrl-C is over soon, and what is broken off then is done after the next start
@@ -68,9 +70,9 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
         ephemeral=not is_kept,
         addons=addons,
     )
-    tell(f"starting a cluster, with {played(addons)} and KServe as simulators")
+    find_git()  # else a folder is half made
     try:
-        run_in(folder, sandbox, ready, _inside(options, tell))
+        run_in(folder, sandbox, ready, _inside(options, played(addons), tell))
     finally:
         if not is_kept:
             _sweep(folder)
@@ -83,16 +85,19 @@ def _sweep(folder: DataFolder) -> None:
             folder.clear()
 
 
-def _inside(options: DemoOptions, tell: Tell) -> Inside:
+def _inside(options: DemoOptions, delivers: str, tell: Tell) -> Inside:
     @contextlib.asynccontextmanager
     async def delivering(
         cluster: Cluster, folder: DataFolder, stop: asyncio.Event
     ) -> AsyncIterator[Completed]:
+        tell(f"starting a cluster, with {delivers} and KServe as simulators")  # now that folder and port are ours
         repository = make_repository(folder.root / "repositories" / REPOSITORY)
         put_tools(folder.root / "bin")
         namespace = await control_namespace(cluster)
         arranger = Arranger(cluster, repository, namespace, tell)
         is_new = await arranger.prepare()
+        if accidents := await staged_in(cluster, repository):
+            tell(f"accidents are still staged: {', '.join(accidents)}; undo them with: argosy demo fix")
         async with contextlib.AsyncExitStack() as stack:
             if options.has_engine:
                 tell("starting the engine")

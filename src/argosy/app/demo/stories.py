@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.app.control import control_namespace
+from argosy.app.control import control_namespace, has_engine
 from argosy.app.demo.content import BEN, DEV, OVERLAYS, STAGING, STAGING_OVERLAY
 from argosy.app.folder import Run
 from argosy.app.target import TargetOptions, open_target
@@ -41,18 +41,32 @@ WRONG_IMAGE: Final = """\
         value: registry.redhat.io/rhaii/vllm-cuda-rhel9:does-not-exist
 """
 BROKEN_LUA: Final = 'hs = {}\nhs.status = "Healthy"\nreturn hs end\n'
+LUA_LOOKS: Final = (f"argosy app get {DEV}", "argosy health verify")
+AGAIN: Final = "start the demo again"
+PERSON: Final = "kubectl-edit"  # k8s: as whom `kubectl edit` writes
 CHECKED: Final = "resource.customizations.health.serving.kserve.io_InferenceService"
 
 
 @dataclass(frozen=True)
 class Commit:
-    """An accident that somebody merged."""
+    """An accident that somebody merged: lines that a file should not have. They are what tells whether it is there."""
 
     path: str
     message: str
-    edit: Callable[[str], str]
+    wrong: str  # the lines
+    before: str  # what they are put before; empty: the end of the file
     app: str
+    looks: tuple[str, ...]  # commands that show it
     is_synced: bool  # by hand, because nothing does it by itself there
+
+    def staged(self, text: str) -> str:
+        if not self.before:
+            return text.rstrip("\n") + "\n" + self.wrong
+        return text.replace(self.before, self.wrong + self.before, 1)
+
+    def undone(self, text: str) -> str:
+        """What somebody else changed stays."""
+        return text.replace(self.wrong, "")
 
 
 @dataclass(frozen=True)
@@ -64,21 +78,27 @@ class Edit:
     value: Callable[[Any], Any]  # given what was there
     app: str
     told: str
+    looks: tuple[str, ...]
+    again: str  # how the object comes back, where somebody deleted it
 
 
 COMMITS: Final[Mapping[str, Commit]] = {
     "model": Commit(
         STAGING_OVERLAY,
         "staging: read the model from a claim",
-        lambda text: text.replace(REPLICAS, WRONG_STORAGE + REPLICAS, 1),
+        WRONG_STORAGE,
+        REPLICAS,
         STAGING,
+        (f"argosy app get {STAGING}", f"argosy model get {MODEL} -n {STAGING}"),
         is_synced=True,
     ),
     "image": Commit(
         DEV_OVERLAY,
         "dev: use the newest runtime",
-        lambda text: text.rstrip("\n") + "\n" + WRONG_IMAGE,
+        WRONG_IMAGE,
+        "",
         DEV,
+        (f"argosy app get {DEV}", f"argosy app tree {DEV}"),
         is_synced=False,
     ),
 }
@@ -92,6 +112,8 @@ def _edits(is_operated: bool) -> Mapping[str, Edit]:
             lambda _: "10",
             STAGING,
             "somebody gave the model of staging 10 CPUs by hand",
+            (f"argosy app get {STAGING}", f"argosy app diff {STAGING}"),
+            f"sync it with: argosy app sync {STAGING}",
         ),
         "branch": Edit(
             lambda namespace: ResourceKey("argoproj.io", "Application", namespace, DEV),
@@ -99,6 +121,9 @@ def _edits(is_operated: bool) -> Mapping[str, Edit]:
             lambda _: "stage1-complete",
             DEV,
             "llmops-dev follows the branch stage1-complete, which is gone",
+            (f"argosy app get {DEV}",),
+            "apply it again, from a clone of the demo's repository: "
+            "cd llmops-via-argocd && ./setup_scripts/apply-argocd-apps.sh",
         ),
         "lua": _operated_lua() if is_operated else _plain_lua(),
     }
@@ -112,7 +137,7 @@ def _operated_lua() -> Edit:
     told = "the ArgoCD resource has a health check for InferenceServices that does not compile"
     name = "openshift-gitops"
     key = ResourceKey("argoproj.io", "ArgoCD", name, name)
-    return Edit(lambda _: key, ("spec", "resourceHealthChecks"), broken, DEV, told)
+    return Edit(lambda _: key, ("spec", "resourceHealthChecks"), broken, DEV, told, LUA_LOOKS, AGAIN)
 
 
 def _plain_lua() -> Edit:
@@ -123,11 +148,21 @@ def _plain_lua() -> Edit:
         lambda _: BROKEN_LUA,
         DEV,
         told,
+        LUA_LOOKS,
+        AGAIN,
     )
 
 
 def break_story(run: Run, name: str) -> Iterator[str]:
     yield from asyncio.run(_break(run, name))
+
+
+def staged_now(run: Run) -> list[str]:
+    async def look() -> list[str]:
+        async with open_target(TargetOptions(data_dir=Path(run.data_dir))) as (cluster, _):
+            return await staged_in(cluster, BareRepository(Path(run.repository)))
+
+    return asyncio.run(look())
 
 
 def fix_all(run: Run) -> Iterator[str]:
@@ -136,15 +171,16 @@ def fix_all(run: Run) -> Iterator[str]:
 
 async def _break(run: Run, name: str) -> list[str]:
     async with open_target(TargetOptions(data_dir=Path(run.data_dir))) as (cluster, _):
+        story: Commit | Edit
         if name in COMMITS:
             story = COMMITS[name]
             told = await _merge(cluster, BareRepository(Path(run.repository)), name, story)
         else:
-            edit = _edits(await _is_operated(cluster))[name]
-            told = await _edit(cluster, edit, name)
-        app = COMMITS[name].app if name in COMMITS else edit.app
-    way_back = [f"     argosy app rollback {app}"] if name == "model" else []
-    return [told, f"look: argosy app get {app}", f"     argosy app diff {app}", "back: argosy demo fix", *way_back]
+            story = _edits(await _is_operated(cluster))[name]
+            told = await _edit(cluster, story, name)
+    way_back = [f"     argosy app rollback {story.app}"] if name == "model" else []
+    more = [f"     {look}" for look in story.looks[1:]]
+    return [told, f"look: {story.looks[0]}", *more, "back: argosy demo fix", *way_back]
 
 
 async def _is_operated(cluster: Cluster) -> bool:
@@ -152,75 +188,79 @@ async def _is_operated(cluster: Cluster) -> bool:
 
 
 async def _merge(cluster: Cluster, repository: BareRepository, name: str, story: Commit) -> str:
-    if _broken(repository, name):
-        raise UserError(f"{name} is broken already; undo it first with: argosy demo fix")
     before = repository.read(story.path).decode()
-    after = story.edit(before)
+    if story.wrong in before:
+        raise UserError(f"{name} is broken already; undo it first with: argosy demo fix")
+    after = story.staged(before)
     if after == before:
         raise UserError("is not as it was, and this accident does not fit; bring it back first", where=story.path)
     message = f"{story.message}\n\n{TRAILER}{name}\n"
     [commit] = repository.commit([Change([File(story.path, after.encode())], message, BEN, int(time.time()))])
     told = f"merged {commit[:7]} to main: {story.message!r} ({story.path})"
     if story.is_synced:
-        await _sync(cluster, story.app, commit)
-        told += f"; {story.app} is being synced"
+        told += f"; {await _sync(cluster, story.app, commit)}"
     return told
-
-
-def _broken(repository: BareRepository, name: str = "") -> dict[str, str]:
-    """Commits of accidents that nobody has undone, with the accident's name, the newest first."""
-    undone: set[str] = set()
-    found: dict[str, str] = {}
-    for commit, message in repository.messages().items():
-        marked = message.rpartition(TRAILER)[2].strip() if TRAILER in message else ""
-        if message.startswith("Revert "):
-            undone.add(marked)
-        elif marked in undone:
-            undone.discard(marked)
-        elif marked and (not name or marked == name):
-            found[commit] = marked
-    return found
 
 
 async def _edit(cluster: Cluster, edit: Edit, name: str) -> str:
     key = edit.key(await control_namespace(cluster))
     found = await cluster.get(key)
     if found is None:
-        raise UserError("is not there, so it cannot be broken; wait until the demo is ready", where=str(key))
-    if BEFORE_BREAK in (found["metadata"].get("annotations") or {}):
+        raise UserError(f"is not there, so it cannot be broken; {edit.again}", where=str(key))
+    if _is_edited(found, edit):
         raise UserError(f"{name} is broken already; undo it first with: argosy demo fix")
     before = _at(found, edit.field)
     remembered = {"metadata": {"annotations": {BEFORE_BREAK: json.dumps(before)}}}
-    await cluster.patch(key, _beside(remembered, edit.field, edit.value(before)))
+    await cluster.patch(key, _beside(remembered, edit.field, edit.value(before)), manager=PERSON)
     return edit.told
+
+
+def _is_edited(found: Manifest, edit: Edit) -> bool:
+    """What is remembered is no sign: somebody may have mended it since, by a sync or by hand."""
+    kept = (found["metadata"].get("annotations") or {}).get(BEFORE_BREAK)
+    return kept is not None and _at(found, edit.field) == edit.value(json.loads(kept))
+
+
+async def staged_in(cluster: Cluster, repository: BareRepository) -> list[str]:
+    """The accidents that are there now, by name."""
+    merged = [name for name, story in COMMITS.items() if story.wrong in repository.read(story.path).decode()]
+    namespace = await control_namespace(cluster)
+    edits = _edits(await _is_operated(cluster))
+    found = {name: await cluster.get(edit.key(namespace)) for name, edit in edits.items()}
+    return merged + [name for name, edit in edits.items() if (live := found[name]) and _is_edited(live, edit)]
 
 
 async def _fix(run: Run) -> list[str]:
     told = []
     async with open_target(TargetOptions(data_dir=Path(run.data_dir))) as (cluster, _):
         repository = BareRepository(Path(run.repository))
-        for commit, name in _broken(repository).items():
-            told.append(_revert(repository, commit, name))
-            if COMMITS[name].is_synced:
-                await _sync(cluster, COMMITS[name].app, repository.commits()[-1])
-                told.append(f"{COMMITS[name].app} is being synced")
+        for name, story in COMMITS.items():
+            if done := _revert(repository, name, story):
+                told.append(done)
+                told += [await _sync(cluster, story.app, repository.commits()[-1])] if story.is_synced else []
         namespace = await control_namespace(cluster)
         for name, edit in _edits(await _is_operated(cluster)).items():
             told += await _unedit(cluster, edit, namespace, name)
     return told or ["nothing is broken"]
 
 
-def _revert(repository: BareRepository, commit: str, name: str) -> str:
-    """Only what the accident changed: where somebody went on from it, that stays and is told."""
-    path = COMMITS[name].path
-    now, broken = repository.read(path), repository.read(path, commit)
-    if now != broken:
-        return f"{path} was changed since {commit[:7]}; undo that commit yourself with: git revert {commit[:7]}"
-    subject = repository.messages()[commit].partition("\n")[0]
-    message = f'Revert "{subject}"\n\nThis reverts commit {commit}.\n\n{TRAILER}{name}\n'
-    before = File(path, repository.read(path, f"{commit}^"))
-    [made] = repository.commit([Change([before], message, BEN, int(time.time()))])
-    return f"merged {made[:7]} to main: undoes {commit[:7]}, {subject!r}"
+def _revert(repository: BareRepository, name: str, story: Commit) -> str:
+    """Only what the accident changed: where somebody went on from it, that stays. Empty: it is not there."""
+    now = repository.read(story.path).decode()
+    after = story.undone(now)
+    if after == now:
+        return ""
+    message = f'Revert "{story.message}"\n\n{_blamed(repository, name)}{TRAILER}{name}\n'
+    [made] = repository.commit([Change([File(story.path, after.encode())], message, BEN, int(time.time()))])
+    return f"merged {made[:7]} to main: undoes {story.message!r} ({story.path})"
+
+
+def _blamed(repository: BareRepository, name: str) -> str:
+    """As git words it, of the newest commit that brought the accident."""
+    for commit, message in repository.messages().items():
+        if f"{TRAILER}{name}" in message and not message.startswith("Revert "):
+            return f"This reverts commit {commit}.\n\n"
+    return ""
 
 
 async def _unedit(cluster: Cluster, edit: Edit, namespace: str, name: str) -> list[str]:
@@ -231,22 +271,26 @@ async def _unedit(cluster: Cluster, edit: Edit, namespace: str, name: str) -> li
         return []
     forget = {"metadata": {"annotations": {BEFORE_BREAK: None}}}
     before = json.loads(kept)
-    if _at(found, edit.field) != edit.value(before):  # somebody has mended it already
+    if not _is_edited(found, edit):  # somebody has mended it already
         await cluster.patch(key, forget)
         return []
-    await cluster.patch(key, _beside(forget, edit.field, before))
+    await cluster.patch(key, _beside(forget, edit.field, before), manager=PERSON)
     return [f"{name}: {key.kind}/{key.name} has its old {'.'.join(edit.field)} again"]
 
 
-async def _sync(cluster: Cluster, name: str, commit: str) -> None:
-    """By its commit: nobody need have heard of the push yet."""
-    key = ResourceKey("argoproj.io", "Application", await control_namespace(cluster), name)
+async def _sync(cluster: Cluster, name: str, commit: str) -> str:
+    """By its commit: nobody need have heard of the push yet. What to say of it."""
+    namespace = await control_namespace(cluster)
+    key = ResourceKey("argoproj.io", "Application", namespace, name)
     found = await cluster.get(key)
     if found is None:
         raise UserError("is not there any more; start the demo again", where=str(key))
     options = found["spec"].get("syncPolicy", {}).get("syncOptions") or []
     sync = {"revision": commit, "syncOptions": options}
     await cluster.patch(key, {"operation": {"sync": sync, "initiatedBy": {"username": "ben"}}})
+    if await has_engine(cluster, namespace):
+        return f"{name} is being synced"
+    return f"{name} is synced as soon as an engine runs: argosy controller"
 
 
 def _at(manifest: Manifest, field: tuple[str, ...]) -> Any:

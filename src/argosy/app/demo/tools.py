@@ -1,6 +1,6 @@
 """A folder for PATH: the names that the guides type, where this machine has none of them.
 
-In: a folder. Out: `argocd`, which is argosy; `oc` and `kubectl`, which call a real kubectl or are a small one.
+In: a folder. Out: `argosy`, also as `argocd`; `oc` and `kubectl`, which call a real kubectl or are a small one.
 Never: hides a program that is installed.
 """
 
@@ -12,7 +12,9 @@ from typing import Final
 from argosy.app.folder import write_text
 from argosy.app.kubectl.programs import real_program, script
 
-WORDS: Final = {"argocd": ("--argocd-compat",), "oc": ("oc",), "kubectl": ("kubectl",)}
+WORDS: Final[dict[str, tuple[str, ...]]] = {
+    "argosy": (), "argocd": ("--argocd-compat",), "oc": ("oc",), "kubectl": ("kubectl",),
+}  # fmt: skip
 
 
 def put_tools(folder: Path) -> Path:
