@@ -16,6 +16,7 @@ from argosy.advise.rules.rule import Rule
 from argosy.model import annotations as names
 from argosy.model import hooks
 from argosy.model.application.operations import Phase
+from argosy.model.hooks import DeletePolicy
 from argosy.model.names import ResourceKey
 
 PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC)
@@ -98,6 +99,22 @@ def _vanishing(repository: Repository) -> Iterator[Sight]:
         yield Sight(item.at("spec", "ttlSecondsAfterFinished"), message, fix, item.name, "spec.ttlSecondsAfterFinished")
 
 
+def _left_behind(repository: Repository) -> Iterator[Sight]:
+    for _, item in repository.objects():
+        if item.kind != _JOB or not hooks.is_hook(item.manifest) or not item.key.name:
+            continue
+        policies = hooks.delete_policies(item.manifest)
+        if DeletePolicy.BEFORE_HOOK_CREATION in policies or len(policies) > 1:
+            continue
+        if DeletePolicy.HOOK_SUCCEEDED in policies:
+            what = "stays when it has failed, and the next sync finds it failed instead of running it again"
+        else:
+            what = "stays when it has succeeded, and the next sync does not run it again"
+        place = item.at("metadata", "annotations", names.HOOK_DELETE_POLICY)
+        fix = f"write {names.HOOK_DELETE_POLICY}: BeforeHookCreation, or take the annotation out"
+        yield Sight(place, f"{item.name} {what}", fix, item.name, names.HOOK_DELETE_POLICY)
+
+
 def _endless(repository: Repository) -> Iterator[Sight]:
     for _, item in repository.objects():
         if item.kind != _JOB or item.value("spec", "activeDeadlineSeconds") is not None:
@@ -121,6 +138,16 @@ RULES: Final = (
         " wave ends only when kinds that run Pods are healthy.",
         "Give the object that is needed an earlier wave than the one that needs it.",
         _too_late,
+    ),
+    Rule(
+        "AGY132",
+        Severity.WARNING,
+        "A hook Job is left behind, and is in the way of the next one",
+        "A Job that has ended does not run again. The next sync applies it unchanged, and takes its old end for the"
+        " new one: it fails at once, or goes on without having run the hook.",
+        "The Job is a hook with a fixed name, and its delete policy leaves it there after one of its two ends.",
+        "Use BeforeHookCreation, which is also what holds without the annotation.",
+        _left_behind,
     ),
     Rule(
         "AGY133",

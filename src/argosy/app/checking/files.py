@@ -92,7 +92,7 @@ def _key(manifest: Manifest) -> ResourceKey | None:
         key = key_of(manifest)
     except ArgosyError:
         return None
-    return key if isinstance(key.name, str) and isinstance(key.kind, str) else None
+    return key if all(isinstance(part, str) for part in key) else None
 
 
 def shown(path: str) -> str:

@@ -67,10 +67,9 @@ class Survey:
         used = {
             os.path.normpath(os.path.join(folder, str(each)))
             for folder, file in found.items()
-            for document in file.documents[:1]
-            if isinstance(document, dict)
+            if (item := file.kustomization())
             for name in _REFERENCES
-            for each in document.get(name) or ()
+            for each in item.all(name)
         }
         return [folder for folder, file in found.items() if folder not in used and not _is_component(file)]
 

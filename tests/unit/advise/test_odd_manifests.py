@@ -1,0 +1,45 @@
+"""Whatever stands in a file, a check ends with an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from argosy.app.checking.checking import check
+
+ODD = {
+    "a namespace that is no text": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: {b: 1}}\n",
+    "annotations that are a list": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: [1]}\nspec: []\n",
+    "an Application without a spec": "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\n",
+    "an Application whose source is a list": (
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec: {source: [1]}\n"
+    ),
+    "a template": "{{ if .Values.on }}\nkind: ConfigMap\n{{ end }}\n",
+    "nothing": "",
+    "a list of nothing": "apiVersion: v1\nkind: List\nitems: [null, 1, []]\n",
+    "a model without a model": (
+        "apiVersion: serving.kserve.io/v1beta1\nkind: InferenceService\nmetadata: {name: a}\nspec: {predictor: []}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
+def test_odd_files_end_no_check(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("odd.yaml").write_text(text)
+    assert check(["."], talk=lambda said: None).applications in (0, 1)
+
+
+@pytest.mark.parametrize("resources", ["7", "true", "a", "[null, {a: 1}]", "{a: 1}"])
+def test_odd_kustomizations_end_no_check(resources: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kustomization.yaml").write_text(f"resources: {resources}\n")
+    found = check(["."], talk=lambda said: None)
+    assert {each.rule.id for each in found.findings} <= {"AGY102"}
+
+
+def test_a_link_that_leads_nowhere_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("gone.yaml").symlink_to("nowhere.yaml")
+    assert check(["."], talk=lambda said: None).findings == []
