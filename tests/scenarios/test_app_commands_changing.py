@@ -235,3 +235,12 @@ async def test_a_switch_of_a_source_is_switched_off_again(desk: Scene) -> None:
         said = await desk.argosy("app", "set", "models", word)
         assert (said.code, said.out) == (0, "application 'models' updated\n"), said
         assert (await desk.app())["spec"]["source"].get("helm") == expected
+
+
+async def test_a_revision_that_git_does_not_have_is_refused_before_anything_begins(desk: Scene) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="1")})
+    await desk.deliver()
+    said = await desk.argosy("app", "sync", "models", "--revision", "nope")
+    assert said.code == 2 and "there is no branch, tag or commit 'nope'" in said.err, said
+    app = await desk.app()
+    assert "operation" not in app and "operationState" not in app.get("status", {})

@@ -200,8 +200,8 @@ async def print_app(
         why = reasons((key, each, reader.cache.get(key) or {}) for key, each in found.items())
         if facts.health_word(app) == "Progressing":
             why = [*await stuck_pods(desk, app, frozenset({UNSCHEDULED})), *why]
-    if not why and (facts.sync_word(app) == "Unknown" or facts.is_busy(app)):
-        why = [facts.why(app)]
+    if facts.retrying(app) or (not why and (facts.sync_word(app) == "Unknown" or facts.is_busy(app))):
+        why = [facts.why(app), *why]
     lines = app_screen.block_lines(app, window, list(filter(None, why)))
     if shows_operation and app.state is not None:
         lines += ["", *app_screen.operation_lines(app.state)]

@@ -139,6 +139,8 @@ async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int
     from argosy.app.applications.requests import sync_operation
 
     wish, by = _wish(chosen, app), await desk.who()
+    if wish.revision or wish.revisions:
+        await _resolved(desk, app, wish)
     also = await _labelled(desk, app, chosen.label) if chosen.label else ()
     asked_for = await desk.revise(app, lambda now: {"operation": sync_operation(now, wish, by, also)})
     if chosen.is_async:
@@ -168,6 +170,24 @@ def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
         retry_factor=chosen.retry_backoff_factor,
         retry_refresh=chosen.retry_refresh,
     )
+
+
+async def _resolved(desk: Desk, app: Application, wish: SyncWish) -> None:
+    """argo: a revision that the repository does not have is refused at once. Who cannot look there leaves it open."""
+    from argosy.app.applications.reader import open_reader
+    from argosy.model.errors import ArgosyError, UnknownRef
+
+    async with open_reader(desk) as reader:
+        for source, ref in zip(app.sources, wish.revisions or (wish.revision,)):
+            if not ref or source.chart:
+                continue
+            try:
+                found = reader.rules.repositories
+                await found.checkout(source.repo_url, ref, project=app.project, tag_prefix=source.tag_prefix)
+            except UnknownRef:
+                raise
+            except ArgosyError:
+                continue  # the engine may reach what this machine does not
 
 
 def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:

@@ -90,6 +90,17 @@ def test_a_long_reason_is_whole_and_on_one_line() -> None:
     assert found == "ComparisonError: " + "a b" * 200
 
 
+def test_a_sync_that_is_tried_again_says_of_what_when_and_how_to_end_it() -> None:
+    failed = operation("Running", "one object failed. Retrying attempt #2 at 12:00AM.")
+    failed |= {"finishedAt": "2026-01-01T00:00:10Z", "retryCount": 2}
+    failed["operation"] = {"sync": {}, "retry": {"limit": 5, "backoff": {"duration": "5s", "factor": 2}}}
+    app = application({"sync": {"status": "Synced"}, "operationState": failed})
+    assert facts.why(app) == (
+        f"the sync of {COMMIT[:7]} failed and is tried again at 00:00:20 UTC (attempt 2 of 5), and newer commits wait "
+        f"until then; end it: argosy app terminate-op {app.name}: one object failed"
+    )
+
+
 def test_the_address_of_a_repository_does_not_hide_what_is_wrong_with_it() -> None:
     message = "Failed to load target state: https://git.example:8443/team/models.git: there is no branch x"
     found = facts.why(application({"conditions": [{"type": "ComparisonError", "message": message}]}))

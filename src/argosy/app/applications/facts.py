@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from argosy.model.application import Application
+from argosy.model.application import Application, OperationState
 from argosy.model.names import ResourceKey
 from argosy.report.conditions import ConditionType
 from argosy.report.holds import read_hold
 from argosy.report.wire import mapping, mappings
+from argosy.sync.retry import is_resting
 
 NONE: Final = "<none>"
 SHORT: Final = 7  # characters of a commit
@@ -123,6 +124,8 @@ def _why(app: Application, found: str) -> str:
     if app.deleted:
         told = next((each for each in mappings(app.status.get("conditions"))), None)
         return f"is being deleted: {told.get('message')}" if told else "is being deleted"
+    if told := retrying(app):
+        return told
     if is_busy(app):
         return app.state.message if app.state and app.state.message and not app.state.progress.is_over else "syncing"
     conditions = sorted(mappings(app.status.get("conditions")), key=lambda each: not _is_error(each))
@@ -142,6 +145,35 @@ def _why(app: Application, found: str) -> str:
     if not app.status:
         return "not looked at yet; is a controller running?"
     return f"{conditions[0].get('type')}: {conditions[0].get('message')}" if conditions else ""
+
+
+def retrying(app: Application) -> str:
+    """Of an operation that failed and rests: what is tried again and when, and how to get past it. Else empty.
+
+    argo: it keeps to its revision, so newer commits wait; its own text tells neither.
+    """
+    state = app.state
+    if state is None or not is_resting(state):
+        return ""
+    revisions = [state.revision or state.request.sync.revision, *state.revisions]
+    what = ", ".join(short(each) for each in revisions if each) or "its revision"
+    limit = state.request.retry.limit
+    number = f"attempt {state.retries}{f' of {limit}' if limit > 0 else ''}"
+    held = "" if state.request.retry.refresh else ", and newer commits wait until then"
+    way = f"end it: argosy app terminate-op {app.name}"
+    return f"the sync of {what} failed and is tried again at {_due(state)} ({number}){held}; {way}: {_failure(state)}"
+
+
+def _due(state: OperationState) -> str:
+    try:
+        ended = datetime.fromisoformat(state.finished).astimezone(UTC)
+    except ValueError:
+        return "its time"
+    return f"{ended + timedelta(seconds=state.request.retry.delay(state.retries - 1)):%H:%M:%S} UTC"
+
+
+def _failure(state: OperationState) -> str:
+    return state.message.partition(". Retrying attempt #")[0]
 
 
 def _is_error(condition: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from argosy.app.applications.facts import is_busy, rows
+from argosy.app.applications.facts import is_busy, retrying, rows
 from argosy.model.application import Application
 from argosy.model.errors import PolicyError, UserError
 from argosy.model.manifest import Manifest, key_of
@@ -115,7 +115,8 @@ def check_free(app: Application) -> None:
         raise PolicyError(f"{app.name} is being deleted; wait until it is gone: argosy app wait {app.name} --delete")
     if is_busy(app):
         told = f"argosy app wait {app.name} --operation, or end it: argosy app terminate-op {app.name}"
-        raise PolicyError(f"{app.name}: another operation is already in progress; await it: {told}")
+        why = f" ({again.partition(';')[0]})" if (again := retrying(app)) else ""
+        raise PolicyError(f"{app.name}: another operation is already in progress{why}; await it: {told}")
 
 
 def _check_revision(app: Application, wish: SyncWish) -> None:
