@@ -124,8 +124,8 @@ def _why(app: Application, found: str) -> str:
     if app.deleted:
         told = next((each for each in mappings(app.status.get("conditions"))), None)
         return f"is being deleted: {told.get('message')}" if told else "is being deleted"
-    if told := retrying(app):
-        return told
+    if again := retrying(app):
+        return again
     if is_busy(app):
         return app.state.message if app.state and app.state.message and not app.state.progress.is_over else "syncing"
     conditions = sorted(mappings(app.status.get("conditions")), key=lambda each: not _is_error(each))
