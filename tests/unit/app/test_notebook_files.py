@@ -320,7 +320,7 @@ def test_runs_have_names_of_their_own_and_the_last_one_is_found(tmp_path: Path) 
     ("text", "value"),
     [("0.6", 0.6), ("7", 7), ("true", True), ("True", True), ("None", None), ("null", None), ("[1, 2]", [1, 2]),
      ("(1, 2)", [1, 2]), ("{'a': 1}", {"a": 1}), ("a b", "a b"), ("", ""), ("[x", "[x"), ("1e400", float("inf")),
-     ("'7'", "'7'"), ('"7"', "7")],
+     ("'7'", "'7'"), ('"7"', "7"), ("{1, 2}", "{1, 2}"), ("[b'x']", "[b'x']")],
 )  # fmt: skip
 def test_parameters_are_what_they_look_like(text: str, value: Any) -> None:
     assert value_of(text) == value
@@ -331,6 +331,8 @@ def test_what_is_typed_wins_over_files(tmp_path: Path) -> None:
     assert given([("alpha", "2")], [("raw", "7")], [tmp_path / "p.yaml"]) == {"alpha": 2, "name": "x", "raw": "7"}
     with pytest.raises(UserError, match="is no name of a parameter"):
         given([("a-b", "1")])
+    with pytest.raises(UserError, match="class: is no name of a parameter"):
+        given([("class", "1")])
     (tmp_path / "p.yaml").write_text("- 1\n")
     with pytest.raises(UserError, match="has no parameters"):
         given([], [], [tmp_path / "p.yaml"])

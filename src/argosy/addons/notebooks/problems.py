@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from argosy.addons.notebooks.durations import seconds_of
 from argosy.addons.notebooks.job import DEFAULT_IMAGE, SOURCES, Job, read_job
+from argosy.addons.notebooks.runner import parameters
 from argosy.addons.notebooks.triggers.entries import read_entries
 from argosy.model.annotations import BLOCK_WAVE, ON_SUCCESS
 from argosy.model.errors import UserError
@@ -28,6 +29,7 @@ OURS: Final = "argosy-"
 TAKEN: Final = ("/workspace", "/home/jovyan", "/opt/argosy", "/proc", "/sys", "/dev", "/")
 BUILDERS: Final = ("s2i", "tekton")
 MOST_PATTERN: Final = 500
+_YAML_WORDS: Final = ("true", "false")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@ -]{0,300}", re.ASCII)
 
 
@@ -54,6 +56,7 @@ def problems(manifest: Manifest) -> list[Problem]:
         *_quantities(job),
         *_patterns(job),
         *_numbers(job),
+        *_parameters(job),
         *_building(job),
         *_models(job),
         *_images(job),
@@ -168,6 +171,16 @@ def _numbers(job: Job) -> Iterator[Problem]:
             float(value if value is not None else 0)
         except (TypeError, ValueError):
             yield Problem(field, f"{str(value)[:40]!r} is no number; write for example 0.001 or 1e-6")
+
+
+def _parameters(job: Job) -> Iterator[Problem]:
+    for name in job.parameters:
+        field = f"spec.parameters[{str(name)[:80]}]"
+        if not parameters.is_name(name):
+            yield Problem(field, "is no name of Python's; use letters, digits and _")
+        elif name in _YAML_WORDS:
+            # k8s: kubectl and Argo CD read YAML 1.1
+            yield Problem(field, "is what YAML makes of y, n, yes, no, on or off; write the name in quotes")
 
 
 def _building(job: Job) -> Iterator[Problem]:

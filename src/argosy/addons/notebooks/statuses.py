@@ -114,7 +114,9 @@ def _result(cell: Mapping[str, Any], most: int) -> Fields:
 def judged(outcome: Outcome) -> Fields:
     """What judges said, cut to what one object can carry; None takes out what an earlier run left."""
     comparison = outcome.results.get("comparison")
-    feedback = outcome.results.get("findings") or ()
+    remarks = ({"cell": -1, "severity": "info", "category": "remark", "message": each} for each in
+               outcome.results.get("remarks") or ())  # of a parameter that no cell declares, say: they block nothing
+    feedback = (*(outcome.results.get("findings") or ()), *remarks)
     shown = {**comparison, "diffs": list(comparison.get("diffs") or ())[:MOST_DIFFS]} if comparison else None
     return {
         "comparisonResult": shown,

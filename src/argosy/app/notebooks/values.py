@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.addons.notebooks.runner.parameters import is_name
 from argosy.model.errors import UserError
 
 _WORDS: Final = {"True": True, "False": False, "None": None}
@@ -27,8 +28,9 @@ def value_of(text: str) -> Any:
     if text[:1] in "[{(" and text:
         try:
             found = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return text
+            json.dumps(found)
+        except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError):
+            return text  # what only Python has, such as a set, too
         return list(found) if isinstance(found, tuple) else found
     return text
 
@@ -42,8 +44,8 @@ def given(
         found |= _from_file(file)
     found |= {name: value_of(text) for name, text in pairs} | dict(raw)
     for name in found:
-        if not name.isidentifier():
-            raise UserError("is no name of a parameter; use letters, digits and _", where=name)
+        if not is_name(name):
+            raise UserError("is no name of a parameter; use letters, digits and _", where=str(name))
     return found
 
 

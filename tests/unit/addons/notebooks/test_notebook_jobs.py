@@ -114,6 +114,8 @@ WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"timeout": "0s"}, "spec.timeout: leaves no time at all"),
     ({}, {"comparisonConfig": {"customTimestampPatterns": ["("]}}, "customTimestampPatterns[0]: '(' is no regular"),
     ({}, {"notebook": {**NOTEBOOK, "path": "../../etc/a.ipynb"}}, "leads out of the repository"),
+    ({}, {"parameters": {"learning-rate": 1}}, "spec.parameters[learning-rate]: is no name of Python's"),
+    ({}, {"parameters": {"false": 7}}, "spec.parameters[false]: is what YAML makes of y, n, yes, no, on or off"),
     ({}, {"modelValidation": {"targetModels": ["a/b/c"]}}, "'a/b/c' is no model"),
     ({}, {"modelValidation": {"targetModels": ["a/"]}}, "'a/' is no model"),
     ({}, {"modelValidation": {"targetModels": ["other/m"]}}, "'other/m' is in another namespace"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks import machine, timing
+from argosy.addons.notebooks import machine, statuses, timing
 from argosy.addons.notebooks.job import Job, read_job
 from argosy.addons.notebooks.machine import BuildStanding, Step
 from argosy.addons.notebooks.problems import problems
@@ -421,6 +421,12 @@ def test_a_thousand_cells_with_long_outputs_fit_one_object() -> None:
     assert len(repr(status)) < 500_000
     assert len(status["results"]) == 1001
     assert len(status["results"][-1]["output"]) == 1500
+
+
+def test_what_was_remarked_of_a_run_stands_in_its_status_and_blocks_nothing() -> None:
+    odd = "parameter rat: the notebook declares no such name"
+    told = statuses.judged(Outcome(True, "", results={"remarks": [odd]}))["educationalFeedback"]
+    assert told == [{"cell": -1, "severity": "info", "category": "remark", "message": odd}]
 
 
 def test_an_address_that_a_rule_forbids_is_no_matter_of_credentials() -> None:

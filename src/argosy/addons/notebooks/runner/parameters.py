@@ -7,6 +7,7 @@ Never: runs a cell; guesses what a name means.
 from __future__ import annotations
 
 import ast
+import keyword
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,6 +60,11 @@ def inject(notebook: dict[str, Any], values: Mapping[str, Any]) -> tuple[str, li
         cell["source"] = f"{_source(cell).rstrip()}\n\n{text}"
         return "", [f"parameter {name}: the notebook declares no such name" for name in values if name not in known]
     return text, [f"parameters: no cell has the tag {TAG}, so that they are set before the first one"]
+
+
+def is_name(text: Any) -> bool:
+    """Can Python assign to it?"""
+    return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
 
 
 def literal(value: Any) -> str:
