@@ -12,6 +12,7 @@ from app_desk import Scene, scene
 from engine_room import config_map
 
 from argosy.cluster import Admitter
+from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 
@@ -102,9 +103,11 @@ async def test_a_change_in_the_cluster_has_the_name_and_the_time_of_who_made_it(
 async def test_a_field_that_left_git_is_your_change_too(desk: Scene) -> None:
     desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
     await synced(desk)
-    desk.repository.push({"app/settings.yaml": config_map(a="one")})
+    desk.repository.push({"app/settings.yaml": config_map(a="one")}, "Take b away")
+    desk.repository.push({"README.md": "nothing"}, "Say nothing")
     cause = (await causes(desk))["ConfigMap /data/b"]
     assert (cause["kind"], cause["text"]) == ("YourChange", "Git does not have it any more")
+    assert (cause["file"], cause["subject"]) == ("app/settings.yaml", "Take b away")
 
 
 async def test_an_immutable_field_says_so_and_how_to_make_the_object_anew(desk: Scene) -> None:
@@ -154,9 +157,44 @@ async def test_what_was_deleted_is_told_apart_from_what_is_new(desk: Scene) -> N
 
 async def test_what_git_dropped_is_to_be_pruned(desk: Scene) -> None:
     await synced(desk, more=config_map("more"))
-    desk.repository.push({"app/more.yaml": None})
+    commit = desk.repository.push({"app/more.yaml": None}, "Take more away")
     cause = (await causes(desk))["ConfigMap"]
+    assert (cause["file"], cause["revision"], cause["subject"]) == ("app/more.yaml", commit, "Take more away")
     assert (cause["kind"], cause["next"]) == ("Prune", "argosy app sync models --prune")
+
+
+async def test_with_server_side_apply_the_managers_tell_who_moved(desk: Scene) -> None:
+    desk.repository.push({"app/settings.yaml": config_map(a="one", b="one", c="one")})
+    await desk.deliver(syncPolicy={"syncOptions": ["ServerSideApply=true"]})
+    await desk.until(lambda status: bool(status.get("sync")))
+    said = await desk.argosy("app", "sync", "models", "--timeout", "30")
+    assert said.code == 0, said.err
+    await desk.cluster.patch(SETTINGS, {"data": {"a": "other"}}, manager="tuner")
+    desk.repository.push({"app/settings.yaml": config_map(a="one", b="two")}, "Move b, take c away")
+    found = await causes(desk)
+    assert {name: cause["kind"] for name, cause in found.items()} == {
+        "ConfigMap /data/a": "OtherController",
+        "ConfigMap /data/b": "YourChange",
+        "ConfigMap /data/c": "YourChange",
+    }
+    assert {found[f"ConfigMap /data/{name}"]["subject"] for name in "bc"} == {"Move b, take c away"}
+
+
+async def test_what_cannot_be_asked_of_a_server_is_left_out_and_nothing_wrong_is_said(desk: Scene) -> None:
+    """As for somebody who may read and not write: the same, but for what only a dry run shows."""
+    await desk.cluster.create(widgets())
+
+    def admit(new: Manifest, old: Manifest | None) -> Manifest:
+        return {**new, "spec": {**new["spec"], "size": 3}}
+
+    def refuse(new: Manifest, old: Manifest | None) -> Manifest:
+        raise UserError("nobody may write")
+
+    with desk.cluster.admit_with([Admitter(WIDGETS, "sizes.example.org", "sizes", admit)]):  # type: ignore[attr-defined]
+        await synced(desk, widget=widget(size=1))
+    with desk.cluster.admit_with([Admitter(WIDGETS, "closed.example.org", "closed", refuse)]):  # type: ignore[attr-defined]
+        cause = (await causes(desk))["Widget /spec/size"]
+    assert (cause["kind"], cause["manager"]) == ("OtherController", "sizes")
 
 
 async def test_a_branch_that_is_behind_the_default_one_is_stale(desk: Scene) -> None:

@@ -180,7 +180,7 @@ def _field_lines(found: Differing, screen: Screen) -> list[str]:
     whole = found.causes.get("")
     if not found.desired:
         told = whole.text if whole and whole.kind != "Prune" else EXTRA
-        return [f"{screen.mark('OutOfSync')}  {told}"]
+        return [f"{screen.mark('OutOfSync')}  {told}{_source(whole)}"]
     if not found.live:
         told = whole.text if whole and whole.kind != "YourChange" else NEW
         return [f"{screen.mark('Missing')}  {told}{_source(whole)}"]

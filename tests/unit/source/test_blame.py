@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from engine_room import Repository
 
-from argosy.source.git.blame import blame, read_blame
+from argosy.source.git.blame import blame, last_change, read_blame
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +49,18 @@ async def test_nobody_is_blamed_for_what_is_not_there(tmp_path: Path, revision: 
     repository = Repository(tmp_path / "repository")
     head = repository.push({"a.yaml": "one\n"})
     assert await blame(repository.path / ".git", revision or head, file, line) is None
+
+
+async def test_what_took_a_file_away_is_found_between_two_revisions(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    first = repository.push({"[a]*.yaml": "one\n", "a.yaml": "one\n"}, "Begin")
+    second = repository.push({"[a]*.yaml": None}, "Take it away")
+    third = repository.push({"a.yaml": "two\n"}, "Write another")
+    folder = repository.path / ".git"
+    found = await last_change(folder, first, third, "[a]*.yaml")
+    assert found and (found.revision, found.author, found.subject) == (second, "ann@example.com", "Take it away")
+    assert await last_change(folder, second, third, "[a]*.yaml") is None
+    assert await last_change(folder, "main", third, "a.yaml") is None
 
 
 def test_what_is_quoted_of_a_commit_is_short_and_can_be_printed() -> None:

@@ -16,6 +16,7 @@ from argosy.advise.causes import causes
 from argosy.advise.evidence import Evidence, pointer_in, refused_fields
 from argosy.app.applications.differing import Differing
 from argosy.app.applications.reader import LOCAL, Reader
+from argosy.app.applications.removals import removed
 from argosy.cluster import Catalog
 from argosy.compare.typed import kept, shape_for
 from argosy.model.annotations import FIELD_MANAGER
@@ -68,7 +69,7 @@ async def explained(
     for each in found:
         made = causes(known[each.key], each.fields)
         told[each.key] = {field.pointer: cause for field, cause in zip(each.fields, made, strict=True)}
-    return told if is_brief else await blamed(reader, app, look.assembled, told)
+    return told if is_brief else await signed(reader, app, look.assembled, told)
 
 
 async def evidence(
@@ -196,7 +197,14 @@ async def _refs(reader: Reader, app: Application, source: Source) -> Refs:
 # -- who wrote it ----------------------------------------------------------------------------------------------------
 
 
-async def blamed(
+async def signed(
+    reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
+) -> dict[ResourceKey, Causes]:
+    """With the commits that wrote what Git asks for, or took away what it asked for before."""
+    return await removed(reader, app, assembled, await _blamed(reader, app, assembled, told))
+
+
+async def _blamed(
     reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
 ) -> dict[ResourceKey, Causes]:
     lines = {(each.file, each.line) for found in told.values() for each in found.values() if _has_line(each)}
@@ -233,4 +241,4 @@ async def _commit(reader: Reader, app: Application, assembled: Assembled, file: 
     return None
 
 
-__all__ = ["Causes", "Elsewhere", "blamed", "default_branch", "evidence", "explained", "unrendered"]
+__all__ = ["Causes", "Elsewhere", "default_branch", "evidence", "explained", "signed", "unrendered"]

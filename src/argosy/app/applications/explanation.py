@@ -15,7 +15,7 @@ from argosy.advise.evidence import ABSENT, Evidence, value_at
 from argosy.advise.fields import FieldStory, tell
 from argosy.advise.paths import find_field
 from argosy.app.applications.desk import Desk
-from argosy.app.applications.explaining import blamed, evidence, unrendered
+from argosy.app.applications.explaining import evidence, signed, unrendered
 from argosy.app.applications.facts import rows
 from argosy.app.applications.reader import Reader
 from argosy.app.kubectl.naming import read_names
@@ -166,7 +166,7 @@ async def _explained(
     others = [] if field else [each.pointer for each in additions(pair)]
     known = (await evidence(reader, app, look, [(pair, [*chosen, *others])]))[pair.key]
     stories = {each: tell(known, each, _difference(each, differing)) for each in [*chosen, *others]}
-    causes = await blamed(reader, app, look.assembled, {pair.key: {at: each.cause for at, each in stories.items()}})
+    causes = await signed(reader, app, look.assembled, {pair.key: {at: each.cause for at, each in stories.items()}})
     told = {at: _told(known, shown, each, causes[pair.key][at]) for at, each in stories.items()}
     whole = causes[pair.key].get("") if not field else None
     fields = tuple(told[each] for each in chosen if each)

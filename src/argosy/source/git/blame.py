@@ -1,4 +1,4 @@
-"""Which commit wrote a line.
+"""Which commit wrote a line, and which changed a file.
 
 In: a folder with a repository, a revision, a file and a line. Out: Blame, or None where git does not know. Never:
 fetches; fails for a line that is not there.
@@ -40,6 +40,21 @@ async def blame(folder: Path, revision: str, file: str, line: int) -> Blame | No
     except (GitFailed, TooMuchOutput, TimeoutError):
         return None
     return read_blame(printed.decode("utf-8", "replace"))
+
+
+async def last_change(folder: Path, since: str, until: str, file: str) -> Blame | None:
+    """The latest commit after one revision and up to another that changed the file, or took it away."""
+    if not _COMMIT.fullmatch(since) or not _COMMIT.fullmatch(until) or not file:
+        return None
+    words = ("log", "-1", "--format=%H%n%at%n%an%n%s", f"{since}..{until}", "--", f":(top,literal){file}")
+    env = environment({}, {"GIT_ALLOW_PROTOCOL": "none"})
+    try:
+        printed = await run_git(folder, words, env=env, seconds=SECONDS)
+    except (GitFailed, TooMuchOutput, TimeoutError):
+        return None
+    revision, at, author, subject = [*printed.decode("utf-8", "replace").split("\n"), "", "", "", ""][:4]
+    said = {"author": author, "author-time": at, "summary": subject}
+    return _made(revision, said) if _COMMIT.fullmatch(revision) else None
 
 
 def read_blame(printed: str) -> Blame | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from argosy.model.errors import BadSignature, CorruptSource, SourceError, SourceTimeout, UnknownRef
 from argosy.model.flow import Checkout
-from argosy.source.git.blame import Blame, blame
+from argosy.source.git.blame import Blame, blame, last_change
 from argosy.source.git.command import GitFailed, environment, run_git
 from argosy.source.git.commits import Commit, read_commit
 from argosy.source.git.folder import count_packs, has_plain_refs, is_there, read_ref, replacing, sweep, write_ref
@@ -123,6 +123,11 @@ class Mirror:
     async def blame(self, revision: str, file: str, line: int) -> Blame | None:
         """Who wrote a line as of a revision that is here; None where nobody knows."""
         return await blame(self.folder, revision, file, line) if await self._has(revision) else None
+
+    async def last_change(self, since: str, until: str, file: str) -> Blame | None:
+        """Who changed a file last, between two revisions that are here."""
+        are_here = await self._has(since) and await self._has(until)
+        return await last_change(self.folder, since, until, file) if are_here else None
 
     async def last_good(self, ref: str, *, tag_prefix: str = "", signatures: SignatureRule | None = None) -> str:
         """The revision of the last checkout of this ref; empty where there was none, or where it is damaged."""
