@@ -26,6 +26,7 @@ from argosy.schema.types import type_of
 
 UNKNOWN, MISTYPED, WRONG, MISSING = "unknown", "mistyped", "wrong", "missing"
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
+_TYPE: Final = re.compile(r'in body must be of type (\w+): "(\w+)"$')
 _KINDS: Final = {FaultKind.REQUIRED: MISSING, FaultKind.TYPE_INVALID: MISTYPED}
 _MISMATCH: Final = re.compile(r"json: cannot unmarshal (.+) into Go struct field [^.]+\.(\S+) of type (.+)")
 
@@ -115,7 +116,10 @@ def _custom_faults(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
     for path in unknown:
         yield Amiss(UNKNOWN, steps_of(path), f"{kind.resource.kind} has no field {path}")
     for fault in kind.validate(kind.default(pruned)):
-        if fault.field and fault.field != "<nil>":
+        if found := _TYPE.search(fault.message):
+            message = f"{fault.field}: a {found[2]} stands where a {found[1]} is expected"
+            yield Amiss(MISTYPED, steps_of(fault.field), message.replace("a string", "a text"))
+        elif fault.field and fault.field != "<nil>":
             yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
 
 

@@ -17,6 +17,7 @@ from argosy.advise.schemas import MISSING, MISTYPED, UNKNOWN, WRONG, Amiss, Sche
 
 _NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _IN_POD: Final = ("volumes", "volumeMounts", "env", "envFrom", "resources", "containerImage", "serviceAccountName")
+_TEXT: Final = "where a text is expected"
 _TEKTON_RUNS: Final = (("tekton.dev", "PipelineRun"), ("tekton.dev", "TaskRun"))
 
 
@@ -51,7 +52,8 @@ def _unknown(repository: Repository) -> Iterator[Sight]:
 def _wrong(repository: Repository) -> Iterator[Sight]:
     for item, amiss in _all(repository, WRONG, MISTYPED):
         severity = Severity.WARNING if amiss.is_bundled else None
-        fix = "write what the message asks for"
+        wants_text = amiss.what == MISTYPED and amiss.message.endswith(_TEXT)
+        fix = "put it in quotes" if wants_text else "write what the message asks for"
         yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}", fix, item.name, _dotted(amiss), severity)
 
 

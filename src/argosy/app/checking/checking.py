@@ -50,7 +50,7 @@ def check(paths: Sequence[str], *, baseline: str = "", is_writing: bool = False,
         _write(baseline, findings)
     judged = judge(findings, repository, _suppressions(delivery, file), _known(baseline))
     objects = sum(len(each.items) for each in repository.renderings)
-    notes = [*repository.notes, *judged.notes, *_unknown_kinds(repository)]
+    notes = [*repository.notes, *judged.notes, *_unknown_kinds(repository), *_undeployed(repository)]
     return Checked(judged.left, judged.excused, notes, len(repository.applications), objects)
 
 
@@ -103,6 +103,15 @@ def _write(baseline: str, findings: list[Finding]) -> None:
     if not baseline:
         raise UserError("say where to with --baseline FILE", where="--write-baseline")
     Path(baseline).write_text(dump(baseline_of(findings)))
+
+
+def _undeployed(repository: Repository) -> list[str]:
+    """What is in no Application and no kustomization is looked at for secrets and settings alone, and that is said."""
+    files = Counter(item.at().file for item in repository.loose if item.key.group != "argoproj.io")
+    if not files:
+        return []
+    named = ", ".join(sorted(files)[:3]) + (", …" if len(files) > 3 else "")
+    return [f"{named}: deployed by nothing here, so only looked at for secrets and settings; name a file to check it"]
 
 
 def _unknown_kinds(repository: Repository) -> list[str]:
