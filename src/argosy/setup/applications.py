@@ -18,10 +18,12 @@ from argosy.setup.delivery.differences import replacement
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.login import whoami
 from argosy.setup.openshift import found, url
-from argosy.setup.refreshing import applications, table_of
+from argosy.setup.refreshing import applications, is_status_of_its_sources, table_of
 from argosy.setup.repository.addresses import PLACEHOLDER
+from argosy.setup.waiting import Named, until_all
 from argosy.setup.words import Tell, banner
 
+LOOKING: Final = 10.0  # seconds for Argo CD to look at what was changed
 FILES: Final = ("dev-application.yaml", "staging-application.yaml", "production-application.yaml")
 WORDS: Final = {Verb.CREATE: "created", Verb.UPDATE: "updated", Verb.UNCHANGED: "unchanged"}
 
@@ -41,6 +43,7 @@ async def apply_applications(cluster: Cluster, wanted: Sequence[Manifest], tell:
     tell("\nStep 3: Applying the Applications...")
     for manifest in wanted:
         tell(f"✓ Application {key_of(manifest).name} {WORDS[await apply_application(cluster, manifest)]}")
+    seen = [await _is_looked_at(cluster, wanted, name) for name in namespaces]
     if left := _with_placeholder(wanted):
         tell(f"⚠ {', '.join(left)}: repoURL is still {PLACEHOLDER}, where nothing is")
         tell("  Put your repository's address there, and run this again")
@@ -51,6 +54,18 @@ async def apply_applications(cluster: Cluster, wanted: Sequence[Manifest], tell:
         there = {key_of(each): each for each in await applications(cluster, name)}
         tell(table_of([there[key] for each in wanted if (key := key_of(each)) in there]))
         tell(f"\nURL: {await _url(cluster, name)}")
+    if not all(seen):
+        tell("⚠ The table is of before: nobody has looked at the new sources yet; does a controller run?")
+
+
+async def _is_looked_at(cluster: ClusterReader, wanted: Sequence[Manifest], namespace: str) -> bool:
+    """Waits a moment until each status is about the sources that are named now; new ones have none yet."""
+    names = [key_of(each).name for each in wanted if key_of(each).namespace == namespace]
+
+    def is_new(live: Named) -> bool:
+        return all(is_status_of_its_sources(live[name]) for name in names if name in live)
+
+    return await until_all(cluster, APPLICATION, namespace, is_new, LOOKING)
 
 
 async def _check_namespace(cluster: ClusterReader, name: str) -> None:

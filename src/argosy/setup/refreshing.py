@@ -65,6 +65,18 @@ def statuses(application: Manifest) -> tuple[str, str]:
     return (status.get("sync") or {}).get("status") or "-", (status.get("health") or {}).get("status") or "-"
 
 
+def is_status_of_its_sources(application: Manifest) -> bool:
+    """Whether what is told was compared with the sources that it names now; True where nothing is told yet."""
+    compared = ((application.get("status") or {}).get("sync") or {}).get("comparedTo")
+    return not compared or _sources(compared) == _sources(application.get("spec") or {})
+
+
+def _sources(holder: Manifest) -> list[tuple[str, ...]]:
+    listed = holder.get("sources") or [holder.get("source") or {}]
+    fields = ("repoURL", "path", "chart", "targetRevision")
+    return [tuple(str(each.get(name) or "") for name in fields) for each in listed]
+
+
 def affected(found: Sequence[Manifest], kinds: Collection[GroupKind]) -> list[Manifest]:
     """Those that have one of these kinds, and those of which nobody knows yet what they have."""
     return [each for each in found if not (resources := _resources(each)) or resources & set(kinds)]

@@ -5,6 +5,7 @@ In: an error of ours. Out: an Outcome, or None where the same call may be answer
 
 from __future__ import annotations
 
+from argosy.addons.notebooks.installed import NotInstalled
 from argosy.addons.notebooks.runner import categories
 from argosy.addons.notebooks.runs import Outcome
 from argosy.model.errors import (
@@ -30,6 +31,8 @@ def outcome_of(error: ArgosyError) -> Outcome | None:
 
 
 def refused(error: UserError) -> Outcome:
+    if isinstance(error, NotInstalled):
+        return Outcome(False, str(error), categories.ENVIRONMENT)
     if isinstance(error, Unreachable):
         return Outcome(False, str(error), categories.CLONE, retriable=True)
     if isinstance(error, AddressRefused):

@@ -6,7 +6,6 @@ behind; runs a cell in this process.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -18,22 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.addons.notebooks.installed import check_installed
 from argosy.confine import descendants
 from argosy.model.errors import TransientError, UserError
 
 RUNNER: Final = "argosy.addons.notebooks.runner"
-NEEDED: Final = ("nbformat", "nbclient", "ipykernel")
 PATIENCE: Final = 5.0
 _MOST_SAID: Final = 2000
 Event = dict[str, Any]
-
-
-def check_installed() -> None:
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise UserError(
-            f"{', '.join(missing)}: not installed, and needed to run notebooks; pip install 'argosy[notebooks]'"
-        )
 
 
 def play(order: str) -> Generator[Event]:

@@ -167,6 +167,16 @@ async def test_what_cannot_begin_says_why_and_whether_to_try_again(
     assert (outcome.passed, outcome.retriable) == (False, retriable)
 
 
+async def test_without_what_a_kernel_needs_a_run_says_what_to_install(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.addons.notebooks.installed.NEEDED", ("nbformat", "not_here_at_all"))
+    outcome = await at.outcome(at.job("notebooks/good.ipynb"))
+    advice = "pip install 'argosy[notebooks]'"
+    assert outcome.message == f"not_here_at_all: not installed, and needed to run notebooks; {advice}"
+    assert (outcome.passed, outcome.retriable, outcome.category) == (False, False, "environment_setup_failed")
+
+
 async def test_init_containers_run_before_the_notebook_in_the_same_place(at: Desk) -> None:
     script = "echo $WORD > /models/out; pwd; echo no >&2; exit $CODE"
     init = {"name": "prepare", "command": ["sh", "-c", script], "env": [{"name": "WORD", "value": "first"}]}

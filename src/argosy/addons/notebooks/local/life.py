@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.addons.notebooks.environment import WORKSPACE
+from argosy.addons.notebooks.installed import check_installed
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.local import surroundings
 from argosy.addons.notebooks.local.records import Record
@@ -102,6 +103,7 @@ class Life:
     # -- before it runs
 
     async def _run(self, allowed: Allowed, cluster: Cluster) -> Outcome:
+        check_installed()
         order = await self._prepare(cluster)
         job, work = self._job, self._record.work
 
