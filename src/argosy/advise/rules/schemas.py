@@ -14,6 +14,7 @@ from argosy.advise.pods import containers
 from argosy.advise.repository import Item, Rendering, Repository, Step
 from argosy.advise.rules.rule import Rule
 from argosy.advise.schemas import MISSING, MISTYPED, UNKNOWN, WRONG, Amiss, Schemas
+from argosy.live.exclusions import read_exclusions
 
 _NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _IN_POD: Final = ("volumes", "volumeMounts", "env", "envFrom", "resources", "containerImage", "serviceAccountName")
@@ -104,12 +105,31 @@ def _is_empty(value: str) -> bool:
     return not value.strip() or value in ("null", "None", "<nil>") or value.startswith((":", "/")) or value[-1] in ":/"
 
 
-def _runs(repository: Repository) -> Iterator[Sight]:
+def _excluded(repository: Repository) -> Iterator[Sight]:
+    settings = list(_exclusions(repository))
+    # Several installations: nobody knows which one reads what.
+    exclusions = read_exclusions(settings[0]) if len(settings) == 1 else None
     for rendering, item in repository.objects():
-        if rendering.written is not None and item.kind in _TEKTON_RUNS:
+        if rendering.written is None:
+            continue
+        if exclusions and exclusions.excludes(item.key.group_kind):
+            message = f"{item.name}: the installation in this repository excludes the kind, so nothing happens to it"
+            fix = "take it out of Git, or out of resource.exclusions"
+            yield Sight(item.at("kind"), message, fix, item.name)
+        elif item.kind in _TEKTON_RUNS:
             message = f"{item.name}: OpenShift GitOps excludes this kind, and elsewhere it runs once and never again"
             fix = "start runs by a trigger, or build with a BuildConfig; keep the Pipeline in Git"
             yield Sight(item.at("kind"), message, fix, item.name)
+
+
+def _exclusions(repository: Repository) -> Iterator[dict[str, str]]:
+    """Of each installation that is kept here, as argocd-cm says it."""
+    for item in (*repository.loose, *(item for _, item in repository.objects())):
+        if item.kind == ("", "ConfigMap") and item.key.name == "argocd-cm":
+            yield {name: item.text("data", name) for name in ("resource.exclusions", "resource.inclusions")}
+        elif item.kind == ("argoproj.io", "ArgoCD"):
+            given = {"exclusions": "resourceExclusions", "inclusions": "resourceInclusions"}
+            yield {f"resource.{name}": item.text("spec", field) for name, field in given.items()}
 
 
 _SCHEMA_SURE: Final = (
@@ -121,12 +141,13 @@ RULES: Final = (
     Rule(
         "AGY141",
         Severity.WARNING,
-        "A run is in Git",
-        "OpenShift GitOps leaves PipelineRuns and TaskRuns out: nothing happens. Elsewhere the run starts with the"
-        " first sync only, and shows OutOfSync once it is cleaned up.",
-        "An Application renders a tekton.dev PipelineRun or TaskRun, which the operator's default exclusions name.",
-        "Keep Pipelines and Tasks in Git, and start runs by a trigger; or build images with a BuildConfig.",
-        _runs,
+        "A kind that Argo CD leaves alone is in Git",
+        "What is excluded is neither compared nor applied, without a word. OpenShift GitOps excludes PipelineRuns and"
+        " TaskRuns; elsewhere such a run starts with the first sync only, and shows OutOfSync once it is cleaned up.",
+        "The one installation that this repository holds excludes the kind; or it is a tekton.dev PipelineRun or"
+        " TaskRun, which the operator's default exclusions name.",
+        "Take it out. Keep Pipelines and Tasks in Git, and start runs by a trigger; or build with a BuildConfig.",
+        _excluded,
     ),
     Rule(
         "AGY142",

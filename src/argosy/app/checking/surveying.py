@@ -135,6 +135,8 @@ class Survey:
                 return self._elsewhere(written, source, written.at(*path, "path"), top, is_ours)
             roots.add(root)
         if len(roots) != 1:
+            told = f"{written.name}: its sources are below several folders here, and were not looked at"
+            self._noted(told if roots else "")
             return Rendering(written, "")
         root = roots.pop()
         folder = shown(os.path.normpath(os.path.join(root, sources[0].path))) if sources else ""
