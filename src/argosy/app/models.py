@@ -24,6 +24,7 @@ from argosy.outbound.asking import Answered, ask
 
 RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")
+APPLICATION: Final = GroupKind("argoproj.io", "Application")
 HEALTH_SECONDS: Final = 10.0
 
 
@@ -66,9 +67,25 @@ class ModelDesk:
         if found:
             places = " or ".join(f"{each['metadata']['namespace']}/{plain}" for each in found)
             raise UserError(f"there are {len(found)} models {plain}; say which: {places}")
+        if waits := await self._to_come(plain, before or namespace):
+            raise UserError(f"there is no model {plain} yet: {waits} brings it; argosy app sync {waits}")
         near = difflib.get_close_matches(plain, [str(each["metadata"]["name"]) for each in among], n=1)
         hint = f"did you mean {near[0]}?" if near else "see which there are: argosy model list"
-        raise UserError(f"there is no model {plain}; {hint}")
+        where = f" in namespace {before or namespace}" if before or namespace else ""
+        raise UserError(f"there is no model {plain}{where}; {hint}")
+
+    async def _to_come(self, name: str, namespace: str) -> str:
+        """The Application that has it in Git, and has not made it."""
+        try:
+            apps = (await self.cluster.list(APPLICATION)).items
+        except ClusterError:
+            return ""  # who may not see them, or has none, does without
+        for app in apps:
+            for each in (app.get("status") or {}).get("resources") or ():
+                is_it = (each.get("kind"), each.get("name")) == (INFERENCE_SERVICE.kind, name)
+                if is_it and namespace in ("", each.get("namespace")):
+                    return str(app["metadata"]["name"])
+        return ""
 
     async def ask(self, model: ServedModel, typed: str, *, seconds: float, insecure: bool) -> Tried:
         question = question_for(model, typed)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import functools
+import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from argosy.cli import NO, failed, say
+from argosy.cli import NO, code_of, failed, say
 from argosy.cli.app_flags import print_data, talk
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import ArgosyError, UserError
+from argosy.model.errors import ArgosyError, TransientError, UserError
 
 if TYPE_CHECKING:
     from argosy.app.models import ModelDesk
@@ -42,7 +43,9 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="list|get|try|probe|restart", required=True)
-    _add(parts, "list", "list models that are served", _list, ["list", "list -n llmops-dev -o json"], named=False)
+    listing = ["list", "list -n llmops-dev -o json"]
+    parser = _add(parts, "list", "list models that are served", _list, listing, named=False)
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces, which is the default")
     _add(parts, "get", "show a model, and how to ask it", _get, ["get dev-qwen25-05b-instruct"])
     trying = _add(parts, "try", "ask a model", _try, ['try dev-qwen25-05b-instruct "Hello"', "try wine '[[7.4, 0.7]]'"])
     trying.add_argument("text", metavar="TEXT|JSON", help="what to ask: a text, instances, or a whole request")
@@ -97,7 +100,7 @@ def _run(work: Work, chosen: argparse.Namespace) -> int:
 
 
 async def _list(desk: ModelDesk, chosen: argparse.Namespace) -> int:
-    from argosy.cli.screen import table
+    from argosy.cli.screen import WHY, Screen
     from argosy.models.facts import read_model
 
     models = [read_model(each) for each in await desk.all(chosen.namespace)]
@@ -105,10 +108,14 @@ async def _list(desk: ModelDesk, chosen: argparse.Namespace) -> int:
         print_data({"items": [each.document() for each in models]}, chosen.output)
         return 0
     if not models:
-        talk("no models are served; see what waits to be delivered with: argosy app list; or begin with: argosy demo")
+        where = f" in namespace {chosen.namespace}" if chosen.namespace else ""
+        advice = "see what waits to be delivered with: argosy app list; or begin with: argosy demo"
+        talk(f"no models are served{where}; {advice}")
         return 0
-    rows = [[each.name, each.namespace, each.ready, each.url, each.runtime, each.app] for each in models]
-    print("\n".join(table(HEADINGS, rows)))
+    is_any_ill = any(each.why for each in models)
+    rows = [[each.name, each.namespace, each.ready, each.url, each.runtime, each.app, each.why] for each in models]
+    width = len(HEADINGS) + is_any_ill
+    print("\n".join(Screen(sys.stdout).table((*HEADINGS, WHY)[:width], [row[:width] for row in rows])))
     return 0
 
 
@@ -164,7 +171,13 @@ async def _try(desk: ModelDesk, chosen: argparse.Namespace) -> int:
     _must_answer(model)
     if not model.is_ready:
         talk(f"{model.name} is not ready ({model.why or 'no reason is told'}); what still runs is asked")
-    tried = await desk.ask(model, chosen.text, seconds=chosen.timeout, insecure=chosen.insecure)
+    try:
+        tried = await desk.ask(model, chosen.text, seconds=chosen.timeout, insecure=chosen.insecure)
+    except TransientError as error:
+        if model.is_ready:
+            raise
+        say(f"{model.name} does not answer", [model.why, str(error)], f"argosy model get {model.name}")
+        return code_of(error)
     answered, document = tried.answered, tried.answered.document()
     if answered.code != 200 or document is None:
         why = refusal(document, answered.body)
@@ -200,6 +213,8 @@ async def _probe(desk: ModelDesk, chosen: argparse.Namespace) -> int:
         for each in found:
             print(f"{each.code or '-':<4} {each.seconds * 1000:6.0f} ms  {model.url}{each.path}")
         print(f"{model.name} {'answers' if is_up else 'does not answer'}; Ready is {model.ready}")
+    if is_up and not model.is_ready:
+        talk(f"{model.name} is not ready ({model.why or 'no reason is told'}); what still runs has answered")
     if not is_up:
         why = next((each.why for each in found if each.why), "") or model.why
         say(f"{model.name} does not answer", why, f"argosy model get {model.name}")

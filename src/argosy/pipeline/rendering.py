@@ -7,6 +7,7 @@ remote base that the project does not allow.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree
 from argosy.render import BuildSettings, are_current, build_environment, render
 
+log = logging.getLogger("argosy.render")  # who reads logs looks for it there
 MOST_REMEMBERED: Final = 20_000
 MOST_REMOTES: Final = 100
 MOST_CARRIED: Final = 100
@@ -118,7 +120,17 @@ class Renders:
             rendered = await self._rendered(asked, fetch)
         except RenderError as error:
             self._remember(place, _Known(digest, asked.revisions, None, error))
+            log.info("%s: manifests cannot be generated at %s: %s", asked.app.name, asked.checkout.revision, error)
             raise
+        log.info(
+            "%s: %s of %s at %s gives %s manifests by %s",
+            asked.app.name,
+            asked.source.path or asked.source.chart or ".",
+            asked.source.repo_url,  # it was checked out, so no password is in it
+            asked.checkout.revision,
+            len(rendered.manifests),
+            rendered.tool,
+        )
         self._remember(place, _Known(digest, asked.revisions, rendered))
         return rendered
 

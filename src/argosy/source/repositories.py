@@ -6,6 +6,7 @@ In: repoURL, ref. Out: Checkout(tree, revision), or a SourceError. Never: a proj
 from __future__ import annotations
 
 import hashlib
+import logging
 import operator
 import time
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ from argosy.source.settings import SourceSettings
 from argosy.source.signatures import SignatureRule
 from argosy.source.urls import RepositoryUrl, parse_url
 
+log = logging.getLogger(__name__)
 MOST_OPEN = 64  # each open mirror keeps a git process
 RECENT_SECONDS = 1.0  # so long an address leads to the place that it led to: many applications ask at once
 MOST_RECENT = 1_000
@@ -42,6 +44,7 @@ class Repositories:
         self.credentials = tuple(credentials)
         self.trust = trust or Trust()
         self._open: dict[Path, Mirror] = {}
+        self._told: dict[tuple[str, str, str], str] = {}
         self._recent: dict[tuple[str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
 
     async def checkout(
@@ -58,8 +61,23 @@ class Repositories:
 
         With a rule, a revision that is not signed as it asks is a NotVerified, whose last good one was.
         """
-        mirror = self.mirror(url, project=project)
-        return await mirror.checkout(ref, tag_prefix=tag_prefix, max_age=max_age, signatures=signatures)
+        try:
+            mirror = self.mirror(url, project=project)
+            found = await mirror.checkout(ref, tag_prefix=tag_prefix, max_age=max_age, signatures=signatures)
+        except SourceError as error:
+            self._tell((url, ref, project), str(error))
+            raise
+        self._tell((url, ref, project), f"{parse_url(url)}: {ref} is {found.revision}")
+        return found
+
+    def _tell(self, asked: tuple[str, str, str], news: str) -> None:
+        """Only what is new: the same is asked every few minutes."""
+        if self._told.get(asked) == news:
+            return
+        if len(self._told) > MOST_RECENT:
+            self._told.clear()
+        self._told[asked] = news
+        log.info("%s", news)
 
     def mirror(self, url: str, *, project: str = "") -> Mirror:
         rules = (self.settings, self.credentials, self.trust)

@@ -374,7 +374,10 @@ async def test_a_model_is_ready_only_after_it_was_asked(cluster: EmbeddedCluster
         assert condition(live, "Ready")["status"] == "Unknown"
         answers.append(Answer(ModelState.LOADED, url="http://127.0.0.1:8080"))
         live = await world.becomes(SERVICE, is_ready)
-    assert live["status"]["url"] == "http://127.0.0.1:8080" and set(asked) == {"web"}
+        assert live["status"]["url"] == "http://127.0.0.1:8080" and set(asked) == {"web"}
+        await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}})
+        live = await world.becomes(SERVICE, is_failed)
+    assert live["status"]["url"] == "http://127.0.0.1:8080", "an address that leads nowhere says less"
 
 
 async def test_a_model_that_answers_with_an_error_is_degraded(cluster: EmbeddedCluster) -> None:

@@ -402,3 +402,18 @@ class CountingRemote(Remote):
     async def refs(self, scratch: Path) -> Refs:
         self.asked.append("refs")
         return await super().refs(scratch)
+
+
+async def test_what_a_branch_is_and_why_it_cannot_be_read_is_logged_once(
+    repository, opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    revision = repository.commit({"a": "1"})
+    repositories, url = opened(), f"file://{repository.path}"
+    with caplog.at_level("INFO", "argosy.source"):
+        for _ in range(2):
+            await repositories.checkout(url, "main")
+            with pytest.raises(UnknownRef):
+                await repositories.checkout(url, "gone")
+    assert [record.getMessage().partition(": ")[2].partition(";")[0] for record in caplog.records] == [
+        f"main is {revision}", "there is no branch, tag or commit 'gone'"
+    ]  # fmt: skip

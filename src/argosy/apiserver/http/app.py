@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+DELIVERY = "/argoproj.io/"
 NOT_FOUND = b"404 page not found\n"
 
 
@@ -59,6 +60,7 @@ class App:
             if message["type"] == "http.response.start":
                 started = True
                 self._metrics.answered(request.method, message["status"])
+                _tell(request, message["status"])
             await send(message)
 
         request.send_with(once)
@@ -111,6 +113,8 @@ class App:
 
     async def _refuse(self, request: Request, error: ArgosyError) -> None:
         status = refusals.status_of(error)
+        if status["code"] != 404 or request.method != "GET":  # who looks whether something is there asks in vain often
+            log.info("%s %s: %s %s", request.method, request.path, status["code"], error)
         retry = (status.get("details") or {}).get("retryAfterSeconds")
         headers = [(b"retry-after", str(retry).encode())] if retry else []
         code = int(status["code"])
@@ -120,3 +124,9 @@ class App:
             await request.respond(code, orjson.dumps(status, option=orjson.OPT_INDENT_2), headers=headers)
             return
         await request.respond(code, encode(status, form), media=MEDIA_TYPES[form.encoding], headers=headers)
+
+
+def _tell(request: Request, code: int) -> None:
+    """What people ask of Applications and projects, as the log of the server that they would ask."""
+    if request.method not in ("GET", "HEAD") and DELIVERY in request.path and code < 400:
+        log.info("%s %s: %s", request.method, request.path, code)
