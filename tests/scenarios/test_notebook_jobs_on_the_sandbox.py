@@ -252,23 +252,24 @@ def test_a_job_that_is_deleted_in_the_middle_leaves_no_file(server: Sandbox, rep
 
 
 def test_jobs_are_listed_shown_and_run_again_by_a_command(server: Sandbox, repository: Repository) -> None:
-    repository.commit({"short.ipynb": notebook(("rate = 1", ["parameters"]), "print('one')", "1 / (2 - rate)")})
-    apply(server, job("short", "short.ipynb"))
-    first = argosy("notebook", "logs", "short", "-f", *at(server), home=server.folder.parent, timeout=90)
+    repository.commit({"again.ipynb": notebook(("rate = 1", ["parameters"]), "print('one')", "1 / (2 - rate)")})
+    apply(server, job("again", "again.ipynb"))
+    first = argosy("notebook", "logs", "again", "-f", *at(server), home=server.folder.parent, timeout=90)
     assert (first.code, first.err.splitlines()[-1][:10]) == (0, "Succeeded:"), first.err
     heads = [rf"-- cell {number}  Success  \S+\n" for number in range(3)]
     assert re.fullmatch(rf"{heads[0]}{heads[1]}one\n{heads[2]}1.0\n", first.out)
-    again = argosy("notebook", "trigger", "short", "--wait", *at(server), home=server.folder.parent, timeout=90)
-    assert again.out.splitlines()[0] == "default/short runs once more" and "-- cell 2  Success" in again.out, again.err
-    assert [each["number"] for each in stored(server, "short")["status"]["attempts"]] == [1, 2]
+    again = argosy("notebook", "trigger", "again", "--wait", *at(server), home=server.folder.parent, timeout=90)
+    assert again.out.splitlines()[0] == "default/again runs once more" and "-- cell 2  Success" in again.out, again.err
+    attempts = stored(server, "again")["status"]["attempts"]
+    assert [each["number"] for each in attempts] == [1, 2], attempts
     listed = argosy("notebook", "list", *at(server), home=server.folder.parent)
-    assert re.search(r"^short +default +Succeeded +3/3 +[0-9a-f]{7} ", listed.out, re.MULTILINE)
-    shown = argosy("notebook", "get", "default/short", *at(server), home=server.folder.parent)
+    assert re.search(r"^again +default +Succeeded +3/3 +[0-9a-f]{7} ", listed.out, re.MULTILINE)
+    shown = argosy("notebook", "get", "default/again", *at(server), home=server.folder.parent)
     assert re.search(r"^run #2 +Succeeded at ", shown.out, re.MULTILINE)
-    cells = argosy("notebook", "cells", "short", *at(server), home=server.folder.parent)
+    cells = argosy("notebook", "cells", "again", *at(server), home=server.folder.parent)
     assert re.search(r"^1 +Success +\S+ +one$", cells.out, re.MULTILINE)
-    wrong = argosy("notebook", "get", "shrt", *at(server), home=server.folder.parent)
-    assert wrong.code == 2 and "did you mean short?" in wrong.err
+    wrong = argosy("notebook", "get", "agan", *at(server), home=server.folder.parent)
+    assert wrong.code == 2 and "did you mean again?" in wrong.err
 
 
 def at(server: Sandbox) -> tuple[str, str]:
