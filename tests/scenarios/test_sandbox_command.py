@@ -328,8 +328,8 @@ def test_a_mistyped_command_is_answered_with_the_nearest_one(home: Path) -> None
 
 @pytest.mark.parametrize(
     "arguments",
-    [("sandbox",), ("sandbox", "start", "--nope"), ("sandbox", "load"), ("sandbox", "status", "-o", "xml"),
-     ("sandbox", "user"), ("sandbox", "user", "add"), ("version", "extra")],
+    [("sandbox", "start", "--nope"), ("sandbox", "load"), ("sandbox", "status", "-o", "xml"),
+     ("sandbox", "user", "add"), ("version", "extra")],
 )  # fmt: skip
 def test_a_command_line_that_makes_no_sense_is_exit_code_2_and_says_what_next(
     home: Path, arguments: tuple[str, ...]
@@ -337,6 +337,12 @@ def test_a_command_line_that_makes_no_sense_is_exit_code_2_and_says_what_next(
     done = argosy(*arguments, home=home)
     assert done.code == 2 and done.out == ""
     says_only(done.err, "next: argosy", "--help")
+
+
+@pytest.mark.parametrize("arguments", [("sandbox",), ("sandbox", "user")])
+def test_a_group_alone_tells_its_verbs_and_is_exit_code_2(home: Path, arguments: tuple[str, ...]) -> None:
+    done = argosy(*arguments, home=home)
+    assert done.code == 2 and done.out.startswith(f"usage: argosy {' '.join(arguments)} ") and done.err == ""
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("sandbox", "--help"), ("sandbox", "start", "--help")])

@@ -10,8 +10,8 @@ from argosy import __version__
 SANDBOX = {
     "API: verbs, patches, watches, validation, CRDs, RBAC": "real behaviour of Kubernetes 1.32, implemented here",
     "garbage collection, namespaces, CRDs, event expiry": "real behaviour",
-    "Pods, Deployments, Jobs and other workloads": "stored and validated, not run: no scheduler, no kubelet",
-    "logs, exec, port-forward": "refused with a sentence that says why",
+    "Pods, Deployments, Jobs and other workloads": "stored, not run: no scheduler, no kubelet; the add-on simulators plays both",
+    "logs, exec, port-forward": "refused with a sentence that says why; with the add-on simulators, Pods have logs",
     "Services": "get an address that leads nowhere",
     "admission webhooks, aggregated APIs": "stored, not called",
     "add-on simulators": "plays scheduler, kubelet, the controllers of workloads, KServe, Routes, builds and operators",
