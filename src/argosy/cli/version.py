@@ -10,7 +10,7 @@ from argosy import __version__
 SANDBOX = {
     "API: verbs, patches, watches, validation, CRDs, RBAC": "real behaviour of Kubernetes 1.32, implemented here",
     "garbage collection, namespaces, CRDs, event expiry": "real behaviour",
-    "Pods, Deployments, Jobs and other workloads": "stored, not run: no scheduler, no kubelet; the add-on simulators plays both",
+    "Pods, Deployments, Jobs and other workloads": "stored, not run: no scheduler, no kubelet, but for simulators",
     "logs, exec, port-forward": "refused with a sentence that says why; with the add-on simulators, Pods have logs",
     "Services": "get an address that leads nowhere",
     "admission webhooks, aggregated APIs": "stored, not called",
