@@ -29,6 +29,11 @@ class CauseKind(enum.StrEnum):
     def words(self) -> str:
         return _WORDS[self]
 
+    @property
+    def wants_more(self) -> bool:
+        """Whether a sync alone is no good answer to it."""
+        return self in _WANTS_MORE
+
 
 _WORDS: Final = {
     CauseKind.YOUR_CHANGE: "your change",
@@ -45,6 +50,19 @@ _WORDS: Final = {
     CauseKind.AS_ASKED: "as asked",
     CauseKind.UNKNOWN: "unknown",
 }
+
+
+_WANTS_MORE: Final = frozenset(
+    {
+        CauseKind.DEFAULTING,
+        CauseKind.WEBHOOK,
+        CauseKind.IMMUTABLE,
+        CauseKind.REFUSED,
+        CauseKind.STALE_BRANCH,
+        CauseKind.MISSING_CRD,
+        CauseKind.UNKNOWN_FIELD,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,14 @@ def _tell_sum(app: Application, found: Sequence[Differing]) -> None:
     counts = [f"{counted(fields, 'field')} of {counted(len(changed), 'object')} to change"] if changed else []
     counts += [f"{counted(new, 'object')} to create"] if new else []
     counts += [f"{counted(old, 'object')} to prune"] if old else []
-    talk(f"{app.name}: {', '.join(counts)}; next: argosy app sync {app.name}{' --prune' if old else ''}")
+    stuck = [each.key for each in found for cause in each.causes.values() if cause.kind.wants_more]
+    if stuck:
+        where = f" -n {stuck[0].namespace}" if stuck[0].namespace else ""
+        counts.append(f"{len(stuck)} of which want{'s' if len(stuck) == 1 else ''} more than a sync")
+        next_ = f"argosy explain {stuck[0].kind}/{stuck[0].name}{where}"
+    else:
+        next_ = f"argosy app sync {app.name}{' --prune' if old else ''}"
+    talk(f"{app.name}: {', '.join(counts)}; next: {next_}")
 
 
 # -- manifests -----------------------------------------------------------------------------------------------------
