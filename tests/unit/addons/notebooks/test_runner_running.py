@@ -16,6 +16,7 @@ pytest.importorskip("ipykernel")
 
 from argosy.addons.notebooks.runner.events import Heard  # noqa: E402
 from argosy.addons.notebooks.runner.order import Order  # noqa: E402
+from argosy.addons.notebooks.runner.running import read  # noqa: E402
 
 FLOOD = "import os\nfor _ in range(300):\n    print('é' * 10_000)\nos.write(1, b'past the channels')"
 CELLS = [
@@ -171,3 +172,16 @@ def test_what_is_no_notebook_is_named(tmp_path: Path, content: str | None, said:
     assert heard.results and heard.results["error_category"] == "configuration_error"
     assert said in heard.results["error"]
     assert "Traceback" not in ended.stderr
+
+
+def test_a_notebook_that_another_tool_wrote_is_mended_as_jupyter_does(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "code", "id": "a", "source": "1", "metadata": {}, "extra": 1},
+        {"cell_type": "markdown", "source": ["# A"], "metadata": {}, "outputs": []},
+    ]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells}))
+    found = read(str(tmp_path / "a.ipynb"))
+    assert [sorted(cell) for cell in found.cells] == [
+        ["cell_type", "execution_count", "id", "metadata", "outputs", "source"],
+        ["cell_type", "id", "metadata", "source"],
+    ]

@@ -28,6 +28,7 @@ from argosy.addons.notebooks.runner.judging import Judge
 from argosy.addons.notebooks.runner.order import STDOUT, Order, OrderError
 
 MOST_BYTES: Final = 64 << 20  # of a notebook's file
+_FIELDS, _CODE, _TEXT = {"cell_type", "id", "metadata", "source"}, {"outputs", "execution_count"}, {"attachments"}
 _SET_PDEATHSIG, _SET_DUMPABLE = 1, 4
 
 
@@ -75,6 +76,7 @@ def read(path: str) -> nbformat.NotebookNode:
             warnings.simplefilter("ignore")  # of ids that are missing: nbformat makes them
             text = Path(path).read_text(encoding="utf-8-sig")
             found: nbformat.NotebookNode = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+            _mend(found)
             nbformat.validate(found)
             return found
     except OSError as error:
@@ -84,6 +86,19 @@ def read(path: str) -> nbformat.NotebookNode:
     except Exception as error:  # nbformat raises whatever its reader meets
         first = str(error).strip().partition("\n")[0][:200]
         raise OrderError(f"{path}: is no notebook ({first}); save it again with Jupyter") from None
+
+
+def _mend(notebook: nbformat.NotebookNode) -> None:
+    """As Jupyter does: what other tools forget is added, and what they add is left out."""
+    notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
+    for index, cell in enumerate(notebook.cells):
+        is_code = cell.get("cell_type") == "code"
+        for name in set(cell) - _FIELDS - (_CODE if is_code else _TEXT):
+            del cell[name]
+        cell.setdefault("id", f"cell-{index}")
+        if is_code:
+            cell.setdefault("outputs", [])
+            cell.setdefault("execution_count", None)
 
 
 def written(notebook: nbformat.NotebookNode) -> str:
