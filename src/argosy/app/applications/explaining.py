@@ -227,18 +227,18 @@ def _has_line(cause: Cause) -> bool:
 
 
 async def _commit(reader: Reader, app: Application, assembled: Assembled, file: str, line: int) -> Blame | None:
-    """Of the first source that has such a line; nothing for a folder on this machine."""
+    """Nobody's where several sources have such a line; nothing for a folder on this machine."""
+    found: set[Blame] = set()
     for source, revision in zip(assembled.sources, assembled.revisions):
         if revision == LOCAL or source.chart:
             continue
         try:
             mirror = reader.rules.repositories.mirror(source.repo_url, project=app.project)
-            found = await mirror.blame(revision, file, line)
+            commit = await mirror.blame(revision, file, line)
         except ArgosyError:
             continue
-        if found is not None:
-            return found
-    return None
+        found |= {commit} if commit else set()
+    return found.pop() if len(found) == 1 else None
 
 
 __all__ = ["Causes", "Elsewhere", "default_branch", "evidence", "explained", "signed", "unrendered"]
