@@ -22,6 +22,7 @@ Tell = Callable[[str], None]
 HEADINGS = ("TIMESTAMP", "GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
 WIDTHS = (25, 10, 14, 15, 24, 9, 11, 8)  # argo: right-aligned, so that a stream stays readable
 HEARTBEAT = 30.0  # seconds
+FAILING = ("SyncFailed", "Failed", "Error")
 MOST_ROWS = 30  # of a picture that is redrawn
 
 
@@ -127,7 +128,7 @@ def wave_lines(app: Application, screen: Screen) -> list[str]:
     for row in shown[:MOST_ROWS]:
         mark = screen.mark(_word(row, row.key in results, running))
         lead = f" wave {row.wave:<3} {mark}  {row.key.kind}/{row.key.name}  "
-        lines.append(_cut(lead, row.message, screen))
+        lines.append(_cut(lead, _said(row), screen))
     if len(shown) > MOST_ROWS:
         lines.append(f" … and {len(shown) - MOST_ROWS} more")
     if app.state is not None:
@@ -135,10 +136,16 @@ def wave_lines(app: Application, screen: Screen) -> list[str]:
     return lines
 
 
+def _said(row: Row) -> str:
+    """argo: a message is what apply said, and then what the health check says: which reads as if it were done now."""
+    is_of_apply = not row.message or f"/{row.key.name} " in row.message or row.status in FAILING
+    return row.message if is_of_apply or row.hook else f"health: {row.message}"
+
+
 def _word(row: Row, has_result: bool, running: bool) -> str:
     if not has_result and running:
         return "Missing"
-    if row.status in ("SyncFailed", "Failed", "Error"):
+    if row.status in FAILING:
         return "failed"
     return {"Succeeded": "Synced", "Running": "Progressing", "Pruned": "Synced"}.get(row.status, row.status)
 

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from argosy.app.applications.following import Ended
     from argosy.app.applications.requests import SyncWish
     from argosy.model.application import Application
+    from argosy.model.manifest import Manifest
     from argosy.model.names import ResourceKey
 
 FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
 MOST = 12  # objects that are named
+LAST_LOOK = 2.0  # seconds that a comparison after a sync is waited for
 
 
 def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -223,7 +225,31 @@ async def _followed(desk: Desk, app: Application, chosen: argparse.Namespace, wh
             retries.see(now)
 
     ended = await follow_operation(desk, app, chosen.timeout, see, talk)
+    if ended.app is not None and not is_compat(chosen) and shown is not None:
+        await _compared(desk, ended.app, see)
     return await _told(desk, ended, chosen, what)
+
+
+async def _compared(desk: Desk, app: Application, see: Callable[[Application], None]) -> None:
+    """Once more, when what the sync did has been looked at: until then objects are told as they were before."""
+    from argosy.model.application import read_application
+    from argosy.setup.waiting import until
+
+    state = app.state
+    if state is None or state.progress != "Succeeded" or state.request.sync.dry_run:
+        return
+
+    def is_new(manifest: Manifest | None) -> bool:
+        if manifest is None:
+            return True
+        now = read_application(manifest)
+        is_later = str(now.status.get("reconciledAt") or "") > state.finished
+        if is_later or (now.status.get("sync") or {}).get("status") == "Synced":
+            see(now)
+            return True
+        return False
+
+    await until(desk.cluster, app.key, is_new, LAST_LOOK)
 
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:

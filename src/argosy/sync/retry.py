@@ -21,7 +21,8 @@ def settle(before: OperationState, after: OperationState, now: datetime) -> Oper
         return after
     retry, tried = after.request.retry, after.retries
     if before.progress is Progress.TERMINATING or not (tried < retry.limit or retry.limit < 0):
-        return replace(after, message=f"{after.message} (retried {tried} times).") if tried else after
+        made = tried - 1 if before.progress is Progress.TERMINATING and before.finished else tried  # it rested
+        return replace(after, message=f"{after.message} (retried {made} times).") if made > 0 else after
     due = now + timedelta(seconds=retry.delay(tried))
     message = f"{after.message}. Retrying attempt #{tried + 1} at {_kitchen(due)}."
     return replace(

@@ -170,6 +170,14 @@ def test_a_cause_that_has_no_room_in_its_row_is_whole_below_it() -> None:
     assert all(len(line) <= 80 for line in (head, row, *below))
 
 
+def test_the_words_of_a_health_check_are_not_taken_for_those_of_apply() -> None:
+    wire = {**application("Succeeded").wire}  # type: ignore[attr-defined]
+    (result,) = wire["status"]["operationState"]["syncResult"]["resources"]
+    result["message"] = "Secret is configured"
+    lines = wave_lines(read_application(wire), Screen(io.StringIO()))
+    assert any(line.endswith("Secret/token  health: Secret is configured") for line in lines)
+
+
 def test_the_summary_names_what_needs_somebody() -> None:
     line = app_screen.summary_line([application()])  # type: ignore[list-item]
     assert line == "1 app · 0 Synced · 1 not          next: argosy app get models"

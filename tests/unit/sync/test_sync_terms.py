@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -321,3 +322,11 @@ def test_a_rollback_is_a_sync_of_old_sources_without_hooks() -> None:
     assert found.wire["sync"]["syncStrategy"] == {"apply": {}} and found.wire["initiatedBy"] == {"username": "ada"}
     with pytest.raises(ManifestError, match="choose another"):
         rollback_request({"id": 1, "revision": "abc"})
+
+
+@pytest.mark.parametrize(
+    ("rested", "message"), [(True, "it failed (retried 1 times)."), (False, "it failed (retried 2 times).")]
+)
+def test_an_attempt_that_was_never_made_is_not_counted_where_it_was_terminated(rested: bool, message: str) -> None:
+    before = replace(state(Progress.TERMINATING, retries=2), finished=STARTED if rested else "")
+    assert retry.settle(before, state(Progress.FAILED, retries=2), NOW).message == message
