@@ -33,6 +33,12 @@ class Demo:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
+    def argosy_said(self, *words: str, code: int = 0) -> str:
+        """What it told beside its answer."""
+        done = self._run([sys.executable, "-m", "argosy", *words])
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stderr
+
     def kubectl(self, *words: str, editor: str = "") -> str:
         """`editor` is what a person does in theirs, as a command that gets the file."""
         more = {"KUBE_EDITOR": editor} if editor else {}

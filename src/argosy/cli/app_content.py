@@ -96,7 +96,7 @@ def run_diff(chosen: argparse.Namespace) -> int:
 
         app = await desk.find(chosen.name)
         if chosen.refresh or chosen.hard_refresh:
-            app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=60.0)
+            app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=60.0, tell=talk)
         app, local = _placed(app, chosen)
         if chosen.server_side_diff:
             app = _asking_the_server(app)

@@ -96,7 +96,7 @@ def run_refresh(chosen: argparse.Namespace) -> int:
 
         try:
             app = await desk.find(chosen.name)
-            app = await refresh(desk, app, is_hard=chosen.hard, seconds=chosen.timeout)
+            app = await refresh(desk, app, is_hard=chosen.hard, seconds=chosen.timeout, tell=talk)
         except TooLate as error:
             from argosy.cli import tell
 

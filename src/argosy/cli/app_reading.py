@@ -153,7 +153,7 @@ def run_get(chosen: argparse.Namespace) -> int:
 
         app = await desk.find(chosen.name)
         if chosen.refresh or chosen.hard_refresh:
-            app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=chosen.timeout)
+            app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=chosen.timeout, tell=talk)
         how = form(chosen, theirs="wide")
         if chosen.watch:
             from argosy.cli.app_watching import watch_one

@@ -290,7 +290,7 @@ async def _looked_at(desk: Desk, app: Application) -> Application:
     if app.state is None or app.state.request.sync.dry_run:
         return app
     try:
-        return await refresh(desk, app, is_hard=False, seconds=60.0)
+        return await refresh(desk, app, is_hard=False, seconds=60.0, tell=talk)
     except TooLate:
         return app
 

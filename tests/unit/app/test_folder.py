@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from argosy.app import kubeconfig
-from argosy.app.folder import DataFolder, Run, chosen_folder, write_text
+from argosy.app.choosing import chosen_folder
+from argosy.app.folder import DataFolder, Run, write_text
 from argosy.model.errors import UserError
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from argosy.app.applications.desk import Desk, now
 from argosy.app.applications.facts import is_busy, revisions
+from argosy.app.applications.following import FOR_EVER, UNHEARD, Tell
 from argosy.app.applications.requests import check_free
 from argosy.cluster import Propagation
 from argosy.model import annotations as names
@@ -32,8 +33,10 @@ class AutoSyncOn(PolicyError):
     """argo: what is rolled back would be synced forward at once."""
 
 
-async def refresh(desk: Desk, app: Application, *, is_hard: bool, seconds: float) -> Application:
-    """Asked for, and taken up by the engine."""
+async def refresh(
+    desk: Desk, app: Application, *, is_hard: bool, seconds: float, tell: Tell | None = None
+) -> Application:
+    """Asked for, and taken up by the engine; told where nobody does for a while."""
     word, by = "hard" if is_hard else "normal", await desk.who()
     asked = {names.REFRESH: word, names.REFRESH_TIMESTAMP: datetime.now(UTC).isoformat(timespec="microseconds")}
     await desk.revise(app, lambda _: {"metadata": {"annotations": asked}})
@@ -44,7 +47,13 @@ async def refresh(desk: Desk, app: Application, *, is_hard: bool, seconds: float
         last[0] = manifest
         return manifest is None or names.REFRESH not in (manifest["metadata"].get("annotations") or {})
 
-    if not await until(desk.cluster, app.key, is_taken_up, seconds or 1e8):
+    patience = seconds or FOR_EVER
+    is_done = await until(desk.cluster, app.key, is_taken_up, min(patience, UNHEARD))
+    if not is_done and patience > UNHEARD:
+        if tell:
+            tell(f"{app.name}: nobody has taken the refresh up yet; does a controller run? argosy controller")
+        is_done = await until(desk.cluster, app.key, is_taken_up, patience - UNHEARD)
+    if not is_done:
         told = f"{app.name}: nobody refreshed it within {seconds:g} s; does a controller run? argosy controller"
         raise TooLate(told)
     if last[0] is None:

@@ -30,6 +30,8 @@ LOG_SECONDS: Final = 3.0
 
 async def causes(desk: Desk, app: Application) -> list[str]:
     """Conditions, then objects by wave, each with what came of it where that is unwell."""
+    if not app.status:
+        return ["nobody has looked at it yet; does a controller run? argosy controller"]
     found = [f"{each.get('type')}: {each.get('message')}" for each in mappings(app.status.get("conditions"))]
     of = {row.key: row for row in rows(app)}
     found += [_row_line(row) for row in sorted(of.values(), key=_order) if row.status in WRONG]
