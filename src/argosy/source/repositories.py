@@ -67,7 +67,8 @@ class Repositories:
         except SourceError as error:
             self._tell((url, ref, project), str(error))
             raise
-        self._tell((url, ref, project), f"{parse_url(url)}: {ref} is {found.revision}")
+        if ref != found.revision:
+            self._tell((url, ref, project), f"{parse_url(url)}: {ref} is {found.revision}")
         return found
 
     def _tell(self, asked: tuple[str, str, str], news: str) -> None:

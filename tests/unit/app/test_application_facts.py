@@ -96,8 +96,8 @@ def test_a_sync_that_is_tried_again_says_of_what_when_and_how_to_end_it() -> Non
     failed["operation"] = {"sync": {}, "retry": {"limit": 5, "backoff": {"duration": "5s", "factor": 2}}}
     app = application({"sync": {"status": "Synced"}, "operationState": failed})
     assert facts.why(app) == (
-        f"the sync of {COMMIT[:7]} failed and is tried again at 00:00:20 UTC (attempt 2 of 5), and newer commits wait "
-        f"until then; end it: argosy app terminate-op {app.name}: one object failed"
+        f"the sync of {COMMIT[:7]} failed and is tried again at 00:00:20 UTC (attempt 2 of 5), and newer commits wait; "
+        f"end it: argosy app terminate-op {app.name}: one object failed"
     )
 
 

@@ -159,7 +159,7 @@ def retrying(app: Application) -> str:
     what = ", ".join(short(each) for each in revisions if each) or "its revision"
     limit = state.request.retry.limit
     number = f"attempt {state.retries}{f' of {limit}' if limit > 0 else ''}"
-    held = "" if state.request.retry.refresh else ", and newer commits wait until then"
+    held = "" if state.request.retry.refresh else ", and newer commits wait"
     way = f"end it: argosy app terminate-op {app.name}"
     return f"the sync of {what} failed and is tried again at {_due(state)} ({number}){held}; {way}: {_failure(state)}"
 

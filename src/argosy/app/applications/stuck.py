@@ -70,7 +70,9 @@ def unscheduled(pod: Mapping[str, Any]) -> str:
     """Why no node takes it; empty where one did, or where nobody has tried."""
     for each in mappings(mapping(pod.get("status")).get("conditions")):
         if each.get("type") == "PodScheduled" and each.get("status") == "False" and each.get("reason") == UNSCHEDULED:
-            return f"{UNSCHEDULED}: {each.get('message') or 'no node takes it'}"
+            # k8s: that ending another Pod would not help either is told behind it
+            said = str(each.get("message") or "").partition(" preemption:")[0]
+            return f"{UNSCHEDULED}: {said or 'no node takes it'}"
     return ""
 
 
