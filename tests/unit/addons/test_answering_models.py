@@ -405,3 +405,12 @@ async def test_stubs_share_a_process_and_no_lines(cluster: EmbeddedCluster, plac
         assert "POST '/v1/completions' 200" in (await lines("isvc.other-predictor"))[1]
         (only,) = await lines("isvc.web-predictor")
         assert "a stub answers for web" in only
+
+
+def test_the_address_of_a_model_that_is_down_is_not_answered_by_another() -> None:
+    shelf = server.Shelf()
+    shelf.hear(json.dumps({"host": "web-staging", "name": "web"}))
+    assert shelf.find("127.0.0.1:8080", "/v1/models").host == "web-staging"
+    with pytest.raises(server.Refusal) as raised:
+        shelf.find("web-dev.localhost:8080", "/v1/models/web")
+    assert raised.value.status == 503 and "web-dev.localhost" in str(raised.value)

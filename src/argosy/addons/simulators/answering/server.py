@@ -70,6 +70,8 @@ class Shelf:
         if known is not None:
             return known
         entries = list(self._entries.values())
+        if host.rpartition(":")[0].lower().endswith(SUFFIX):  # the address of one model is never another's
+            raise Refusal(503, f"no model runs that answers as {host[:200]!r}; see why: argosy model list")
         named = [each for each in entries if f"/models/{each.name}" in path]
         for found in (entries, named):
             if len(found) == 1:
