@@ -246,6 +246,18 @@ def test_a_pod_that_ends_well_and_tells_nothing_has_not_passed(said: str) -> Non
     assert found.outcome and not found.outcome.passed and found.outcome.retriable
 
 
+@pytest.mark.parametrize("forged", [
+    {"statistics": {"succeeded_cells": "many"}}, {"statistics": 7}, {"cells": 7}, {"comparison": "matched"},
+    {"comparison": {"strategy": "guess", "result": "matched"}}, {"findings": [{"severity": "dire"}]}, {"findings": 1},
+    {"cells": [{"cell_index": -1, "status": "succeeded"}]}, {"cells": [{"cell_index": 0, "seconds": "long"}]},
+])  # fmt: skip
+def test_results_of_another_shape_are_none(forged: dict[str, Any]) -> None:
+    found = stands(ended(0, json.dumps({"status": "succeeded", **forged})))
+    assert found.outcome is not None
+    assert not found.outcome.passed
+    assert found.cells == ()
+
+
 def test_a_result_that_the_exit_code_denies_does_not_count() -> None:
     found = stands(ended(1, pack(PASSED)))
     assert found.outcome and not found.outcome.passed

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from argosy.addons.notebooks import statuses
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.pods import diagnosis
 from argosy.addons.notebooks.pods.objects import EVENTS, RESULTS
@@ -19,7 +20,10 @@ from argosy.addons.notebooks.runner.events import Heard
 from argosy.addons.notebooks.runner.message import unpack
 from argosy.addons.notebooks.runs import Outcome, Standing
 from argosy.model.manifest import Manifest
+from argosy.schema.custom import custom_kinds
+from argosy.schema.definitions import definition
 
+(KIND,) = custom_kinds(definition("notebookvalidationjobs.mlops.mlops.dev"))
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _WORDS: Final = {"succeeded": "Success", "failed": "Failure"}
 _NAME: Final = re.compile(r"(\w+): ")
@@ -31,9 +35,7 @@ def standing(job: Job, pod: Manifest, notes: Manifest | None, now: datetime) -> 
     heard, revision = _heard(data), _revision(status)
     phase = status.get("phase") or "Pending"
     if phase in ("Succeeded", "Failed"):
-        results = _results(status, data)
-        outcome = _outcome(pod, phase, results)
-        told = _cells(outcome.results)
+        outcome, told = _ended(pod, phase, _results(status, data))
         cells = tuple(heard.cells) if len(heard.cells) >= len(told) else told  # the last report may have been lost
         return Standing("ended", cells, heard.total or len(cells), name, revision, outcome, outcome.message)
     if phase == "Running" and _has_begun(status):
@@ -44,6 +46,20 @@ def standing(job: Job, pod: Manifest, notes: Manifest | None, now: datetime) -> 
     if outcome_or_none is not None:
         return Standing("ended", (), 0, name, revision, outcome_or_none, outcome_or_none.message)
     return Standing("waiting", (), 0, name, revision, message=why or _waits_for(status))
+
+
+def _ended(pod: Manifest, phase: str, results: dict[str, Any] | None) -> tuple[Outcome, tuple[Mapping[str, Any], ...]]:
+    """Results that a job's status could not carry are none: whoever runs in a Pod may say anything last."""
+    try:
+        outcome = _outcome(pod, phase, results)
+        cells = _cells(outcome.results)
+        fields = {name: value for name, value in statuses.judged(outcome).items() if value is not None}
+        told = {"spec": {}, "status": {**fields, "results": statuses.results(cells)}}
+        if KIND.decode(told)[1] or any(fault.field.startswith("status") for fault in KIND.validate(told)):
+            raise ValueError("not as the kind wants it")
+        return outcome, cells
+    except (ValueError, TypeError, AttributeError, KeyError, OverflowError):
+        return _outcome(pod, phase, None), ()
 
 
 def _outcome(pod: Manifest, phase: str, results: dict[str, Any] | None) -> Outcome:
