@@ -104,7 +104,7 @@ def test_a_sync_that_is_tried_again_says_of_what_when_and_how_to_end_it() -> Non
 def test_the_address_of_a_repository_does_not_hide_what_is_wrong_with_it() -> None:
     message = "Failed to load target state: https://git.example:8443/team/models.git: there is no branch x"
     found = facts.why(application({"conditions": [{"type": "ComparisonError", "message": message}]}))
-    assert found == "models.git: there is no branch x"
+    assert found == "ComparisonError: models.git: there is no branch x"
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def why(app: Application, found: str = "") -> str:
 
     `found` says how many fields differ, or what is ill, where somebody has looked.
     """
-    return _LOADING.sub(lambda at: f"{at['name']}: ", gist(_why(app, found).replace("\n", " ")))
+    return _LOADING.sub(lambda at: f"ComparisonError: {at['name']}: ", gist(_why(app, found).replace("\n", " ")))
 
 
 def gist(text: str) -> str:
