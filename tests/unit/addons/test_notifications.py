@@ -162,20 +162,6 @@ async def test_what_was_on_its_way_when_the_process_was_killed_is_told_and_not_s
     assert await told(cluster) == [("NotificationUnclear", "on-health-degraded", "ours:")]
 
 
-async def test_a_message_that_was_not_taken_is_sent_again_until_it_is(cluster: EmbeddedCluster, until: Until) -> None:
-    answers = iter([503, 503])
-    with http_inbox(lambda letter: (next(answers, 200), b"")) as inbox:
-        await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])
-        async with notifying(cluster):
-
-            async def sent() -> bool:
-                return bool(await told(cluster))
-
-            await until(sent)
-    assert len(inbox.letters) == 3
-    assert await told(cluster) == [("NotificationSent", "on-health-degraded", "ours:")]
-
-
 async def test_a_message_without_an_answer_is_not_sent_again(cluster: EmbeddedCluster, until: Until) -> None:
     with http_inbox(lambda letter: (0, b"")) as inbox:
         await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])

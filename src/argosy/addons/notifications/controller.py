@@ -20,6 +20,7 @@ from argosy.addons.notifications.commits import Commits
 from argosy.addons.notifications.composing import Confined, Drift, Judged, compose, judge_all, texts_of
 from argosy.addons.notifications.loading import Loader, Versions
 from argosy.addons.notifications.looking import look_for_drift
+from argosy.addons.notifications.patience import Patience
 from argosy.addons.notifications.services import Delivery, deliver
 from argosy.addons.notifications.settings import Settings, asks_of_jobs, names_used
 from argosy.addons.notifications.state import annotations_for, read_pending, read_state, state_key
@@ -56,7 +57,7 @@ class Round:
     commits: dict[str, Any] = field(default_factory=dict)
     state: dict[str, int] = field(default_factory=dict)
     pending: dict[str, dict[str, Any]] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)  # seconds after which there is something to do again
 
     def is_written(self) -> bool:
         return read_state(self.manifest) == self.state and read_pending(self.manifest) == self.pending
@@ -70,6 +71,7 @@ class Notifier:
         self._given_up: dict[tuple[ResourceKey, str], Versions] = {}
         self._ended: dict[tuple[ResourceKey, str], bool] = {}  # what this process sent, and whether it was taken
         self._turns: dict[ResourceKey, asyncio.Lock] = {}
+        self._patience = Patience()
 
     @property
     def name(self) -> str:
@@ -107,16 +109,14 @@ class Notifier:
         wanted = self._wanted(manifest, settings)
         turn = Round(manifest, settings, versions, context.clock.now())
         turn.state, turn.pending = read_state(manifest), read_pending(manifest)
-        waits = await self._settle_strangers(turn, context)
+        await self._settle_strangers(turn, context)
         if wanted:
             await self._send_due(turn, wanted, context)
         if not turn.is_written():
             await self._write(turn, context)
-        if turn.failures:
-            raise TransientError("; ".join(turn.failures))
         if any("time.Now" in each.when for trigger in wanted for each in settings.triggers[trigger]):
-            waits = min(waits or LOOK_AGAIN, LOOK_AGAIN)
-        return Requeue(waits) if waits else None
+            turn.waits.append(LOOK_AGAIN)
+        return Requeue(min(turn.waits)) if turn.waits else None
 
     def _wanted(self, manifest: Manifest, settings: Settings) -> dict[str, list[Destination]]:
         found = destinations(manifest, settings)
@@ -127,14 +127,13 @@ class Notifier:
             if trigger in settings.triggers and asks_of_jobs(settings.triggers[trigger]) == of_jobs
         }
 
-    async def _settle_strangers(self, turn: Round, context: Context) -> float:
+    async def _settle_strangers(self, turn: Round, context: Context) -> None:
         """What another process had begun to send: nobody knows whether it arrived, so it is told and not sent again."""
-        waits = 0.0
         for key, each in list(turn.pending.items()):
             age = turn.now.timestamp() - float(each.get("since") or 0)
             ended = self._ended.get((key_of(turn.manifest), key))
             if each.get("by") != self._me and age < STRANGE:
-                waits = max(waits, STRANGE - age)
+                turn.waits.append(STRANGE - age)
                 continue
             del turn.pending[key]
             if ended is not None:  # of this process, and only its last word could not be written
@@ -144,7 +143,6 @@ class Notifier:
             what = "it was being sent when that process ended; it is not sent again, see there whether it arrived"
             where = (str(each.get("trigger")), str(each.get("to")))
             await tell(context.cluster, turn.manifest, names.UNCLEAR, *where, what, turn.now)
-        return waits
 
     async def _send_due(self, turn: Round, wanted: Mapping[str, list[Destination]], context: Context) -> None:
         conditions = {trigger: turn.settings.triggers[trigger] for trigger in wanted}
@@ -166,6 +164,10 @@ class Notifier:
             return
         key = state_key(judged.trigger, judged.place, judged.condition.when, judged.once_per, destination)
         if key in turn.state or self._given_up.get((key_of(turn.manifest), key)) == turn.versions:
+            return
+        since = (key_of(turn.manifest), destination, turn.versions, context.clock.monotonic())
+        if left := self._patience.left(*since):
+            turn.waits.append(left)
             return
         await self._send(turn, Due(judged, destination, key), context)
 
@@ -191,9 +193,10 @@ class Notifier:
             await tell(context.cluster, turn.manifest, names.UNCLEAR, trigger, to, why, turn.now)
         except TransientError as error:
             self._end(turn, due, is_taken=False)
-            turn.failures.append(turn.settings.masked(f"{trigger} to {to}: {error}"))
+            await self._put_off(turn, due, to, error, context)
         except UserError as error:
             self._end(turn, due, is_taken=False)
+            self._patience.answered(key_of(turn.manifest), due.destination)
             await self._give_up(turn, due, to, error, context)
         else:
             said = turn.settings.masked((delivery.message.strip().splitlines() or ["sent"])[0])
@@ -221,8 +224,19 @@ class Notifier:
             self._ended.clear()
         self._ended[key_of(turn.manifest), due.state] = is_taken
         turn.pending.pop(due.state, None)
-        if not is_taken:
+        if is_taken:
+            self._patience.answered(key_of(turn.manifest), due.destination)
+        else:
             turn.state.pop(due.state, None)
+
+    async def _put_off(self, turn: Round, due: Due, to: str, error: ArgosyError, context: Context) -> None:
+        """Each try is told: it is the only trace of a receiver that has been away for long."""
+        asked = (key_of(turn.manifest), due.destination, turn.versions, context.clock.monotonic())
+        failures, wait = self._patience.failed(*asked)
+        turn.waits.append(wait)
+        times = "the first time" if failures == 1 else f"{failures} times in a row"
+        why = turn.settings.masked(f"{error}; not taken {times}, again in {wait:.0f} s")
+        await tell(context.cluster, turn.manifest, names.DELAYED, due.judged.trigger, to, why, turn.now)
 
     async def _give_up(self, turn: Round, due: Due, to: str, error: ArgosyError, context: Context) -> None:
         """Until the settings change: whoever must correct something is told once."""

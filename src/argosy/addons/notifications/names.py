@@ -23,3 +23,4 @@ CONTROL: Final = ("openshift-gitops", "argocd")  # where an installation's setti
 
 COMPONENT: Final = "argosy-notifications"
 SENT, FAILED, UNCLEAR = "NotificationSent", "NotificationFailed", "NotificationUnclear"
+DELAYED: Final = "NotificationDelayed"  # not taken now, and tried again

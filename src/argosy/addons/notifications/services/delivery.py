@@ -62,7 +62,7 @@ class Delivery:
         said = " ".join(answered.body.decode("utf-8", "replace").split())[:SHOWN]
         message = f"{what} answered {answered.code}{f' ({said})' if said else ''}"
         if answered.code >= 500 or answered.code in AGAIN:
-            raise TransientError(f"{message}; it is tried again")
+            raise TransientError(f"{message}; see whether it is well")
         raise UserError(f"{message}; correct service.{self.kind} or its secret")
 
     def post_json(self, url: str, document: Any, headers: Mapping[str, str], what: str) -> Answered:
