@@ -103,6 +103,16 @@ def test_what_was_shown_is_accepted_and_then_valid(failed: Done, folder: Path) -
     assert (page.returncode, page.stdout) == (0, "again.html\n")
 
 
+def test_a_run_that_failed_is_accepted_only_by_force(folder: Path) -> None:
+    write(folder / "raises.ipynb", "x = 1", "1 / 0")
+    assert typed(folder, "run", "raises.ipynb").returncode == 1
+    before = (folder / "raises.ipynb").read_text()
+    refused = typed(folder, "accept", "raises", "-y")
+    assert (refused.returncode, (folder / "raises.ipynb").read_text()) == (2, before)
+    assert "raises: its last run failed, and nothing of it was taken" in refused.stderr
+    assert typed(folder, "accept", "raises", "-y", "--force").stdout.splitlines()[-1] == "raises.ipynb: written"
+
+
 def test_a_notebook_is_valid_if_it_shows_what_it_was_saved_with(folder: Path) -> None:
     write(folder / "saved.ipynb", "x = 1", "print(0.5)", "print('changed')")
     saved = json.loads((folder / "saved.ipynb").read_text())

@@ -159,7 +159,8 @@ def test_a_notebook_that_fails_in_a_pod_shows_every_cell(server: Sandbox, host: 
     """The original reads results only of Pods that succeeded."""
     assert apply(server, job(host, "broken", "broken.ipynb")).code == 0
     status = becomes(server, "broken", has_ended)
-    assert (status["phase"], status["message"]) == ("Failed", "Cell execution failed: ZeroDivisionError")
+    said = "Cell execution failed: ZeroDivisionError: division by zero"
+    assert (status["phase"], status["message"]) == ("Failed", said)
     assert [each["status"] for each in status["results"]] == ["Success", "Failure", "Skipped"]
 
 

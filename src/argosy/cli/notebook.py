@@ -170,6 +170,8 @@ def _add_accept(parts: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--golden", type=Path, metavar="FILE", help=about)
     parser.add_argument("--runs", type=Path, metavar="DIR", help="where runs are kept (default: .argosy/runs)")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    about = "also what a run showed that failed, its tracebacks with it"
+    parser.add_argument("--force", action="store_true", help=about)
     _add_comparing(parser)
 
 

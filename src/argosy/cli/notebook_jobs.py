@@ -92,13 +92,22 @@ def _told(job: Manifest) -> Iterator[tuple[str, str]]:
         yield f"run #{each.get('number')}", f"{each.get('phase')}{ended} {each.get('message') or ''}".rstrip()
     for each in status.get("artefacts") or ():
         yield "left", f"{each['path']}  {each['digest']}"
-    triggers = status.get("triggers") or ()
-    last = max((each.get("attempt") or 0 for each in triggers), default=0)
-    for each in (each for each in triggers if (each.get("attempt") or 0) == last):
+    for each in _set_off(job):
         said = f": {each['message']}" if each.get("message") else ""
-        yield "triggered", f"{each.get('action')} {each.get('kind')}/{each.get('name')}: {each.get('status')}{said}"
+        target = "/".join(str(each[name]) for name in ("kind", "name") if each.get(name))
+        what = " ".join(filter(None, (each.get("action"), target))) or "an entry"
+        yield "triggered", f"{what}: {each.get('status')}{said}"
     for each in status.get("educationalFeedback") or ():
-        yield "finding", f"cell {each.get('cell')}, {each.get('severity')}: {each.get('message')}"
+        place = f"cell {each['cell']}, " if (each.get("cell") or 0) >= 0 else ""
+        yield "finding", f"{place}{each.get('severity')}: {each.get('message')}"
+
+
+def _set_off(job: Manifest) -> Iterator[Fields]:
+    """By the run that is shown: beside one that failed, what an earlier one did would read as its doing."""
+    status = _status(job)
+    attempts = status.get("attempts") or [{}]
+    last = (status.get("observedGeneration"), int(attempts[-1].get("number") or 1))
+    return (each for each in status.get("triggers") or () if (each.get("generation"), each.get("attempt")) == last)
 
 
 async def _cells(desk: JobDesk, chosen: argparse.Namespace) -> int:

@@ -112,6 +112,10 @@ def accept(chosen: argparse.Namespace) -> int:
 
     run = records.last(chosen.runs or records.FOLDER, chosen.name)
     record = records.recorded(run)
+    if (error := records.failure(record)) and not chosen.force:
+        next_step = "mend and run it again, or take it all the same with --force"
+        say(f"{chosen.name}: its last run failed, and nothing of it was taken", plain(error), next_step)
+        return CANNOT
     target = chosen.golden or Path(record.get("golden") or record.get("notebook") or chosen.name)
     executed, golden = read(run.executed), read(target)
     differences = waiting(executed, golden, comparison(chosen))

@@ -119,7 +119,7 @@ class Notebooks:
         await self._store(job, live, machine.begun(job, status, context.clock.now()), context)
         for each in problems(live):
             if not each.fatal:
-                mark = f"{job.generation}.{each.field}"
+                mark = f"{job.generation}.{each}"
                 await self._tell(job, live, events.Happening("SpecWarning", str(each), mark, is_warning=True), context)
         return None
 

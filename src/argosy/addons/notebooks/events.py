@@ -15,7 +15,7 @@ from typing import Any, Final
 from argosy.addons.notebooks import durations, timing
 from argosy.addons.notebooks.job import API_VERSION, KIND, Job
 from argosy.addons.notebooks.redacting import redact
-from argosy.addons.notebooks.statuses import BUILDING, BUILT, FAILED, RUNNING, SUCCEEDED, Status
+from argosy.addons.notebooks.statuses import BUILDING, BUILT, FAILED, RUNNING, SUCCEEDED, Status, undeclared
 from argosy.cluster import Cluster
 from argosy.model.annotations import NOTIFICATION_TYPE, PART_OF, SYNC_WAVE
 from argosy.model.errors import ArgosyError
@@ -61,6 +61,8 @@ def ended(job: Job, status: Status, mark: str = "") -> Iterator[Happening]:
     build = status.get("buildStatus") or {}
     if build.get("phase") == "Failed":
         yield Happening("BuildFailed", str(build.get("message")), mark, is_warning=True)
+    for each in undeclared(status):
+        yield Happening("SpecWarning", f"spec.parameters: {each}", f"{mark}.{each}", is_warning=True)
     reason = "ValidationSucceeded" if good else "ValidationFailed"
     kind = "validation-success" if good else "validation-failure"
     yield Happening(reason, _story(job, status, reason), mark, is_warning=not good, kind=kind)

@@ -236,6 +236,7 @@ def _judged(job: Job, status: Status, standing: Standing, outcome: Outcome, now:
     fields: Fields = {**status, **statuses.judged(outcome)}
     if outcome.passed:
         said = outcome.message or statuses.success(standing.cells)  # who ran it may know of more cells than it tells
+        said = statuses.noted(said, outcome)
         done = _closed(fields, SUCCEEDED, "Succeeded", said, now)
         if done.get("attempts"):
             done["attempts"] = statuses.remembered(done["attempts"], outcome.artefacts)

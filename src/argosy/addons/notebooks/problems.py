@@ -214,7 +214,7 @@ def _images(job: Job) -> Iterator[Problem]:
 def _following(job: Job, manifest: Manifest) -> Iterator[Problem]:
     """What is to follow a result and cannot: the notebook runs all the same."""
     for fault in read_entries(job.annotations.get(ON_SUCCESS, ""))[1]:
-        yield Problem(f"metadata.annotations[{ON_SUCCESS}]", fault.message, fatal=False)
+        yield Problem(f"metadata.annotations[{ON_SUCCESS}]", fault.message.removeprefix(f"{ON_SUCCESS}: "), fatal=False)
     blocked = job.annotations.get(BLOCK_WAVE, "").strip()
     if not blocked:
         return

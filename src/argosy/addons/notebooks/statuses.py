@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from argosy.addons.notebooks import durations
 from argosy.addons.notebooks.redacting import redact
+from argosy.addons.notebooks.runner.parameters import is_undeclared
 from argosy.addons.notebooks.runs import Outcome
 from argosy.model.times import written
 
@@ -21,6 +22,8 @@ MOST_MESSAGE, MOST_OUTPUT, SHORT_OUTPUT = 200, 2000, 100
 MOST_RESULTS, MOST_OUTPUTS = 2000, 256 << 10  # cells; characters of all their outputs
 MOST_DIFFS, MOST_FEEDBACK, MOST_ATTEMPTS = 100, 100, 20
 MOST_REMEMBERED, LONGEST_PATH = 3, 512  # attempts whose files are known; characters of such a file's path
+
+MISSING_PACKAGE: Final = ("ModuleNotFoundError", "ImportError")
 
 # What the categories of results are called among the reasons of conditions
 REASONS: Final = {
@@ -62,9 +65,22 @@ def success(cells: Sequence[Mapping[str, Any]]) -> str:
     return f"Validation completed: {good}/{len(ran)} cells succeeded ({rate:.1f}% success rate)"
 
 
+def noted(said: str, outcome: Outcome) -> str:
+    """A success with a parameter that reached nobody says so, or the gate was another one than was meant."""
+    unknown = [each for each in outcome.results.get("remarks") or () if is_undeclared(str(each))]
+    return first_line("; ".join([said, *(f"note: {each}" for each in unknown)])) if unknown else said
+
+
+def undeclared(status: Status) -> list[str]:
+    """What the notebook's runner remarked of parameters that no cell declares."""
+    told = (str(each.get("message")) for each in status.get("educationalFeedback") or ()
+            if each.get("category") == "remark")  # fmt: skip
+    return [each for each in told if is_undeclared(each)]
+
+
 def failure(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
-    if name := _error_name(outcome, cells):
-        return f"Cell execution failed: {name}"
+    if said := _raised(outcome, cells):
+        return first_line(f"Cell execution failed: {said}")
     comparison = outcome.results.get("comparison") or {}
     if outcome.category == "golden_comparison_failed" and comparison:
         counted = f"{comparison.get('matchedCells', 0)}/{comparison.get('totalCells', 0)}"
@@ -73,12 +89,17 @@ def failure(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
     return said if said.startswith(("Validation failed", "Build failed")) else first_line(f"Validation failed: {said}")
 
 
-def _error_name(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
-    """Of the cell that raised, where that is why it failed."""
+def _raised(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
+    """By the cell that raised, where that is why it failed: the error's name and the first line of what it says."""
     if outcome.category not in ("notebook_execution_failed", "dependency_install_failed"):
         return ""
     failed = next((each for each in cells if each.get("status") == "Failure"), {})
-    return first_line(str(failed.get("errorName") or ""), 100)
+    name = first_line(str(failed.get("errorName") or ""), 100)
+    if name in MISSING_PACKAGE:  # argo: the documented message is the name alone; the condition says which package
+        return name
+    text = str(failed.get("errorMessage") or "")
+    said = first_line(text.removeprefix(f"{name}:")) if name and text.startswith(f"{name}:") else ""
+    return f"{name}: {said}" if said else name
 
 
 def details(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:

@@ -72,6 +72,14 @@ def recorded(run: Run) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def failure(record: dict[str, Any]) -> str:
+    """Why the run's outputs are not worth keeping; nothing where its cells went well, whatever was found in them."""
+    results = record.get("results") or {}
+    cells = {each.get("status") for each in results.get("cells") or () if each.get("cell_type") == "code"}
+    is_good = results.get("status") in (None, "succeeded") or ("failed" not in cells and "succeeded" in cells)
+    return "" if is_good else str(results.get("error") or "no reason was given")
+
+
 def last(folder: Path, named: str) -> Run:
     """By the notebook's name, with or without its ending, or by a file of the run. Raises UserError."""
     given = Path(named)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.addons.notebooks import machine, statuses, timing
+from argosy.addons.notebooks import events, machine, statuses, timing
 from argosy.addons.notebooks.job import Job, read_job
 from argosy.addons.notebooks.machine import BuildStanding, Step
 from argosy.addons.notebooks.problems import problems
@@ -213,6 +213,31 @@ def test_a_message_is_one_line_of_moderate_length_without_secrets() -> None:
 def test_the_name_of_an_error_cannot_break_the_line() -> None:
     cells = ({**BROKEN[2], "errorName": "Evil\nError" + "x" * 500},)
     assert ended(job(), going(job()), MISSING, after(7), cells).status["message"] == "Cell execution failed: Evil"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("AssertionError", "AssertionError: 72.0% are right, 90% asked for\nand", ": 72.0% are right, 90% asked for"),
+        ("AssertionError", "AssertionError: ", ""),
+        ("AssertionError", "AssertionError", ""),
+        ("KeyError", "KeyError: 'rate'", ": 'rate'"),
+        ("ImportError", "ImportError: cannot import name 'x' from 'y'", ""),
+        ("ValueError", "ValueError: https://me:s3cret@example.org/", ": https://example.org/"),
+    ],
+)  # fmt: skip
+def test_the_message_tells_what_an_error_says_unless_it_is_of_a_missing_package(
+    name: str, text: str, said: str
+) -> None:
+    cells = ({**BROKEN[2], "errorName": name, "errorMessage": text},)
+    message = ended(job(), going(job()), MISSING, after(7), cells).status["message"]
+    assert message == f"Cell execution failed: {name}{said}"
+
+
+def test_a_long_error_is_cut_to_one_line_of_moderate_length() -> None:
+    cells = ({**BROKEN[2], "errorName": "ValueError", "errorMessage": "ValueError: " + "x" * 900},)
+    message = ended(job(), going(job()), MISSING, after(7), cells).status["message"]
+    assert len(message) == 200 and message.startswith("Cell execution failed: ValueError: xxx")
 
 
 # -- again -------------------------------------------------------------------------------------------------------------
@@ -427,6 +452,16 @@ def test_what_was_remarked_of_a_run_stands_in_its_status_and_blocks_nothing() ->
     odd = "parameter rat: the notebook declares no such name"
     told = statuses.judged(Outcome(True, "", results={"remarks": [odd]}))["educationalFeedback"]
     assert told == [{"cell": -1, "severity": "info", "category": "remark", "message": odd}]
+
+
+def test_a_parameter_that_no_cell_declares_is_noted_in_the_message_and_told_as_an_event() -> None:
+    odd = "parameter rat: the notebook declares no such name; did you mean rate?"
+    outcome = Outcome(True, "", results={"remarks": ["cell 3: ends the notebook", odd]})
+    status = ended(job(), going(job()), outcome, after(7), CELLS).status
+    assert status["phase"] == "Succeeded"
+    assert status["message"] == f"Validation completed: 1/1 cells succeeded (100.0% success rate); note: {odd}"
+    told = [each.message for each in events.ended(job(), status) if each.reason == "SpecWarning"]
+    assert told == [f"spec.parameters: {odd}"]
 
 
 def test_an_address_that_a_rule_forbids_is_no_matter_of_credentials() -> None:

@@ -375,7 +375,7 @@ async def test_a_job_becomes_a_pod_and_the_pods_end_its_status(cluster: Embedded
         await kubelet(cluster, {**ended(1, pack(FAILED))})
         status = await at.ends()
         assert (status["phase"], status["validationPodName"]) == ("Failed", "train-validation")
-        assert status["message"] == "Cell execution failed: NameError"
+        assert status["message"] == "Cell execution failed: NameError: name 'x'"
         assert status["results"][0]["status"] == "Failure"
 
 

@@ -7,14 +7,16 @@ Never: runs a cell; guesses what a name means.
 from __future__ import annotations
 
 import ast
+import difflib
 import keyword
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 TAG, INJECTED = "parameters", "injected-parameters"
 HEADING: Final = "# Parameters"
+UNDECLARED: Final = "the notebook declares no such name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,18 @@ def inject(notebook: dict[str, Any], values: Mapping[str, Any]) -> tuple[str, li
     known = {each.name for each in declared(notebook)}
     if cell := _tagged(notebook, TAG):
         cell["source"] = f"{_source(cell).rstrip()}\n\n{text}"
-        return "", [f"parameter {name}: the notebook declares no such name" for name in values if name not in known]
+        return "", [_unknown(name, known) for name in values if name not in known]
     return text, [f"parameters: no cell has the tag {TAG}, so that they are set before the first one"]
+
+
+def _unknown(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"parameter {name}: {UNDECLARED}{f'; did you mean {near[0]}?' if near else ''}"
+
+
+def is_undeclared(remark: str) -> bool:
+    """Whether a remark is about a value that no cell declares, which most often is a misspelt one."""
+    return remark.startswith("parameter ") and UNDECLARED in remark
 
 
 def is_name(text: Any) -> bool:
