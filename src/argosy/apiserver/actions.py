@@ -247,7 +247,11 @@ class Actions:
             raise refusals.bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
         if self.pod_logs is None:
             raise refusals.bad_request(f'container "{container}" in pod "{name}" has no log: {NOTHING_RUNS}')
-        return self.pod_logs.lines(pod, container=container, follow=follow, tail=tail)
+        try:
+            return self.pod_logs.lines(pod, container=container, follow=follow, tail=tail)
+        except UserError as error:
+            message = f'container "{container}" in pod "{name}" has no log: {error.message}'
+            raise refusals.bad_request(message) from error
 
 
 def unavailable(subresource: str, why: str = NOTHING_RUNS) -> ClusterError:

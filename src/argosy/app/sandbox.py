@@ -23,8 +23,9 @@ from argosy.apiserver.tls import Certificates
 from argosy.app import kubeconfig
 from argosy.app.addons import load_addons, running
 from argosy.app.folder import DataFolder, Run, write_text
+from argosy.app.known_logs import FirstWhoKnows
 from argosy.app.part_logs import PartLogs
-from argosy.cluster import Cluster, PodLogs
+from argosy.cluster import Cluster, PodLogs, SomeLogs
 from argosy.model.manifest import dump
 from argosy.runtime import AddOn
 
@@ -129,13 +130,15 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
 @contextlib.asynccontextmanager
 async def _heard(addons: Sequence[AddOn]) -> AsyncIterator[PodLogs | None]:
     """Whoever plays Pods tells their logs; those of a stand-in's Pods are what argosy itself logs."""
-    players = next((each.pod_logs for each in addons if each.pod_logs), None)
+    tellers = [each.pod_logs for each in addons if each.pod_logs]
+    some = [each for each in tellers if isinstance(each, SomeLogs)]
+    players = next((each for each in tellers if not isinstance(each, SomeLogs)), None)
     if players is None:
-        yield None
+        yield FirstWhoKnows(some) if some else None
         return
     told = PartLogs(players)
     with told.listening():
-        yield told
+        yield FirstWhoKnows(some, told) if some else told
 
 
 @contextlib.asynccontextmanager

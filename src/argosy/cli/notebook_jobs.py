@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+from argosy.addons.notebooks.telling import cell_lines, ending
 from argosy.app.notebooks.jobs import JobDesk, is_over, open_jobs
 from argosy.cli import NO
 from argosy.cli.app_flags import print_data, talk
@@ -151,12 +152,9 @@ def _show(job: Manifest, shown: int, *, is_last: bool) -> tuple[int, int]:
     status = _status(job)
     results = status.get("results") or []
     for each in results[shown:]:
-        text = "\n".join(filter(None, (each.get("output", "").rstrip("\n"), each.get("errorMessage", "").rstrip("\n"))))
-        print(f"-- cell {each['cellIndex']}  {each['status']}  {each.get('executionTime') or ''}".rstrip())
-        if text:
-            print(text, flush=True)
+        print("\n".join(cell_lines(each)), flush=True)
     if is_last:
-        talk(f"{status.get('phase') or 'Pending'}: {status.get('message') or 'nobody has begun with it'}")
+        talk(ending(status))
     return len(results), NO if status.get("phase") == "Failed" else 0
 
 

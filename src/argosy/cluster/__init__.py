@@ -151,6 +151,13 @@ class PodLogs(Protocol):
 
 
 @runtime_checkable
+class SomeLogs(PodLogs, Protocol):
+    """Who tells what some Pods printed, and is asked first about those."""
+
+    def knows(self, pod: Manifest) -> bool: ...
+
+
+@runtime_checkable
 class EarlierLogs(Protocol):
     """Who also knows what a container printed before it was restarted; None: of this one, nobody does."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.model.annotations import SIMULATED  # on every object of the stand-in; what carries it is given a status
+from argosy.model.annotations import SIMULATED  # on every object of the stand-in
 from argosy.model.manifest import Manifest, annotation
 from argosy.model.names import GroupKind
 
@@ -52,4 +52,5 @@ def simulated(
 
 
 def is_simulated(manifest: Manifest) -> bool:
-    return bool(annotation(manifest, SIMULATED))
+    """Whether it is given a status here; another mark is that of another add-on, which gives it one."""
+    return annotation(manifest, SIMULATED) == BY

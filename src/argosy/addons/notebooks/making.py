@@ -12,6 +12,7 @@ from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Claim, Follower, Notebooks
 from argosy.addons.notebooks.job import KIND, Job
 from argosy.addons.notebooks.local import LocalRuns
+from argosy.addons.notebooks.local.pods import LocalPods
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.pods import PodRuns
@@ -37,12 +38,14 @@ def made(variant: str) -> AddOn:
         choice = f"{NAME}, {NAME}={PODS}"
         raise UserError(f"there is no variant {variant}; choose among: {choice}", where=f"--addons {NAME}={variant}")
     local = LocalRuns()
+    shown = None if variant == PODS else LocalPods(local)
     notebooks = controller(PodRuns() if variant == PODS else Chosen(local, PodRuns()))
     return AddOn(
         f"{NAME}={variant}" if variant else NAME,
         about="runs and judges the notebooks of NotebookValidationJobs",
-        controllers=[notebooks, Summaries()],
+        controllers=[notebooks, Summaries(), *([shown] if shown else ())],
         definitions=[definition(DEFINITION)],
+        pod_logs=shown,
         admitters=[ADMITTER],
         beside=None if variant == PODS else local.beside,
         metrics=notebooks.metrics.text,

@@ -5,15 +5,24 @@ In: a job and which run of it. Out: where the run stands, and in the end its out
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from argosy.addons.notebooks.job import Job
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context
 
 State = Literal["absent", "waiting", "running", "ended", "lost"]
+LONGEST: Final = 200
+
+
+def pod_name(job: str) -> str:
+    """A Pod of any job has one; that of a job with a very long name is not all of it."""
+    if len(job) <= LONGEST:
+        return f"{job}-validation"
+    return f"{job[:LONGEST].rstrip('-.')}-{hashlib.sha256(job.encode()).hexdigest()[:6]}-validation"
 
 
 @dataclass(frozen=True)

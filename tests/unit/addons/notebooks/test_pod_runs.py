@@ -13,13 +13,13 @@ from notebook_world import NOTEBOOK, World, job, world
 
 from argosy.addons.notebooks import statuses
 from argosy.addons.notebooks.job import KIND, read_job
-from argosy.addons.notebooks.pods import PodRuns, diagnosis, objects, parcel
+from argosy.addons.notebooks.pods import PodRuns, diagnosis, parcel
 from argosy.addons.notebooks.pods.pod import errand, pod
 from argosy.addons.notebooks.pods.reading import standing
 from argosy.addons.notebooks.problems import OURS, RESERVED
 from argosy.addons.notebooks.runner.message import pack
 from argosy.addons.notebooks.runner.order import Order
-from argosy.addons.notebooks.runs import RunKey, Standing
+from argosy.addons.notebooks.runs import RunKey, Standing, pod_name
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -82,7 +82,7 @@ def test_a_job_with_the_longest_name_has_a_pod_too() -> None:
     found = made(name=name)["metadata"]
     assert len(found["name"]) <= 253 and found["name"].endswith("-validation")
     assert "notebookvalidationjob" not in found["labels"]
-    assert objects.pod_name("a" * 252 + "b") != objects.pod_name(name)
+    assert pod_name("a" * 252 + "b") != pod_name(name)
 
 
 def test_every_container_fits_a_restricted_namespace_and_names_no_user() -> None:

@@ -17,7 +17,7 @@ from argosy.addons.notebooks.local.records import Record, folder_of
 from argosy.addons.notebooks.local.slots import Slots
 from argosy.addons.notebooks.local.sources import Sources
 from argosy.addons.notebooks.local.sweeping import remove
-from argosy.addons.notebooks.runs import RunKey, Standing
+from argosy.addons.notebooks.runs import RunKey, Standing, pod_name
 from argosy.model.errors import TransientError
 from argosy.model.names import ResourceKey
 from argosy.runtime import Context
@@ -63,7 +63,8 @@ class LocalRuns:
     async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
         place, _ = self._opened()
         life = self._lives.get((job.key, run))
-        return life.standing(_pod(job)) if life else Record(folder_of(place, job.key, run)).standing(_pod(job))
+        pod = pod_name(job.name)
+        return life.standing(pod) if life else Record(folder_of(place, job.key, run)).standing(pod)
 
     async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
         place, _ = self._opened()
@@ -75,10 +76,6 @@ class LocalRuns:
         if self._place is None or self._sources is None:
             raise TransientError("notebooks: nothing runs here yet; try again")
         return self._place, self._sources
-
-
-def _pod(job: Job) -> str:
-    return f"{job.name}-validation"
 
 
 def _clear(runs: Path) -> None:

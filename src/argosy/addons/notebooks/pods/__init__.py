@@ -14,7 +14,7 @@ from argosy.addons.notebooks.local.settings import data_of
 from argosy.addons.notebooks.pods import objects, parcel
 from argosy.addons.notebooks.pods.pod import STOP, errand, pod
 from argosy.addons.notebooks.pods.reading import standing
-from argosy.addons.notebooks.runs import RunKey, Standing
+from argosy.addons.notebooks.runs import RunKey, Standing, pod_name
 from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
 from argosy.model.manifest import Manifest, key_of
@@ -47,7 +47,7 @@ class PodRuns:
         try:
             await cluster.create(pod(job, run), manager=MANAGER)
         except Conflict as error:
-            raise TransientError(f"Pod {objects.pod_name(job.name)}: {error.message}; try again") from error
+            raise TransientError(f"Pod {pod_name(job.name)}: {error.message}; try again") from error
 
     async def _make_room(self, job: Job, live: Manifest, cluster: Cluster) -> None:
         """Raises, always: a Pod needs its time to end."""
@@ -129,7 +129,7 @@ async def _renew(job: Job, run: RunKey, data: dict[str, str], cluster: Cluster) 
     try:
         await cluster.create(objects.config_map(job, run, data), manager=MANAGER)
     except Conflict as error:
-        raise TransientError(f"ConfigMap {objects.pod_name(job.name)}: {error.message}; try again") from error
+        raise TransientError(f"ConfigMap {pod_name(job.name)}: {error.message}; try again") from error
 
 
 async def _trusted(job: Job, cluster: Cluster) -> dict[str, str]:

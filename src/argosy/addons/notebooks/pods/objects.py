@@ -5,26 +5,17 @@ In: a job, a run. Out: manifests. Never: I/O; what another job made.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 from argosy.addons.notebooks.job import API_VERSION, KIND, Job
-from argosy.addons.notebooks.runs import RunKey
+from argosy.addons.notebooks.runs import RunKey, pod_name
 from argosy.model.annotations import NOTEBOOK_RUN
 from argosy.model.manifest import Manifest, annotation
 from argosy.model.names import ResourceKey
 
 OPERATOR: Final = "jupyter-notebook-validator-operator"
 ERRAND, EVENTS, RESULTS = "errand.json", "events.jsonl", "results.json"
-LONGEST: Final = 200
 LABEL: Final = "notebookvalidationjob"
-
-
-def pod_name(job: str) -> str:
-    """A Pod of any job has one; that of a job with a very long name is not all of it."""
-    if len(job) <= LONGEST:
-        return f"{job}-validation"
-    return f"{job[:LONGEST].rstrip('-.')}-{hashlib.sha256(job.encode()).hexdigest()[:6]}-validation"
 
 
 def pod_key(job: ResourceKey) -> ResourceKey:

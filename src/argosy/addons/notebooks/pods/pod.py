@@ -14,9 +14,9 @@ from typing import Any, Final
 from argosy.addons.notebooks.environment import WORKSPACE, variables
 from argosy.addons.notebooks.job import Job, Mount, Notebook
 from argosy.addons.notebooks.pods import parcel
-from argosy.addons.notebooks.pods.objects import ERRAND, metadata, pod_name
+from argosy.addons.notebooks.pods.objects import ERRAND, metadata
 from argosy.addons.notebooks.runner.order import Order
-from argosy.addons.notebooks.runs import RunKey
+from argosy.addons.notebooks.runs import RunKey, pod_name
 from argosy.model.annotations import SIMULATED
 from argosy.model.manifest import Manifest
 
