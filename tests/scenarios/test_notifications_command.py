@@ -97,6 +97,26 @@ def test_messages_are_listed_tried_sent_and_traced(home: Path) -> None:
     assert row == ("GET", "/hooks/very-secret-token", "Bearer very-secret-token")
 
 
+def test_what_nobody_would_hear_of_is_said_to_be_so(home: Path) -> None:
+    broken = '  trigger.broken: "[{when: app.status.health.status ==, send: [app-deployed]}]"\n'
+    objects = APPLICATION.replace("INBOX", "http://127.0.0.1:1").replace("-degraded.chat", "-degraded.absent") + broken
+    with sandbox(home / "data", "--port", "0", "--addons", "notifications") as running:
+        load(running, home, objects)
+        nobody = typed(running, "notifications", "test", "on-deployed", "wine")
+        assert nobody.returncode == 1 and "to nobody" in nobody.stdout and "webhook" not in nobody.stdout
+        assert "nobody has subscribed to on-deployed, so nothing is sent" in nobody.stderr
+        data = typed(running, "notifications", "test", "on-deployed", "wine", "-o", "json")
+        assert [each["to"] for each in json.loads(data.stdout)["messages"]] == [""]
+        absent = typed(running, "notifications", "test", "on-health-degraded", "wine")
+        assert absent.returncode == 2 and "there is no service absent" in absent.stderr
+        named = typed(running, "notifications", "test", "on-health-degraded", "wine", "--to", "slack:later")
+        assert named.returncode == 0 and "to slack:later" in named.stdout
+        wrong = typed(running, "notifications", "test", "broken", "wine")
+        assert wrong.returncode == 2 and "trigger.broken: it ends too early" in wrong.stderr
+        assert "there is no trigger" not in wrong.stderr
+        assert "trigger.broken" not in typed(running, "notifications", "history").stderr
+
+
 def history_rows(letters: list[Letter]) -> list[tuple[str, str, str]]:
     return [(each.method, each.path, each.headers["authorization"]) for each in letters]
 

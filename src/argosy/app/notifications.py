@@ -34,7 +34,7 @@ from argosy.model.names import GroupKind, ResourceKey
 
 __all__ = ["Message", "NotificationDesk", "Trial", "asks_of_jobs", "exported", "open_notifications"]
 EVENT: Final = GroupKind("", "Event")
-PREVIEW: Final = Destination("webhook", "")  # for whom a message is written where nobody has subscribed
+PREVIEW: Final = Destination("", "")  # nobody has subscribed: what would be said is shown all the same
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,9 @@ class NotificationDesk:
     settings: Settings
 
     def conditions(self, trigger: str) -> tuple[Condition, ...]:
+        wrong = f"{names.SETTINGS}: trigger.{trigger}: "
+        if unreadable := [each for each in self.settings.problems if each.startswith(wrong)]:
+            raise UserError(self.settings.masked(unreadable[0]))
         return self.settings.triggers[_known(trigger, self.settings.triggers, "trigger")]
 
     async def find(self, trigger: str, name: str) -> Manifest:
@@ -81,7 +84,8 @@ class NotificationDesk:
         """`sends`: to those who are named, whether or not the trigger's condition holds."""
         now, conditions = datetime.now(UTC), self.conditions(trigger)
         drift = await look_for_drift(manifest, self.cluster) if "drift" in names_used(conditions) else None
-        wanted = [_destination(each) for each in to] or destinations(manifest, self.settings).get(trigger) or [PREVIEW]
+        subscribed = destinations(manifest, self.settings).get(trigger, [])
+        wanted = [_destination(each) for each in to] or subscribed or [PREVIEW]
         pool, looked = Pool(workers=1), Commits()
         try:
             commits = await looked.known(manifest, texts_of(self.settings, conditions), self.control, self.cluster)
@@ -92,7 +96,7 @@ class NotificationDesk:
                 for destination in wanted:
                     sent = each.condition.send
                     said = (manifest, sent, destination, drift, now, commits)
-                    messages.append(await self._message(pool, *said, sends=sends))
+                    messages.append(await self._message(pool, *said, sends=sends, is_trial=bool(to) and not sends))
         finally:
             looked.close()
             await pool.close()
@@ -109,14 +113,15 @@ class NotificationDesk:
         commits: Mapping[str, Any],
         *,
         sends: bool,
+        is_trial: bool,  # for a service that need not be there yet
     ) -> Message:
         try:
             said = await compose(pool, manifest, sent, self.settings, destination, drift, now, commits)
         except UserError as error:
             return Message(destination, {}, self.settings.masked(str(error)))
-        if not sends:
-            return Message(destination, _masked(said, self.settings))
         service = self.settings.services.get(destination.service)
+        if destination == PREVIEW or is_trial or (service is not None and not sends):
+            return Message(destination, _masked(said, self.settings))
         if service is None:
             why = f"there is no service {destination.service} in {names.SETTINGS}; add it"
             return Message(destination, _masked(said, self.settings), why)

@@ -52,7 +52,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     about = "for whom; repeatable (default: those who have subscribed)"
     testing.add_argument("--to", action="append", default=[], metavar="SERVICE:RECIPIENT", help=about)
     testing.add_argument("--send", action="store_true", help="really send it to --to, whether or not it is due")
-    past = _add(parts, "history", "list what was sent, refused or unclear", _history, ["history", "history dev-qwen"])
+    shown = ["history", "history dev-qwen"]
+    past = _add(parts, "history", "list what was sent, delayed, refused or unclear", _history, shown)
     past.add_argument("name", nargs="?", default="", metavar="NAME", help="only about this object")
     past.add_argument("-n", "--namespace", default="", metavar="NS", help="only there (default: all namespaces)")
 
@@ -76,7 +77,7 @@ def _run(work: Work, chosen: argparse.Namespace) -> int:
 
     async def run() -> int:
         async with open_notifications(target_options(chosen), getattr(chosen, "filename", [])) as desk:
-            for each in desk.settings.problems:
+            for each in desk.settings.problems if chosen.part != "history" else ():
                 talk(f"argosy: {desk.settings.masked(each)}")
             return await work(desk, chosen)
 
@@ -135,6 +136,9 @@ async def _test(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
         print_data(_document(trial), chosen.output)
     else:
         print("\n".join(_lines(trial)))
+        if not any(each.destination.service for each in trial.messages):
+            how = f"annotate {chosen.name} with notifications.argoproj.io/subscribe.{chosen.trigger}.SERVICE"
+            talk(f"argosy: nobody has subscribed to {chosen.trigger}, so nothing is sent; {how}, or use --to")
     faults = [each.fault for each in trial.messages if each.fault]
     if faults:
         say(f"{chosen.trigger} cannot be told", faults, "correct that, and try again")
@@ -151,7 +155,7 @@ def _document(trial: Trial) -> dict[str, Any]:
         ],
         "messages": [
             {
-                "to": f"{each.destination.service}:{each.destination.recipient}",
+                "to": _to(each),
                 "sent": each.is_sent,
                 "fault": each.fault,
                 "notification": dict(each.notification),
@@ -172,8 +176,14 @@ def _lines(trial: Trial) -> list[str]:
     return lines
 
 
+def _to(message: Message) -> str:
+    """Empty where nobody has subscribed."""
+    service, recipient = message.destination
+    return f"{service}:{recipient}" if service else ""
+
+
 def _message_lines(message: Message) -> list[str]:
-    to = f"{message.destination.service}:{message.destination.recipient}"
+    to = _to(message) or "nobody"
     if message.fault:
         return [f"{to}: {message.fault}"]
     said = message.notification

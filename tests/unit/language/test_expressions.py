@@ -62,7 +62,7 @@ def test_an_expression_is_what_expr_makes_of_it(text: str, value: Any) -> None:
 
 
 REFUSED = [
-    ("(", "its end"),
+    ("(", "ends too early"),
     ("a b", "'b' at 3"),
     ("app.nothing.here", "cannot fetch 'here' from nil"),
     ("'a' < 1", "cannot be compared"),

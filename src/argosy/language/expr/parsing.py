@@ -71,6 +71,8 @@ class Parser:
 
     def _unexpected(self, why: str = "") -> ExprError:
         token = self._token
+        if token.kind == "end" and not why:
+            return ExprError("it ends too early; write what is missing")
         what = f"{token.value[:30]!r} at {token.at + 1}" if token.kind != "end" else "its end"
         return ExprError(f"{why or 'it is not understood'} before {what}; correct it")
 
