@@ -103,6 +103,12 @@ def test_what_was_shown_is_accepted_and_then_valid(failed: Done, folder: Path) -
     assert (page.returncode, page.stdout) == (0, "again.html\n")
 
 
+def test_a_file_that_is_no_notebook_does_not_hide_the_faults_of_others(folder: Path) -> None:
+    done = typed(folder, "lint", "train.ipynb", "broken.ipynb", "refused.ipynb")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (2, "3 notebooks, 1 remark, 1 that fail")
+    assert "why: broken.ipynb: is no notebook" in done.stderr
+
+
 def test_a_run_that_failed_is_accepted_only_by_force(folder: Path) -> None:
     write(folder / "raises.ipynb", "x = 1", "1 / 0")
     assert typed(folder, "run", "raises.ipynb").returncode == 1

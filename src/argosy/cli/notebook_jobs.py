@@ -17,6 +17,8 @@ from argosy.model.manifest import Manifest
 
 Fields = dict[str, Any]
 HEADINGS = ("NAME", "NAMESPACE", "PHASE", "CELLS", "COMMIT", "ENDED", "MESSAGE")
+FAILED = ("Failed", "True")  # of a condition
+MOST_WHY = 300
 SHORT = 7  # characters of a commit
 
 
@@ -83,6 +85,7 @@ def _told(job: Manifest) -> Iterator[tuple[str, str]]:
     git = notebook.get("git") or {}
     yield "name", f"{metadata['namespace']}/{metadata['name']}"
     yield "phase", f"{status.get('phase') or 'Pending'}: {status.get('message') or 'nobody has begun with it'}"
+    yield "why", _why(status)
     yield "notebook", f"{notebook['path']} of {git.get('url')}, {git.get('ref') or 'main'}"
     yield "commit", str(status.get("gitCommit") or "")
     yield "cells", _counted(status)
@@ -101,6 +104,13 @@ def _told(job: Manifest) -> Iterator[tuple[str, str]]:
     for each in status.get("educationalFeedback") or ():
         place = f"cell {each['cell']}, " if (each.get("cell") or 0) >= 0 else ""
         yield "finding", f"{place}{each.get('severity')}: {each.get('message')}"
+
+
+def _why(status: Fields) -> str:
+    """Of a failure, on one line: the cell, what it said, and what to do about a package that is missing."""
+    found = [each for each in status.get("conditions") or () if (each.get("type"), each.get("status")) == FAILED]
+    words = " ".join(str(found[0].get("message") or "").split()) if found else ""
+    return words if len(words) <= MOST_WHY else words[: MOST_WHY - 1] + "…"
 
 
 def _set_off(job: Manifest) -> Iterator[Fields]:

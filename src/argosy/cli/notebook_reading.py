@@ -38,7 +38,8 @@ def comparison(chosen: argparse.Namespace) -> Comparison:
         found = Comparison.of(comparison_of(chosen))
         normalizer(found)
     except ValueError as error:
-        raise UserError(str(error).replace("floatingPointTolerance", "--tolerance")) from None
+        said = str(error).replace("floatingPointTolerance", "--tolerance")
+        raise UserError(said.replace("customTimestampPatterns", "--ignore-pattern")) from None
     return found
 
 
@@ -51,10 +52,16 @@ def lint(chosen: argparse.Namespace) -> int:
     wanted |= {"requireExplicitExitCodes": chosen.require_exit_codes}
     validation = Validation.of(wanted)
     remarks: list[Remark] = []
+    unread: list[UserError] = []
     for path in chosen.paths:
-        remarks += linting.lint(str(path), read(path), validation, chosen.param)
+        try:
+            remarks += linting.lint(str(path), read(path), validation, chosen.param)
+        except UserError as error:  # the others are looked at all the same
+            unread.append(error)
+    if len(unread) == len(chosen.paths):
+        raise unread[0]
     bad = linting.fails(remarks, chosen.level)
-    with answering(NO if bad else DONE) as code:
+    with answering(CANNOT if unread else NO if bad else DONE) as code:
         if chosen.output == "json":
             items = [each.as_data() for each in remarks]
             print_data({"apiVersion": "cli.argosy.dev/v1", "kind": "LintReport", "remarks": items}, "json")
@@ -67,6 +74,10 @@ def lint(chosen: argparse.Namespace) -> int:
             first = bad[0]
             sys.stdout.flush()
             say(f"{first.file} has {counted(len(bad), 'fault')}", first.finding.message, first.finding.suggestion)
+        if unread:
+            sys.stdout.flush()
+            whole = f"{counted(len(unread), 'notebook')} could not be looked at"
+            say(whole, [plain(str(each)) for each in unread], "mend or leave out these files, and lint again")
     return code
 
 

@@ -35,6 +35,12 @@ def test_an_entry_that_lacks_its_name_is_told_without_none() -> None:
     assert told == ["restart Deployment: Failed: no name", "an entry: Failed"]
 
 
+def test_a_failure_is_told_with_its_cell_on_one_line() -> None:
+    condition = {"type": "Failed", "status": "True", "message": "cell 0: ModuleNotFoundError\n; install it"}
+    assert lines("why", conditions=[condition]) == ["cell 0: ModuleNotFoundError ; install it"]
+    assert lines("why", conditions=[{**condition, "status": "False"}]) == [""]
+
+
 def test_a_remark_about_no_cell_names_none() -> None:
     remark = {"cell": -1, "severity": "info", "message": "parameter x: the notebook declares no such name"}
     assert lines("finding", educationalFeedback=[remark]) == ["info: parameter x: the notebook declares no such name"]

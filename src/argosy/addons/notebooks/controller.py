@@ -222,7 +222,8 @@ class Notebooks:
         if len(self._told) >= REMEMBERED:
             del self._told[next(iter(self._told))]
         self._told[which] = None
-        log.info("%s: %s: %s", job.key, happening.reason, happening.message.partition("\n")[0])
+        level = logging.WARNING if happening.is_warning else logging.INFO
+        log.log(level, "%s: %s: %s", job.key, happening.reason, happening.message.partition("\n")[0])
         await events.tell(job, live, happening, context.cluster, context.clock.now())
 
 

@@ -107,8 +107,14 @@ def details(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
     failed = next((each for each in cells if each.get("status") == "Failure"), None)
     said = f"cell {failed.get('cell')}: {failed.get('errorMessage') or ''}" if failed else outcome.message
     missing = ", ".join(map(str, outcome.results.get("packages_missing") or ()))
-    advice = f"; the image has no {missing}: add it to the image or to requirements.txt" if missing else ""
-    return redact(said)[:1000] + advice
+    return redact(said)[:1000] + (_advice(outcome, missing) if missing else "")
+
+
+def _advice(outcome: Outcome, missing: str) -> str:
+    """Of who ran it, where that knows better: no image is pulled for a run beside the cluster."""
+    error = str(outcome.results.get("error") or "")
+    rest = outcome.message.removeprefix(error) if error and outcome.message.startswith(error) else ""
+    return redact(rest) or f"; the image has no {missing}: add it to the image or to requirements.txt"
 
 
 # -- results -----------------------------------------------------------------------------------------------------------

@@ -109,9 +109,9 @@ class Triggers:
         found = recording.ended(record, status, message, now)
         mark = recording.mark_of(job, record)
         said = _sentence(found)
-        log.info("%s: %s: %s", job.key, REASONS[status], said)
         happening = events.Happening(REASONS[status], said, mark, is_warning=status == FAILED)
-        await events.tell(job, live, happening, context.cluster, now)
+        if await events.tell(job, live, happening, context.cluster, now):
+            log.log(logging.WARNING if status == FAILED else logging.INFO, "%s: %s: %s", job.key, REASONS[status], said)
         return Stepped(found)
 
     async def _store(self, job: Job, live: Manifest, record: Record, context: Context) -> Manifest:
