@@ -11,6 +11,7 @@ from demo_theatre import demo
 from guide_blocks import NOTEBOOK_BLOCKS, Block, text_of
 from guide_terminal import ROOT, Reader, blocks_of
 from serving import KUBECTL
+from wiped_server import IS_ASKED_FOR
 
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
@@ -29,7 +30,11 @@ OPENSHIFT = {
 }
 
 
-@pytest.fixture(scope="module", params=["plain", "openshift"])
+# The other variant takes as long again: in `make prove`.
+VARIANTS = ["plain", *([pytest.param("openshift", marks=pytest.mark.prove)] if IS_ASKED_FOR else [])]
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
 def reader(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     with demo(tmp_path_factory.mktemp("demo") / "home", "--api-port", "0", "--argocd", request.param) as shown:
         found = Reader(shown)
