@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_playbook import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
+from in_full import in_full
 from serving import KUBECTL, Sandbox, argosy, sandbox
 
 from argosy.health.bundled import bundled_rules, profile_rules
@@ -100,6 +101,7 @@ def test_a_first_run_merges_the_checks_and_a_second_changes_nothing(operated: Sa
     assert (version(operated, *RESOURCE), version(operated, *SETTINGS)) == before
 
 
+@in_full
 def test_a_resource_without_any_check_gets_the_list(operated: Sandbox) -> None:
     begin_with(operated)
     assert run(operated).changed == 1
@@ -115,6 +117,7 @@ def test_check_mode_says_what_would_change_and_changes_nothing(operated: Sandbox
     assert version(operated, *RESOURCE) == before
 
 
+@in_full
 def test_the_switch_leaves_argo_cd_alone(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     before = version(operated, *RESOURCE)
@@ -123,6 +126,7 @@ def test_the_switch_leaves_argo_cd_alone(operated: Sandbox) -> None:
     assert version(operated, *RESOURCE) == before
 
 
+@in_full
 def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_path: Path) -> None:
     begin_with(operated, FOREIGN)
     exported = argosy("health", "export", "--as", "ansible", home=tmp_path)
@@ -136,6 +140,7 @@ def test_what_argosy_exports_takes_the_place_of_the_list(operated: Sandbox, tmp_
     assert "it is already up to date" in told.out, told
 
 
+@in_full
 def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
     begin_with(operated, FOREIGN)
     done = run(operated, argocd_health_checks=[OLD, *OURS])
@@ -164,6 +169,7 @@ def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> No
     assert f"does not hold {key}." in done.words and "spec.extraConfig, which wins" in done.words
 
 
+@in_full
 def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
     begin_with(operated, **{"dex.config": "clientSecret: not-for-logs"})
     for changed in (1, 0):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_playbook import Run, ask, needs_ansible, needs_kubectl, noted, play, read
+from in_full import in_full
 from serving import KUBECTL, Sandbox, sandbox
 
 from argosy.schema.definitions import definition
@@ -85,6 +86,7 @@ def test_without_the_kind_nothing_is_done(tmp_path: Path) -> None:
     assert "Skipped: Gitea gitea-with-admin in namespace gitea does not exist." in done.words
 
 
+@in_full
 def test_without_a_gitea_or_its_password_nothing_is_done(gitea: Sandbox) -> None:
     fresh(gitea)
     early = run(gitea)
@@ -122,6 +124,7 @@ def test_a_new_password_replaces_the_old_and_keeps_what_others_added(gitea: Sand
     assert secret["metadata"]["labels"]["team"] == "ml" and "url" in secret["data"]
 
 
+@in_full
 def test_a_password_that_somebody_wrote_by_hand_is_replaced(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     literals = ("--from-literal=username=ops", "--from-literal=password=wrong")
@@ -130,6 +133,7 @@ def test_a_password_that_somebody_wrote_by_hand_is_replaced(gitea: Sandbox) -> N
     assert credentials(gitea)["gitea-credentials-source"] == ("Opaque", "ops", PASSWORD)
 
 
+@in_full
 def test_check_mode_says_that_secrets_differ_and_writes_none(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     done = run(gitea, "--check", "-vvv")
@@ -151,6 +155,7 @@ def test_no_password_is_printed_or_given_to_a_program_as_an_argument(gitea: Sand
     assert not holds(told) and not holds(told, "the-first")
 
 
+@in_full
 def test_a_secret_that_cannot_be_written_is_a_sentence_without_the_password(gitea: Sandbox) -> None:
     fresh(gitea, PASSWORD)
     absent = run(gitea, "-vvv", namespace="absent")
@@ -164,6 +169,7 @@ def test_a_secret_that_cannot_be_written_is_a_sentence_without_the_password(gite
     assert "has another type than kubernetes.io/basic-auth, and a type cannot change; delete it" in typed.words
 
 
+@in_full
 def test_a_cluster_that_cannot_be_reached_is_a_sentence(gitea: Sandbox) -> None:
     done = run(gitea, kubeconfig="/nowhere")
     assert done.code != 0 and "cannot read Gitea gitea-with-admin in namespace gitea" in done.words

@@ -11,7 +11,7 @@ from engine_room import FLAVOURS, Room, engine_room
 from wiped_server import IS_ASKED_FOR, REAL
 
 HERE = Path(__file__).parent
-ONE_OF = 3  # that run over the wire in `make test`: which, is decided by the name
+ONE_OF = 6  # that run over the wire in `make test`: which, is decided by the name
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

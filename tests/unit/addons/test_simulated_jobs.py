@@ -82,6 +82,7 @@ async def test_a_pod_that_somebody_takes_away_has_failed(cluster: EmbeddedCluste
         await cluster.create(job({"sandbox.argosy.dev/run-for": "1h"}, backoffLimit=1))
         for count in (1, 2):
             (only,) = await world.pods_become(lambda pods: [it["status"]["phase"] for it in pods] == ["Running"])
+            await world.becomes(JOB, lambda it: it["status"].get("active") == 1)  # its controller has seen the Pod
             await cluster.delete(key(POD, only["metadata"]["name"]))
             live = await world.becomes(JOB, lambda it, count=count: it["status"].get("failed") == count)  # type: ignore[misc]
         live = await world.becomes(JOB, ended)

@@ -1,0 +1,16 @@
+"""What takes long and shows a corner: `make prove` runs it, `make test` names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+from wiped_server import IS_ASKED_FOR
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+def in_full(test: Test) -> Test:
+    waits = pytest.mark.skipif(not IS_ASKED_FOR, reason="it takes long; make prove runs it")
+    return pytest.mark.prove(waits(test))  # type: ignore[no-any-return]
