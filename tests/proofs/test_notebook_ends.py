@@ -103,7 +103,7 @@ async def test_what_is_cancelled_or_late_leaves_nothing(
         await asyncio.gather(*(some() for _ in range(4)))
         assert files(at.folder / "runs") == []
         assert list((at.folder / "runs").glob("*/*/*")) == []
-        assert descriptors() <= before
+        await soon(lambda: descriptors() <= before)  # a pipe of an ended process closes a moment after it
     assert list(place.iterdir()) == []
     assert marked(MARKER) == []
     place.rmdir()

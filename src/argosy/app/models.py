@@ -6,13 +6,13 @@ In: which cluster, a name. Out: what the model is, and what it answers. Never: a
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from argosy.app.finding import Noun, all_of, nobody, the_one, typed_name
 from argosy.app.target import TargetOptions, open_target
 from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError, TransientError, UserError
@@ -25,6 +25,7 @@ from argosy.outbound.asking import Answered, ask
 RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
+NOUN: Final = Noun(INFERENCE_SERVICE, "model", "argosy model list", "install KServe, or begin with: argosy demo")
 HEALTH_SECONDS: Final = 10.0
 
 
@@ -48,31 +49,16 @@ class ModelDesk:
     where: str
 
     async def all(self, namespace: str = "") -> list[Manifest]:
-        try:
-            found = await self.cluster.list(INFERENCE_SERVICE, namespace=namespace)
-        except ClusterError as error:
-            if error.code == 404:
-                advice = "install KServe, or begin with: argosy demo"
-                raise UserError(f"this cluster does not know InferenceServices; {advice}") from error
-            raise
-        return sorted(found.items, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
+        return await all_of(NOUN, self.cluster, namespace)
 
-    async def find(self, name: str, namespace: str = "") -> Manifest:
-        """By `NAME`, in whatever namespace it is, or by `NAMESPACE/NAME`."""
-        before, _, plain = name.rpartition("/")
-        among = await self.all(before or namespace)
-        found = [each for each in among if each["metadata"]["name"] == plain]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            places = " or ".join(f"{each['metadata']['namespace']}/{plain}" for each in found)
-            raise UserError(f"there are {len(found)} models {plain}; say which: {places}")
-        if waits := await self._to_come(plain, before or namespace):
-            raise UserError(f"there is no model {plain} yet: {waits} brings it; argosy app sync {waits}")
-        near = difflib.get_close_matches(plain, [str(each["metadata"]["name"]) for each in among], n=1)
-        hint = f"did you mean {near[0]}?" if near else "see which there are: argosy model list"
-        where = f" in namespace {before or namespace}" if before or namespace else ""
-        raise UserError(f"there is no model {plain}{where}; {hint}")
+    async def find(self, typed: str, namespace: str = "") -> Manifest:
+        namespace, name = typed_name(typed, namespace)
+        among = await self.all(namespace)
+        if found := the_one(NOUN, name, among):
+            return found
+        if waits := await self._to_come(name, namespace):
+            raise UserError(f"there is no model {name} yet: {waits} brings it; argosy app sync {waits}")
+        raise nobody(NOUN, namespace, name, among)
 
     async def _to_come(self, name: str, namespace: str) -> str:
         """The Application that has it in Git, and has not made it."""

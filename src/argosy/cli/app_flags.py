@@ -10,7 +10,8 @@ import asyncio
 import functools
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from argosy.cli import failed
 from argosy.cli.target_flags import add_target_flags, target_options
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 Run = Callable[[argparse.Namespace], int]
 Add = Callable[..., Any]
+AnyDesk = TypeVar("AnyDesk")
 
 SEE = "See also: docs/guides/deliver.md, docs/reference/cli.md"
 
@@ -139,6 +141,23 @@ def _switches(parser: argparse.ArgumentParser) -> tuple[set[str], set[str]]:
         elif action.nargs == "?" and action.const is True:
             choosing |= set(action.option_strings)
     return plain, choosing
+
+
+def work_at(
+    opened: AbstractAsyncContextManager[AnyDesk],
+    work: Callable[[AnyDesk, argparse.Namespace], Awaitable[int]],
+    chosen: argparse.Namespace,
+) -> int:
+    """A verb of any group, done at the desk that it needs; what failed is told."""
+
+    async def run() -> int:
+        async with opened as desk:
+            return await work(desk, chosen)
+
+    try:
+        return asyncio.run(run())
+    except ArgosyError as error:
+        return failed(error, f"{typed(chosen)} failed")
 
 
 def at_desk(chosen: argparse.Namespace, work: Callable[[Desk], Awaitable[int]], *, writes: bool = False) -> int:

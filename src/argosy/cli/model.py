@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import functools
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from argosy.cli import NO, code_of, failed, say
-from argosy.cli.app_flags import print_data, talk
+from argosy.cli import NO, code_of, say
+from argosy.cli.app_flags import described, print_data, talk, work_at
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import ArgosyError, TransientError, UserError
+from argosy.model.errors import TransientError, UserError
 
 if TYPE_CHECKING:
     from argosy.app.models import ModelDesk
@@ -67,13 +66,7 @@ def _add(
     named: bool = True,
     has_forms: bool = True,
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = parts.add_parser(
-        name,
-        help=about,
-        description=about.capitalize() + ".",
-        epilog="Examples:\n" + "".join(f"  argosy model {line}\n" for line in shown),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = described(parts, name, about, [f"model {each}" for each in shown])
     if named:
         parser.add_argument("name", metavar="NAME", help="the InferenceService, as NAME or NAMESPACE/NAME")
     parser.add_argument("-n", "--namespace", default="", metavar="NS", help="where it is (default: all namespaces)")
@@ -88,15 +81,7 @@ def _add(
 def _run(work: Work, chosen: argparse.Namespace) -> int:
     from argosy.app.models import open_models
 
-    async def run() -> int:
-        async with open_models(target_options(chosen)) as desk:
-            return await work(desk, chosen)
-
-    try:
-        return asyncio.run(run())
-    except ArgosyError as error:
-        words = (chosen.command, chosen.part, getattr(chosen, "name", ""))
-        return failed(error, f"{' '.join(filter(None, words))} failed")
+    return work_at(open_models(target_options(chosen)), work, chosen)
 
 
 async def _list(desk: ModelDesk, chosen: argparse.Namespace) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from argosy.addons.notebooks.telling import cell_lines, ending
 from argosy.app.notebooks.jobs import JobDesk, is_over, open_jobs
 from argosy.cli import NO
-from argosy.cli.app_flags import print_data, talk
+from argosy.cli.app_flags import print_data, talk, work_at
 from argosy.cli.screen import table
 from argosy.cli.target_flags import target_options
 from argosy.model.manifest import Manifest
@@ -23,31 +22,23 @@ SHORT = 7  # characters of a commit
 
 
 def list(chosen: argparse.Namespace) -> int:
-    return _at_desk(chosen, _list)
+    return work_at(open_jobs(target_options(chosen)), _list, chosen)
 
 
 def get(chosen: argparse.Namespace) -> int:
-    return _at_desk(chosen, _get)
+    return work_at(open_jobs(target_options(chosen)), _get, chosen)
 
 
 def cells(chosen: argparse.Namespace) -> int:
-    return _at_desk(chosen, _cells)
+    return work_at(open_jobs(target_options(chosen)), _cells, chosen)
 
 
 def logs(chosen: argparse.Namespace) -> int:
-    return _at_desk(chosen, _logs)
+    return work_at(open_jobs(target_options(chosen)), _logs, chosen)
 
 
 def trigger(chosen: argparse.Namespace) -> int:
-    return _at_desk(chosen, _trigger)
-
-
-def _at_desk(chosen: argparse.Namespace, work: Callable[[JobDesk, argparse.Namespace], Awaitable[int]]) -> int:
-    async def run() -> int:
-        async with open_jobs(target_options(chosen)) as desk:
-            return await work(desk, chosen)
-
-    return asyncio.run(run())
+    return work_at(open_jobs(target_options(chosen)), _trigger, chosen)
 
 
 async def _list(desk: JobDesk, chosen: argparse.Namespace) -> int:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli import CANNOT, NO, failed, say
-from argosy.cli.app_flags import described, print_data, talk
+from argosy.cli import CANNOT, NO, say
+from argosy.cli.app_flags import described, print_data, talk, work_at
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import ArgosyError, UserError
+from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.app.notifications import Message, NotificationDesk, Trial
@@ -75,16 +74,12 @@ def _add(
 def _run(work: Work, chosen: argparse.Namespace) -> int:
     from argosy.app.notifications import open_notifications
 
-    async def run() -> int:
-        async with open_notifications(target_options(chosen), getattr(chosen, "filename", [])) as desk:
-            for each in desk.settings.problems if chosen.part != "history" else ():
-                talk(f"argosy: {desk.settings.masked(each)}")
-            return await work(desk, chosen)
+    async def warned(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
+        for each in desk.settings.problems if chosen.part != "history" else ():
+            talk(f"argosy: {desk.settings.masked(each)}")
+        return await work(desk, chosen)
 
-    try:
-        return asyncio.run(run())
-    except ArgosyError as error:
-        return failed(error, f"notifications {chosen.part} failed")
+    return work_at(open_notifications(target_options(chosen), getattr(chosen, "filename", [])), warned, chosen)
 
 
 def _print(items: list[dict[str, Any]], headings: Sequence[str], chosen: argparse.Namespace) -> None:

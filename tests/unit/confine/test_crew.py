@@ -256,6 +256,7 @@ async def main():
     crew = Crew(workers=2)
     idle = await crew.run(crew_work.whoami)
     busy = asyncio.create_task(crew.run(crew_work.spin))
+    await asyncio.sleep(0)  # it begins; an answer that is there at once would not let it
     other = await crew.run(crew_work.whoami)
     print(idle, other, flush=True)
     await busy

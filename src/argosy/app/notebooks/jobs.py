@@ -6,22 +6,25 @@ In: which cluster, a name. Out: jobs as they are stored. Never: a guess between 
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from argosy.app.finding import Noun, all_of, nobody, the_one, typed_name
 from argosy.app.target import TargetOptions, open_target
 from argosy.cluster import Cluster
 from argosy.model.annotations import RE_RUN
-from argosy.model.errors import ClusterError, UserError
+from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.model.times import written
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
+NOUN: Final = Noun(
+    JOB, "notebook job", "argosy notebook list", "install it with deploy/notebooks, or begin with: argosy demo"
+)
 TERMINAL: Final = ("Succeeded", "Failed")
 PAUSE: Final = 0.3  # seconds between looks at one that is followed
 
@@ -32,28 +35,15 @@ class JobDesk:
     where: str
 
     async def all(self, namespace: str = "") -> list[Manifest]:
-        try:
-            found = (await self.cluster.list(JOB, namespace=namespace)).items
-        except ClusterError as error:
-            if error.code == 404:
-                advice = "install it with deploy/notebooks, or begin with: argosy demo"
-                raise UserError(f"this cluster does not know NotebookValidationJobs; {advice}") from error
-            raise
-        return sorted(found, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
+        return await all_of(NOUN, self.cluster, namespace)
 
-    async def find(self, name: str, namespace: str = "") -> Manifest:
-        """By `NAME`, in whatever namespace it is, or by `NAMESPACE/NAME`."""
-        before, _, plain = name.rpartition("/")
-        among = await self.all(before or namespace)
-        found = [each for each in among if each["metadata"]["name"] == plain]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            places = " or ".join(f"{each['metadata']['namespace']}/{plain}" for each in found)
-            raise UserError(f"there are {len(found)} notebook jobs {plain}; say which: {places}")
-        near = difflib.get_close_matches(plain, [str(each["metadata"]["name"]) for each in among], n=1)
-        hint = f"did you mean {near[0]}?" if near else "see which there are: argosy notebook list"
-        raise UserError(f"there is no notebook job {plain}; {hint}")
+    async def find(self, typed: str, namespace: str = "") -> Manifest:
+        namespace, name = typed_name(typed, namespace)
+        among = await self.all(namespace)
+        found = the_one(NOUN, name, among)
+        if found is None:
+            raise nobody(NOUN, namespace, name, among)
+        return found
 
     async def run_again(self, job: Manifest) -> str:
         """What was written to the job: any text that was not there before."""

@@ -109,21 +109,24 @@ class Parser:
         known = len(self._variables)
         test, _ = self._pipeline()
         self._need("close", "}}")
-        then, otherwise = self._body(), None
-        word = self._ending()
+        then, word = self._body(), self._ending()
+        if word == "else" and self._take("word", "with" if moves else "if"):
+            otherwise: Template | None = self._branching(moves=moves)
+        else:
+            otherwise = self._ended(word)
+        del self._variables[known:]
+        return nodes.conditional(test, then, otherwise, moves=moves)
+
+    def _ended(self, word: str) -> Template | None:
+        """What stands behind an {{else}}, if there is one, up to behind the {{end}}."""
+        otherwise = None
         if word == "else":
-            if self._take("word", "with" if moves else "if"):
-                otherwise = self._branching(moves=moves)
-                del self._variables[known:]
-                return nodes.conditional(test, then, otherwise, moves=moves)
             self._need("close", "}}")
-            otherwise = self._body()
-            word = self._ending()
+            otherwise, word = self._body(), self._ending()
         if word != "end":
             raise self._error("{{end}} is missing")
         self._need("close", "}}")
-        del self._variables[known:]
-        return nodes.conditional(test, then, otherwise, moves=moves)
+        return otherwise
 
     def _ending(self) -> str:
         if self._is("end"):
@@ -140,16 +143,9 @@ class Parser:
         self._need("close", "}}")
         self._variables += names
         self._ranges += 1
-        body, otherwise = self._body(), None
+        body = self._body()
         self._ranges -= 1
-        word = self._ending()
-        if word == "else":
-            self._need("close", "}}")
-            otherwise = self._body()
-            word = self._ending()
-        if word != "end":
-            raise self._error("{{end}} is missing")
-        self._need("close", "}}")
+        otherwise = self._ended(self._ending())
         del self._variables[known:]
         return nodes.each_of(of, names, body, otherwise)
 
