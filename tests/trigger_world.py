@@ -11,7 +11,7 @@ from notebook_world import ToldRuns, World, job, world
 from simulated_world import DEPLOYMENT, made
 
 from argosy.addons.notebooks.job import KIND
-from argosy.addons.notebooks.making import CLAIMS, after_result, at_start
+from argosy.addons.notebooks.making import PLEDGES, after_result, at_start
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import Manifest, dump
@@ -50,7 +50,7 @@ def application(namespace: str = "argocd", **more: Any) -> Manifest:
 @contextlib.asynccontextmanager
 async def at_work(cluster: EmbeddedCluster, runs: ToldRuns | None = None) -> AsyncIterator[World]:
     metrics = Metrics()
-    following = {"at_start": at_start(metrics), "after_result": after_result(metrics), "claims": CLAIMS}
+    following = {"at_start": at_start(metrics), "after_result": after_result(metrics), "pledges": PLEDGES}
     async with world(cluster, runs, metrics=metrics, **following) as at:
         yield at
 

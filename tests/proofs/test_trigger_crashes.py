@@ -15,7 +15,7 @@ from notebook_world import ToldRuns, job
 from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Notebooks
 from argosy.addons.notebooks.job import KIND
-from argosy.addons.notebooks.making import CLAIMS, DEFINITION, after_result, at_start
+from argosy.addons.notebooks.making import DEFINITION, PLEDGES, after_result, at_start
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.apiserver.embedded import EmbeddedCluster
@@ -91,7 +91,7 @@ class Stage:
         """One process, until nothing is left to do or it dies."""
         metrics = Metrics()
         follows: dict[str, Any] = {"at_start": at_start(metrics), "after_result": after_result(metrics)}
-        found = Notebooks(self.runs, builds=ImageBuilds(), models=ModelsAsked(), claims=CLAIMS, **follows)
+        found = Notebooks(self.runs, builds=ImageBuilds(), models=ModelsAsked(), pledges=PLEDGES, **follows)
         for _ in range(MOST):
             await found.reconcile(TRAIN, Context(cluster, Cache(), SYSTEM_CLOCK))
             await self.others()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from argosy.addons.notebooks import counting, events, machine, timing
 from argosy.addons.notebooks.given_secrets import secrets_of, without
@@ -27,6 +27,8 @@ from argosy.runtime import Context, Requeue, Watch, itself
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
 RECENT: Final = 600.0  # seconds after its end in which a result that was stored and not told of is told
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 REMEMBERED: Final = 10_000
 REMEMBERED_RUNS: Final = 1000
 SOON: Final = Requeue(0.05)
@@ -35,7 +37,7 @@ SOON: Final = Requeue(0.05)
 # `live` is the job as it is stored. Whatever they raise keeps none of the others from being called.
 Follower = Callable[[Job, Manifest, Context], Awaitable[Requeue | None]]
 # The status that is about to be stored, with what must be stored together with it: given the one before it, too
-Claim = Callable[[Job, Status, Status], Status]
+Pledge = Callable[[Job, Status, Status], Status]
 
 
 class Builds(Protocol):
@@ -64,13 +66,13 @@ class Notebooks:
         watches: Sequence[Watch] = (),
         at_start: Sequence[Follower] = (),
         after_result: Sequence[Follower] = (),
-        claims: Sequence[Claim] = (),
+        pledges: Sequence[Pledge] = (),
     ) -> None:
         self.watches = (Watch(KIND, itself), *watches)
         self.metrics = metrics or Metrics()
         self._runs, self._builds, self._models = runs, builds, models
-        self._at_start, self._after_result, self._claims = tuple(at_start), tuple(after_result), tuple(claims)
-        self._told: dict[tuple[str, str], None] = {}
+        self._at_start, self._after_result, self._pledges = tuple(at_start), tuple(after_result), tuple(pledges)
+        self._told: dict[tuple[str, str], bool] = {}
         self._uids: dict[ResourceKey, str] = {}
         self._given: dict[RunKey, tuple[str, ...]] = {}  # what a run knows and must not show
         self._cloning: dict[RunKey, float] = {}  # since when
@@ -168,15 +170,13 @@ class Notebooks:
             counting.started(self.metrics, job, is_good=False)
             return machine.refused(job, status, error, context.clock.now())
         counting.started(self.metrics, job, is_good=True)
-        self._cloning[run] = began
+        _remember(self._cloning, run, began, REMEMBERED_RUNS)
         return None
 
     async def _secrets(self, job: Job, run: RunKey, context: Context) -> tuple[str, ...]:
         """Read once for a run: what it was given when it began."""
         if run not in self._given:
-            if len(self._given) >= REMEMBERED_RUNS:
-                del self._given[next(iter(self._given))]
-            self._given[run] = await secrets_of(job, context.cluster)
+            _remember(self._given, run, await secrets_of(job, context.cluster), REMEMBERED_RUNS)
         return self._given[run]
 
     async def _checked(self, job: Job, context: Context) -> Mapping[str, Any]:
@@ -201,8 +201,8 @@ class Notebooks:
 
     async def _store(self, job: Job, live: Manifest, step: Step, context: Context) -> None:
         before, after = live.get("status") or {}, step.status
-        for claim in self._claims:
-            after = claim(job, before, after)
+        for pledge in self._pledges:
+            after = pledge(job, before, after)
         changed: dict[str, Any] = {name: value for name, value in after.items() if before.get(name) != value}
         changed |= {name: None for name in before if name not in after}
         if changed:
@@ -219,12 +219,17 @@ class Notebooks:
         which = (job.uid, f"{happening.reason}/{happening.mark}")
         if which in self._told:
             return
-        if len(self._told) >= REMEMBERED:
-            del self._told[next(iter(self._told))]
-        self._told[which] = None
+        _remember(self._told, which, True, REMEMBERED)
         level = logging.WARNING if happening.is_warning else logging.INFO
         log.log(level, "%s: %s: %s", job.key, happening.reason, happening.message.partition("\n")[0])
         await events.tell(job, live, happening, context.cluster, context.clock.now())
+
+
+def _remember(known: dict[Key, Value], key: Key, value: Value, most: int) -> None:
+    """The oldest is forgotten for it where there are too many."""
+    if len(known) >= most:
+        del known[next(iter(known))]
+    known[key] = value
 
 
 async def _missing_claim(job: Job, context: Context) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from argosy.addons.notebooks import waves
 from argosy.addons.notebooks.building import ImageBuilds
-from argosy.addons.notebooks.controller import Claim, Follower, Notebooks
+from argosy.addons.notebooks.controller import Follower, Notebooks, Pledge
 from argosy.addons.notebooks.job import KIND, Job
 from argosy.addons.notebooks.local import LocalRuns
 from argosy.addons.notebooks.local.pods import LocalPods
@@ -19,7 +19,7 @@ from argosy.addons.notebooks.pods import PodRuns
 from argosy.addons.notebooks.problems import warnings
 from argosy.addons.notebooks.runs import RunKey, Runs, Standing
 from argosy.addons.notebooks.summarizing import Summaries
-from argosy.addons.notebooks.triggers import Triggers, claimed, give_up
+from argosy.addons.notebooks.triggers import Triggers, give_up, pledged
 from argosy.cluster import Admitter
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
@@ -30,7 +30,7 @@ from argosy.schema.definitions import definition
 NAME: Final = "notebooks"
 PODS: Final = "pods"
 DEFINITION: Final = "notebookvalidationjobs.mlops.mlops.dev"
-CLAIMS: Final[tuple[Claim, ...]] = (claimed,)  # what is stored together with a result
+PLEDGES: Final[tuple[Pledge, ...]] = (pledged,)  # what is stored together with a result
 
 
 def made(variant: str) -> AddOn:
@@ -61,7 +61,7 @@ def controller(runs: Runs) -> Notebooks:
         metrics=metrics,
         at_start=at_start(metrics),
         after_result=after_result(metrics),
-        claims=CLAIMS,
+        pledges=PLEDGES,
     )
 
 

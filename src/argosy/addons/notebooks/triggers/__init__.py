@@ -19,7 +19,7 @@ from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.statuses import SUCCEEDED
 from argosy.addons.notebooks.triggers import acting, recording, trials
 from argosy.addons.notebooks.triggers.entries import SERVICE, TIMEOUT, Entry, read_entries
-from argosy.addons.notebooks.triggers.recording import DONE, FAILED, OPEN, PENDING, Record, claimed
+from argosy.addons.notebooks.triggers.recording import DONE, FAILED, OPEN, PENDING, Record, pledged
 from argosy.addons.notebooks.triggers.turns import MANAGER
 from argosy.model.annotations import ON_SUCCESS, TRIGGER_STATUS
 from argosy.model.errors import ArgosyError, ClusterError, Conflict, TransientError
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 COUNTED: Final = "argocd_triggers_total"
 REASONS: Final[Mapping[str, str]] = {DONE: "TriggerSuccess", FAILED: "TriggerFailed"}
 
-__all__ = ["Triggers", "claimed", "give_up"]
+__all__ = ["Triggers", "give_up", "pledged"]
 
 
 @dataclass(frozen=True)

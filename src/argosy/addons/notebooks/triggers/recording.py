@@ -27,10 +27,10 @@ SLOWEST: Final = 60.0
 Record = Mapping[str, Any]
 
 
-def claimed(job: Job, before: Status, after: Status) -> Status:
+def pledged(job: Job, before: Status, after: Status) -> Status:
     """The status that is about to be stored, with all that this run sets off, where it succeeds with it.
 
-    Result and claim are stored at once: whoever reads the result knows what is to be done, and an annotation that
+    Result and pledge are stored at once: whoever reads the result knows what is to be done, and an annotation that
     somebody writes later sets nothing off.
     """
     if after.get("phase") not in TERMINAL or before.get("phase") in TERMINAL:
