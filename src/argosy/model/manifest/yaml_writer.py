@@ -24,6 +24,8 @@ from argosy.model.remember import LONGEST, remembered
 
 _WIDTH: Final = 80
 _SIMPLE_KEY: Final = 128
+_ANYWHERE: Final = -(10**6)
+"""A column from which no line is folded."""
 # k8s: Go's writer escapes all characters beyond U+FFFF, tabs and carriage returns too.
 # The line separators U+2028 and U+2029 are escaped as well: unescaped, other readers fold them into spaces.
 _SPECIAL = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029]")
@@ -51,6 +53,13 @@ def dump(value: Any) -> str:
 def dump_all(values: Iterable[Any]) -> str:
     """Documents with `---` between them."""
     return "---\n".join(map(dump, values))
+
+
+def one_line(value: Any) -> str:
+    """A single value as `dump` writes it, but for breaks in it: a text of many lines becomes a quoted one."""
+    if type(value) is str and "\n" in value:
+        return _double(value, 0, _ANYWHERE)
+    return _scalar(value, 0, _ANYWHERE)
 
 
 def _node(value: Any, indent: int, out: list[str]) -> None:
@@ -227,7 +236,7 @@ def _key(key: str) -> str | None:
         return None
     if key == "<<":
         return '"<<"'  # Go prints it bare, and would then read a merge.
-    return _string(key, 0, -(10**6))
+    return _string(key, 0, _ANYWHERE)
 
 
 def _ordered(mapping: dict[str, Any]) -> Iterable[str]:

@@ -1,0 +1,167 @@
+"""Edits of YAML by the ten thousand: what is written says what was asked for, and nothing else was touched.
+
+ARGOSY_PROOF_SEED repeats a run.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzzing import feed, mutated
+
+from argosy.model.errors import ArgosyError, ManifestError
+from argosy.model.manifest import load_all
+from argosy.model.manifest.yaml_editing import REMOVED, Edit, edited
+
+pytestmark = pytest.mark.prove
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("examples", "llmops-via-argocd", "deploy")
+VALUES: list[Any] = [
+    "x", "a: b", "yes", "1", "line\nmore\n", " lead", "trail ", "#c", "", 1, 0, True, None, 1.5, [], {}, ["a"],
+    {"a": 1}, {"a": {"b": ["c", {"d": 1, "e": "f"}]}}, "é\u2028", "a # b", "[x]", "x\n\ny", "x\n\n", [[1, 2], []],
+    "2020-01-01", "image:v1.2", "- a", "---", "*a", "\t", "a\tb", "\U0001f4a9", "&a", "!x", "%", "@", "null",
+    "0x1f", "=", "<<",
+]  # fmt: skip
+KEYS = ["new", "n/a", "y", "a b", "<<", "1", "", "#", "null"]
+
+
+def ours() -> list[str]:
+    """The YAML files of this repository that are read without templates."""
+    found = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.y*ml")):
+            text = path.read_bytes().decode()
+            if len(text) < 6000:
+                try:
+                    load_all(text)
+                except ArgosyError:
+                    continue
+                found.append(text)
+    return found
+
+
+def paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield path
+    items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, each in items:
+        yield from paths(each, (*path, step))
+
+
+def at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def some_edit(rng: random.Random, value: Any) -> Edit:
+    path = rng.choice(list(paths(value)))
+    here, how = at(value, path), rng.random()
+    if how < 0.3 and path:
+        return Edit(path)
+    if how < 0.5 and isinstance(here, dict | list):
+        return Edit((*path, rng.choice(KEYS) if isinstance(here, dict) else len(here)), rng.choice(VALUES))
+    if how < 0.7 and isinstance(here, list):
+        here = copy.deepcopy(here)
+        here.insert(rng.randrange(len(here) + 1), rng.choice(VALUES))
+        return Edit(path, here)
+    return Edit(path, rng.choice(VALUES))
+
+
+def applied(value: Any, edit: Edit) -> Any:
+    """The edit on the value, in a second writing."""
+    if not edit.path:
+        return edit.value
+    value = copy.deepcopy(value)
+    above, last = at(value, edit.path[:-1]), edit.path[-1]
+    if edit.value is REMOVED:
+        del above[last]
+    elif isinstance(last, int) and last == len(above):
+        above.append(edit.value)
+    else:
+        above[last] = edit.value
+    return value
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def lost(before: str, after: str) -> list[str]:
+    """The lines from the first to the last that changed, as they were."""
+    old, new = before.splitlines(), after.splitlines()
+    while old and new and old[0] == new[0]:
+        old, new = old[1:], new[1:]
+    while old and new and old[-1] == new[-1]:
+        old, new = old[:-1], new[:-1]
+    return old
+
+
+def changed(rng: random.Random, text: str) -> str:
+    if rng.random() < 0.1:
+        text = text.replace("\n", "\r\n")
+    return text.removesuffix("\n").removesuffix("\r") if rng.random() < 0.1 else text
+
+
+def test_an_edit_says_what_was_asked_for_and_takes_no_line_that_it_does_not_touch(
+    rng: random.Random, size: Callable[[int], int]
+) -> None:
+    texts, count, refused = ours(), size(20_000), 0
+    assert len(texts) > 30
+    for _ in range(count):
+        text = changed(rng, rng.choice(texts))
+        values = load_all(text)
+        filled = [number for number, value in enumerate(values) if value is not None]
+        if not filled:
+            continue
+        document = rng.randrange(len(filled))
+        edit = some_edit(rng, values[filled[document]])
+        try:
+            after = edited(text, [edit], document=document)
+        except ManifestError as error:
+            assert "edit it by hand" in str(error), (text, edit)
+            refused += 1
+            continue
+        values[filled[document]] = applied(values[filled[document]], edit)
+        assert as_json(load_all(after)) == as_json(values), (text, edit)
+        check_lines(text, after, edit, at_or_none(load_all(text)[filled[document]], edit.path))
+    assert refused < count / 20, "an editor that refuses this often edits nothing"
+
+
+def at_or_none(value: Any, path: tuple[str | int, ...]) -> Any:
+    try:
+        return at(value, path)
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def check_lines(text: str, after: str, edit: Edit, old: Any) -> None:
+    if not edit.path or isinstance(old, dict | list) or (isinstance(old, str) and "\n" in old):
+        return
+    assert len(lost(text, after)) <= 3, (text, edit, after)
+
+
+def test_yaml_that_is_almost_right_is_edited_or_refused(rng: random.Random, size: Callable[[int], int]) -> None:
+    good = [text.encode() for text in ours()] + [
+        b"a: &x {b: [1, 2]}\nc: *x\nd:\n  <<: *x\n", b"? a\n: b\n", b"- - a\n  - b: |+\n      x\n\n  -\n-\n", b"a\r\nb",
+    ]  # fmt: skip
+
+    def take(data: bytes) -> None:
+        text = data.decode("utf-8", "replace")
+        values = load_all(text)
+        filled = [value for value in values if value is not None]
+        if filled:
+            edited(text, [some_edit(rng, filled[0])])
+
+    def short() -> Iterator[bytes]:
+        for _ in range(size(20_000)):
+            whole = rng.choice(good)
+            begin = rng.randrange(len(whole))
+            yield mutated(rng, whole[begin : begin + rng.choice((40, 200, 800))], good)
+
+    feed(short(), take)
