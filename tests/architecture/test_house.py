@@ -30,7 +30,7 @@ FLOORS: tuple[frozenset[str], ...] = tuple(
         "promote",
         "server",
         "app",
-        "cli",
+        "cli testing",
         "__main__",
     )
 )
@@ -65,6 +65,7 @@ OWNERS = {
     "nbclient": {"addons.notebooks.runner"},
     "nbformat": {"addons.notebooks.runner"},
     "orjson": {""},
+    "pytest": {"testing"},
     "sqlite3": set(),
     "urllib.request": {"cluster", "outbound"},
     "uvicorn": {"apiserver.http.protocol", "apiserver.server", "app"},

@@ -1,0 +1,127 @@
+"""Applications as tests: `apps/dev.yaml::llmops-dev::render`, and so on.
+
+In: files that pytest walks over, a Workshop. Out: items, a sentence for each that fails. Never: a finding that belongs
+to no Application lost; it fails the file that it is in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from argosy.advise.finding import Finding, Severity
+from argosy.model.errors import ArgosyError
+from argosy.testing.repository import Repo, told
+from argosy.testing.workshop import Workshop
+
+SCHEMAS: Final = "AGY15"  # rules about fields that a kind does not have begin so
+RENDER: Final = ("AGY101", "AGY102")  # what the first item tells itself
+
+
+def file_of(path: Path, parent: pytest.Collector, shop: Workshop) -> pytest.Collector | None:
+    if not path.is_relative_to(shop.repo.root):
+        return None
+    names = [name for name in shop.repo.applications if _file(shop.repo, name) == path]
+    rest = [each for each in _failing(shop.repo) if _path(each) == path and not _owners(shop.repo, each)]
+    if not names and not rest:
+        return None
+    found: GitOpsFile = GitOpsFile.from_parent(parent, path=path)
+    found.shop, found.names, found.rest = shop, names, rest
+    return found
+
+
+class GitOpsFile(pytest.File):
+    shop: Workshop
+    names: list[str]
+    rest: list[Finding]
+
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        for name in self.names:
+            node: ApplicationNode = ApplicationNode.from_parent(self, name=name)
+            node.shop = self.shop
+            yield node
+        if self.rest:
+            yield _item(self, "policy", lambda: _raise([told(each) for each in self.rest]))
+
+
+class ApplicationNode(pytest.Collector):
+    shop: Workshop
+
+    def collect(self) -> Iterator[pytest.Item]:
+        repo = self.shop.repo
+        yield _item(self, "render", lambda: repo.render(self.name))
+        yield _item(self, "schema", lambda: _raise(self._findings(is_schema=True)))
+        yield _item(self, "policy", lambda: _raise(self._findings(is_schema=False)))
+        if self.config.getoption("--argosy-sync"):
+            yield _item(self, "sync", self._sync)
+
+    def _findings(self, *, is_schema: bool) -> list[str]:
+        repo = self.shop.repo
+        return [
+            told(each)
+            for each in _failing(repo)
+            if each.rule.id.startswith(SCHEMAS) is is_schema
+            and each.rule.id not in RENDER
+            and repo.is_about(each, self.name)
+        ]
+
+    def _sync(self) -> None:
+        factory: pytest.TempPathFactory = self.config._tmp_path_factory  # type: ignore[attr-defined]
+        sandbox = self.shop.sandbox(factory.mktemp("argosy"))
+        try:
+            sandbox.deliver(self.name)
+        finally:
+            sandbox.close()
+
+
+class Unsound(Exception):
+    """What is wrong, a line each."""
+
+
+class GitOpsItem(pytest.Item):
+    act: Callable[[], object]
+
+    def runtest(self) -> None:
+        self.act()
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, Unsound | ArgosyError | AssertionError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        owner = self.parent.name if isinstance(self.parent, ApplicationNode) else self.path.name
+        return self.path, None, f"{owner} {self.name}"
+
+
+def _item(parent: pytest.Collector, name: str, act: Callable[[], object]) -> GitOpsItem:
+    made: GitOpsItem = GitOpsItem.from_parent(parent, name=name)
+    made.act = act
+    return made
+
+
+def _raise(lines: list[str]) -> None:
+    if lines:
+        raise Unsound("\n".join(lines))
+
+
+def _failing(repo: Repo) -> list[Finding]:
+    least = Severity.WARNING.weight
+    return [each for each in repo.checked.findings if each.severity.weight >= least]
+
+
+def _owners(repo: Repo, finding: Finding) -> list[str]:
+    return [name for name in repo.applications if repo.is_about(finding, name)]
+
+
+def _file(repo: Repo, name: str) -> Path | None:
+    written = repo.rendering(name).written
+    return Path(os.path.realpath(written.at().file)) if written else None
+
+
+def _path(finding: Finding) -> Path:
+    return Path(os.path.realpath(finding.place.file))

@@ -1,0 +1,81 @@
+"""Rendered manifests, as tests ask for them.
+
+In: items of a rendering. Out: manifests by kind and name, and the line that wrote a field. Never: a None where a test
+expects a manifest: what is not there is said, with what is.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from argosy.advise.repository import Item
+from argosy.model.manifest import Manifest
+
+
+class Manifests(Sequence[Manifest]):
+    """A list of manifests. Kinds are written `Deployment`, or `Deployment.apps` where two groups have one."""
+
+    def __init__(self, items: Sequence[Item], *, source: str, namespace: str = "") -> None:
+        self._items = tuple(items)
+        self.source = source  # what was rendered, for people
+        self.namespace = namespace  # where those end that name none
+
+    @overload
+    def __getitem__(self, index: int) -> Manifest: ...
+    @overload
+    def __getitem__(self, index: slice) -> Manifests: ...
+    def __getitem__(self, index: int | slice) -> Manifest | Manifests:
+        if isinstance(index, slice):
+            return self._among(self._items[index])
+        return self._items[index].manifest
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Manifest]:
+        return (item.manifest for item in self._items)
+
+    def __repr__(self) -> str:
+        return f"<{self.source}: {', '.join(self.names) or 'nothing'}>"
+
+    @property
+    def names(self) -> list[str]:
+        """`Deployment/web` and so on, in the order of the rendering."""
+        return [item.name for item in self._items]
+
+    def of(self, kind: str) -> Manifests:
+        """Those of one kind; none is an answer, too."""
+        return self._among([item for item in self._items if _is(item, kind)])
+
+    def one(self, kind: str, name: str = "") -> Manifest:
+        """The only one of this kind, or of this name."""
+        __tracebackhide__ = True
+        return self._one(kind, name).manifest
+
+    def place(self, kind: str, name: str, *path: str | int) -> str:
+        """`FILE:LINE` where a field is written: in the base, an overlay or a patch."""
+        __tracebackhide__ = True
+        return str(self._one(kind, name).at(*path))
+
+    def _one(self, kind: str, name: str) -> Item:
+        __tracebackhide__ = True
+        found = [item for item in self._items if _is(item, kind) and name in ("", item.key.name)]
+        if len(found) == 1:
+            return found[0]
+        asked = f"{kind}/{name}" if name else kind
+        if found:
+            names = ", ".join(item.name for item in found)
+            raise AssertionError(f"{self.source}: {asked} may be any of {names}; name the one that is meant")
+        near = difflib.get_close_matches(asked, self.names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"it renders to {', '.join(self.names) or 'nothing'}"
+        raise AssertionError(f"{self.source}: there is no {asked}; {hint}")
+
+    def _among(self, items: Sequence[Item]) -> Manifests:
+        return Manifests(items, source=self.source, namespace=self.namespace)
+
+
+def _is(item: Item, kind: str) -> bool:
+    name, _, group = kind.partition(".")
+    return item.key.kind.lower() == name.lower() and group in ("", item.key.group)

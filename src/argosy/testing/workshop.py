@@ -1,0 +1,45 @@
+"""What all tests of one run share: the repository, a loop in the background, and who renders for engines.
+
+In: a folder. Out: Repo, Sandbox. Never: makes anything before it is asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argosy.testing.repository import Repo
+
+if TYPE_CHECKING:
+    from argosy.confine.crew import Crew
+    from argosy.testing.background import Background
+    from argosy.testing.sandbox import Sandbox
+
+
+class Workshop:
+    def __init__(self, root: Path) -> None:
+        self.repo = Repo(root)
+
+    def sandbox(self, folder: Path) -> Sandbox:
+        from argosy.testing.sandbox import Sandbox
+
+        return Sandbox(self._background, folder, self._crew, lambda: self.repo)
+
+    @cached_property
+    def _background(self) -> Background:
+        from argosy.testing.background import Background
+
+        return Background()
+
+    @cached_property
+    def _crew(self) -> Crew:
+        from argosy.confine.crew import Crew
+
+        return Crew(workers=1)
+
+    def close(self) -> None:
+        self.repo.close()
+        if "_background" in self.__dict__:
+            self._background.run(self._crew.close())
+            self._background.close()

@@ -1,0 +1,185 @@
+"""The plug-in, as people use it: pytest in a repository that `argosy init` made."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from argosy.app.initializing import initialize
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "reference" / "pytest.md"
+STAGING = "argocd-apps/staging-application.yaml"
+PLUGIN = "argosy.testing.plugin"
+
+USED = """\
+import subprocess, sys
+
+WEB = '''
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: registry.example.com/web:1}]}}
+'''
+
+
+def test_an_edit_is_delivered_before_it_is_committed(sandbox, argosy_repo):
+    overlay = argosy_repo.root / "deploy_model/overlays/dev/kustomization.yaml"
+    before = overlay.read_text()
+    overlay.write_text(before.replace('value: "500m"', 'value: "700m"'))
+    try:
+        sandbox.deliver("llmops-dev")
+    finally:
+        overlay.write_text(before)
+    model = sandbox.list("isvc", "llmops-dev")[0]
+    assert model["spec"]["predictor"]["model"]["resources"]["requests"]["cpu"] == "700m"
+
+
+def test_objects_live_and_are_gone_with_the_test(sandbox):
+    sandbox.apply(WEB, namespace="shop")
+    sandbox.wait("deploy", "web", lambda web: web["status"]["readyReplicas"] == 2, namespace="shop")
+    sandbox.patch("deploy", "web", {"spec": {"replicas": 1}}, namespace="shop")
+    sandbox.wait("deploy", "web", lambda web: web["status"]["replicas"] == 1, namespace="shop")
+    sandbox.delete("deploy", "web", namespace="shop")
+    assert sandbox.get("deploy", "web", namespace="shop") is None
+
+
+def test_the_next_has_a_cluster_of_its_own_that_others_reach(sandbox):
+    assert sandbox.list("namespaces", labels="kubernetes.io/metadata.name=shop") == []
+    command = [sys.executable, "-m", "argosy", "kubectl", "--kubeconfig", str(sandbox.kubeconfig), "get", "ns"]
+    assert "kube-system" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_folder_is_rendered_and_a_field_has_its_line(rendered):
+    found = rendered("deploy_model/overlays/dev")
+    assert [each["kind"] for each in found] == [name.partition("/")[0] for name in found.names]
+    model = ("InferenceService", "dev-qwen25-05b-instruct")
+    place = rendered("llmops-dev").place(*model, "spec", "predictor", "minReplicas")
+    assert place.startswith("deploy_model/") and place.rpartition(":")[2].isdigit()
+"""
+WRONG = """\
+def test_a_name(rendered):
+    rendered("llmops-stagin")
+
+
+def test_a_kind(rendered):
+    rendered("llmops-dev").one("Deployment")
+
+
+def test_a_delivery(sandbox):
+    sandbox.deliver("llmops-staging", seconds=60)
+
+
+def test_a_wait(sandbox):
+    sandbox.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+    sandbox.wait("cm", "a", lambda found: found["data"]["b"], seconds=0.1)
+"""
+STRANGERS = """\
+import pytest
+
+
+@pytest.fixture
+def sandbox():
+    return "mine"
+
+
+@pytest.fixture(params=["a", "b"])
+def argosy_app(request):
+    return request.param
+
+
+def test_fixtures_of_the_same_name_are_the_users(sandbox, argosy_app):
+    assert sandbox == "mine" and argosy_app in "ab"
+
+
+@pytest.mark.parametrize("argosy_app", ["c"])
+def test_a_mark_too(argosy_app):
+    assert argosy_app == "c"
+
+
+def test_nothing_of_argosy_was_loaded():
+    import sys
+
+    assert sorted(name for name in sys.modules if name.startswith("argosy")) == ["argosy", "argosy.testing", "PLUGIN"]
+""".replace("PLUGIN", PLUGIN)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    initialize(tmp_path / "models", "llmops", "", is_committed=True)
+    (tmp_path / "models" / "tests").mkdir()
+    return tmp_path / "models"
+
+
+def ran(folder: Path, *words: str, code: int = 0) -> str:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:argosy", "-p", PLUGIN, *words]
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    env["HOME"] = str(folder.parent)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_tests_of_the_page_pass_in_a_new_repository(repository: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (repository / "tests" / "test_page.py").write_text(blocks[0])
+    (repository / "tests" / "test_used.py").write_text(USED)
+    assert "10 passed" in ran(repository, "-q")
+
+
+def test_what_fails_says_what_and_what_to_do_without_a_traceback_into_argosy(repository: Path) -> None:
+    overlay = repository / "deploy_model" / "overlays" / "staging" / "kustomization.yaml"
+    overlay.write_text(overlay.read_text() + "generators: [nothing.yaml]\n")
+    (repository / "tests" / "test_wrong.py").write_text(WRONG)
+    told = ran(repository, "-q", code=1)
+    assert "there is no Application or folder llmops-stagin; did you mean llmops-staging?" in told
+    assert "llmops-dev: there is no Deployment; it renders to Secret/" in told
+    assert re.search(r"llmops-staging is \w+, \w+:\nE +\w*Error: .*nothing\.yaml", told), told
+    assert "cm/a -n default: not come true after 0.1 s" in told
+    assert "src/argosy" not in told and "4 failed" in told
+
+
+def test_every_application_is_tested_without_a_line_of_python(repository: Path) -> None:
+    (repository / "tests" / "test_nothing.py").write_text("def test_nothing(): pass\n")
+    told = ran(repository, "--argosy-sync", "-v", "--override-ini", "testpaths=tests", "-k", "dev or nothing")
+    assert re.findall(r"::llmops-dev::(\w+) PASSED", told) == ["render", "schema", "policy", "sync"]
+    assert "5 passed" in told
+
+
+def test_what_is_wrong_in_git_fails_where_it_is(repository: Path) -> None:
+    wrong = repository / STAGING
+    wrong.write_text(wrong.read_text().replace("    targetRevision:", "    nosuch: 1\n    targetRevision:"))
+    overlay = repository / "deploy_model" / "overlays" / "production" / "kustomization.yaml"
+    overlay.write_text("resources: [nowhere]\n")
+    loose = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: hunter2-and-more}\n"
+    (repository / "notes.yaml").write_text(loose)
+    told = ran(repository, "--argosy", "-v", code=1)
+    assert sorted(re.findall(r"^(\S+) FAILED", told, re.MULTILINE)) == [
+        "argocd-apps/production-application.yaml::llmops-production::render",
+        f"{STAGING}::llmops-staging::schema",
+        "notes.yaml::policy",
+    ]
+    assert f"{STAGING}:" in told and "AGY151" in told and "AGY601" in told
+
+
+def test_a_run_that_uses_nothing_of_it_is_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "test_strangers.py").write_text(STRANGERS)
+    (tmp_path / "run" / "wrong.yaml").write_text("kind: [")
+    assert "4 passed" in ran(tmp_path / "run", "-q")
+
+
+def test_a_repository_without_applications_and_a_path_that_is_none_are_told(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "test_each.py").write_text("def test_each(argosy_app): pass\n")
+    told = ran(tmp_path / "run", code=2)
+    assert "there is no Application below" in told and "set argosy_path, or give --argosy-path" in told
+    assert "correct argosy_path or --argosy-path" in ran(tmp_path / "run", "--argosy-path", "nowhere", code=2)
