@@ -73,7 +73,8 @@ class _Splicing:
         node = self.place.root
         trail: list[tuple[Node, Entry | None]] = []
         for step in path:
-            assert node is not None
+            if node is None:
+                raise NotEditable("goes through a mapping or list of unusual form")
             _check(node)
             entry = _entry(node, step)
             trail.append((node, entry))
