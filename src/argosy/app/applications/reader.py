@@ -96,7 +96,10 @@ class Reader:
         return await self.assembler.assemble(app, self.project(app), Wanted(app.sources, wanted), self.rules, kinds)
 
     async def look(self, app: Application, refs: Sequence[str] = ()) -> Look:
-        assembled = await self.assemble(app, refs)
+        return await self.look_at(app, await self.assemble(app, refs))
+
+    async def look_at(self, app: Application, assembled: Assembled) -> Look:
+        """What was assembled, beside what lives."""
         desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
         kinds = await self.cluster.kinds()
         await self.load([*desired, *(row.key for row in rows(app)), *_definitions(desired, kinds)])

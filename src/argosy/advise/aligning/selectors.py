@@ -1,0 +1,76 @@
+"""Labels that a kustomization writes into selectors, where they can never be changed again.
+
+In: kustomizations as data, labels. Out: which kustomization does it, and edits that stop it. Never: I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from argosy.model.flow import Difference
+from argosy.model.manifest.yaml_editing import REMOVED, Edit
+from argosy.patch.pointer import parse
+
+# Where workloads keep what they choose their Pods by
+_SELECTORS: Final = (("spec", "selector", "matchLabels"), ("spec", "selector"))
+
+
+def added_labels(fields: Sequence[Difference]) -> tuple[str, ...]:
+    """Labels that Git wants in a selector and that the live one does not have."""
+    found: dict[str, None] = {}
+    for field in fields:
+        if not field.has_desired:
+            continue
+        tokens = tuple(parse(field.pointer))
+        for path in _SELECTORS:
+            if tokens[: len(path)] == path and len(tokens) == len(path) + 1 and not field.has_live:
+                found[tokens[-1]] = None
+                break
+            if tokens == path and isinstance(field.desired, Mapping):
+                there = field.live if isinstance(field.live, Mapping) else {}
+                found |= dict.fromkeys(name for name in field.desired if name not in there)
+    return tuple(found)
+
+
+def is_in_selector(pointer: str) -> bool:
+    """Whether the field is a selector or a label of a Pod template, which must agree with it."""
+    tokens = parse(pointer)
+    return tokens[:2] == ["spec", "selector"] or tokens[:4] == ["spec", "template", "metadata", "labels"]
+
+
+def writes_selectors(kustomization: Mapping[str, Any], labels: Collection[str]) -> tuple[str, ...]:
+    """Those of the labels that it writes into selectors."""
+    given = {name for _, pairs in _leaks(kustomization) for name in pairs}
+    return tuple(each for each in labels if each in given)
+
+
+def _leaks(kustomization: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
+    common = kustomization.get("commonLabels")
+    if isinstance(common, Mapping):
+        yield ("commonLabels",), common
+    labels = kustomization.get("labels")
+    for place, each in enumerate(labels if isinstance(labels, list) else ()):
+        pairs = each.get("pairs") if isinstance(each, Mapping) else None
+        if isinstance(pairs, Mapping) and each.get("includeSelectors") is True:
+            yield ("labels", place), pairs
+
+
+def selector_edits(kustomization: Mapping[str, Any], labels: Collection[str], *, on_pods: bool) -> tuple[Edit, ...]:
+    """The labels stay on objects, on Pods where those that live have them, and are left out of selectors."""
+    more = {"includeTemplates": True} if on_pods else {}
+    edits: list[Edit] = []
+    there = kustomization.get("labels")
+    number = len(there) if isinstance(there, list) else 0
+    for path, pairs in _leaks(kustomization):
+        if not any(label in pairs for label in labels):
+            continue
+        if path[0] == "labels":
+            edits.append(Edit((*path, "includeSelectors"), False))
+            edits += [Edit((*path, name), value) for name, value in more.items()]
+            continue
+        # kustomize: commonLabels always go into selectors; labels say where they go
+        entry = {"pairs": dict(pairs), "includeSelectors": False, **more}
+        edits += [Edit(("labels",), [entry]) if not number else Edit(("labels", number), entry)]
+        edits.append(Edit(("commonLabels",), REMOVED))
+    return tuple(edits)

@@ -1,0 +1,165 @@
+"""An Application as it would be: patched in memory, rendered with patched files, and looked at beside what lives.
+
+In: a reader, an Application, changes. Out: a Look. Never: writes anything anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from argosy.advise.aligning.altering import altered, edits_of
+from argosy.advise.aligning.proposal import Proposal, ProposalKind
+from argosy.advise.aligning.proposals import RECREATE
+from argosy.advise.aligning.selectors import selector_edits
+from argosy.app.applications.reader import Reader
+from argosy.model.annotations import SYNC_OPTIONS
+from argosy.model.application import Application, read_application
+from argosy.model.errors import ArgosyError
+from argosy.model.flow import Checkout
+from argosy.model.manifest import load, load_all
+from argosy.model.manifest.yaml_editing import Edit, edited
+from argosy.model.tree import Tree, TreeEntry
+from argosy.pipeline.assembling import Assembled, Wanted
+from argosy.pipeline.looking import Look
+from argosy.source.repositories import Repositories
+
+
+@dataclass(frozen=True)
+class PatchedTree:
+    """A tree with other content in some of its files. It crosses to another process, so it holds nothing else."""
+
+    inner: Tree
+    files: Mapping[str, bytes]
+
+    def entry(self, path: str) -> TreeEntry | None:
+        found = self.inner.entry(path)
+        below = sorted(name for name in self.files if name == path or name.startswith(f"{path}/" if path else ""))
+        return found._replace(id=self._id(found.id, below)) if found and below else found
+
+    def listing(self, path: str) -> Sequence[TreeEntry]:
+        above = f"{path}/" if path else ""
+        found = (self.entry(f"{above}{each.name}") for each in self.inner.listing(path))
+        return [each for each in found if each is not None]
+
+    def read(self, path: str) -> bytes:
+        return self.files[path] if path in self.files else self.inner.read(path)
+
+    def _id(self, old: str, names: Iterable[str]) -> str:
+        made = hashlib.sha1(old.encode(), usedforsecurity=False)
+        for name in names:
+            made.update(name.encode() + b"\0" + self.files[name])
+        return made.hexdigest()
+
+
+class _PatchedRepositories(Repositories):
+    """Checkouts with patched files; all else is as before."""
+
+    def __init__(self, inner: Repositories, url: str, files: Mapping[str, bytes]) -> None:
+        self._inner, self._url, self._files = inner, url, files
+
+    async def checkout(self, url: str, ref: str, **how: Any) -> Checkout:
+        found = await self._inner.checkout(url, ref, **how)
+        return replace(found, tree=PatchedTree(found.tree, self._files)) if url == self._url else found
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An Application with changes in it, and those in files of its source."""
+
+    app: Application
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return self.app.sources[0].repo_url if self.app.sources else ""
+
+
+async def tree_of(reader: Reader, trial: Trial) -> Tree:
+    """The files of its first source, patched."""
+    source = trial.app.sources[0]
+    found = await reader.rules.repositories.checkout(source.repo_url, source.ref or "HEAD", project=trial.app.project)
+    return PatchedTree(found.tree, trial.files) if trial.files else found.tree
+
+
+async def changed(reader: Reader, trial: Trial, proposals: Sequence[Proposal]) -> Trial:
+    """With the proposals carried out."""
+    manifest = altered(trial.app.wire, edits_of(trial.app.wire, proposals))
+    made = Trial(read_application(manifest, f"Application {trial.app.name}"), trial.files)
+    for each in proposals:
+        if each.file:
+            tree = await tree_of(reader, made)
+            text = tree.read(each.file).decode()
+            made = Trial(made.app, {**made.files, each.file: edited_file(text, each).encode()})
+    return made
+
+
+def edited_file(text: str, proposal: Proposal) -> str:
+    """The text of the file that it is about, with the change; the same where there is nothing to change."""
+    if proposal.kind is ProposalKind.SELECTORS:
+        kustomization = load(text, where=proposal.file)
+        found = kustomization if isinstance(kustomization, dict) else {}
+        edits = selector_edits(found, proposal.labels, on_pods=proposal.on_pods)
+        return edited(text, edits, where=proposal.file) if edits else text
+    if proposal.kind is ProposalKind.RECREATE:
+        return _annotated(text, proposal)
+    return text
+
+
+def _annotated(text: str, proposal: Proposal) -> str:
+    documents = [each for each in load_all(text, where=proposal.file) if each is not None]
+    for number, each in enumerate(documents):
+        if isinstance(each, dict) and _is_target(each, proposal.target):
+            path = ("metadata", "annotations", SYNC_OPTIONS)
+            there = ((each.get("metadata") or {}).get("annotations") or {}).get(SYNC_OPTIONS) or ""
+            words = [word for word in str(there).split(",") if word]
+            wanted = ",".join([*words, *(word for word in RECREATE.split(",") if word not in words)])
+            return edited(text, [Edit(path, wanted)], document=number, where=proposal.file)
+    return text
+
+
+def _is_target(manifest: Mapping[str, Any], target: tuple[str, str, str]) -> bool:
+    """By kind and by the end of its name: a kustomization may put something before it."""
+    _, kind, name = target
+    own = str((manifest.get("metadata") or {}).get("name") or "")
+    return manifest.get("kind") == kind and bool(own) and own in name
+
+
+async def look(reader: Reader, trial: Trial) -> Look:
+    return await reader.look_at(trial.app, await _assembled(reader, trial))
+
+
+async def _assembled(reader: Reader, trial: Trial) -> Assembled:
+    app = trial.app
+    if not trial.files:
+        return await reader.assemble(app)
+    rules = replace(reader.rules, repositories=_PatchedRepositories(reader.rules.repositories, trial.url, trial.files))
+    wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), afresh=True)
+    try:
+        return await reader.assembler.assemble(app, reader.project(app), wanted, rules, await reader.cluster.kinds())
+    finally:
+        reader.assembler.forget(app.key)  # what is remembered of these revisions is not what they hold
+
+
+async def kustomizations(reader: Reader, trial: Trial, found: Assembled) -> dict[str, Mapping[str, Any]]:
+    """Those that its sources were rendered with, by their paths."""
+    names = {
+        each.path
+        for part in found.rendered
+        for each, id_ in part.inputs.items()
+        if id_ and not each.place and each.path.rpartition("/")[2] in ("kustomization.yaml", "kustomization.yml")
+    }
+    if not names:
+        return {}
+    tree = await tree_of(reader, trial)
+    read: dict[str, Mapping[str, Any]] = {}
+    for name in sorted(names):
+        try:
+            value = load(tree.read(name), where=name)
+        except ArgosyError:
+            continue
+        if isinstance(value, dict):
+            read[name] = value
+    return read
