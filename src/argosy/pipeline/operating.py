@@ -152,7 +152,7 @@ class Operator:
         options = SyncOptions.of(request.options)  # argo: whoever asks copies those of the Application
         comparison = _as_it_lives(look)
         if options.is_on("RespectIgnoreDifferences"):
-            comparison = await _respecting(app, comparison, rules)
+            comparison = await respected(app, comparison, rules)
         occasion = Occasion(app, state.revision or " ".join(state.revisions), state.started, state.retries)
         live = {**look.live, **self._cached(app, comparison)}
         tasks = plan(comparison, request, occasion, options, live)
@@ -223,7 +223,7 @@ def _as_it_lives(look: Look) -> Comparison:
     return replace(look.comparison, pairs=pairs)
 
 
-async def _respecting(app: Application, comparison: Comparison, rules: Rules) -> Comparison:
+async def respected(app: Application, comparison: Comparison, rules: Rules) -> Comparison:
     """argo: fields that are not compared keep their live values when they are applied."""
     compare_rules = rules_for(app, rules.compare)
     asked = [

@@ -1,0 +1,83 @@
+"""How an Application stands, and how it would stand: compared, not claimed.
+
+In: a reader, an Application, a trial of it. Out: a Proof. Never: a status that no comparison gave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.advise.aligning.report import Standing
+from argosy.app.aligning.rehearsing import Rehearsal, rehearsed
+from argosy.app.aligning.trying import Trial, look
+from argosy.app.applications.facts import health_word, sync_word
+from argosy.app.applications.reader import Reader
+from argosy.model.application import Application
+from argosy.model.errors import SourceError, UserError
+from argosy.model.flow import Health, SyncStatus
+from argosy.pipeline.looking import Look
+from argosy.report.conditions import ConditionType
+from argosy.report.wire import mappings
+
+_ASKED = (ConditionType.COMPARISON_ERROR.value, ConditionType.SYNC_ERROR.value, ConditionType.INVALID_SPEC_ERROR.value)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """`after`: patched, beside what lives now. `synced`: after a sync, as the server says in dry runs."""
+
+    before: Standing
+    after: Standing
+    synced: Standing
+    rehearsal: Rehearsal
+    fault: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return self.synced.sync == "Synced" and not self.synced.errors
+
+    def document(self) -> dict[str, Any]:
+        told = {
+            "before": self.before.document(),
+            "after": self.after.document(),
+            "afterSync": self.synced.document(),
+            "refused": list(self.rehearsal.refused),
+            "unproven": list(self.rehearsal.unproven),
+            "fault": self.fault,
+        }
+        return {name: value for name, value in told.items() if value not in ("", [])}
+
+
+def standing_of(app: Application) -> Standing:
+    """As its status tells."""
+    types = [str(each.get("type")) for each in mappings(app.status.get("conditions"))]
+    errors = tuple(dict.fromkeys(each for each in types if each.endswith("Error")))
+    warnings = tuple(dict.fromkeys(each for each in types if not each.endswith("Error")))
+    return Standing(sync_word(app), health_word(app), errors, warnings)
+
+
+async def proven(reader: Reader, app: Application, trial: Trial, found: Look | None = None) -> Proof:
+    """`app` is as it is, the trial as it would be; `found` spares a look that was taken already."""
+    before = standing_of(app)
+    try:
+        found = found or await look(reader, trial)
+    except (UserError, SourceError) as error:
+        bad = Standing("Unknown", before.health, (ConditionType.COMPARISON_ERROR.value,), before.warnings)
+        return Proof(before, bad, bad, Rehearsal(SyncStatus.UNKNOWN), str(error).partition("; ")[0])
+    rehearsal = await rehearsed(reader, trial.app, found)
+    after = _after(before, found, found.comparison.status, rehearsal)
+    return Proof(before, after, _after(before, found, rehearsal.status, rehearsal), rehearsal)
+
+
+def _after(before: Standing, found: Look, status: SyncStatus, rehearsal: Rehearsal) -> Standing:
+    """What a look does not ask about stays as it was; a sync fails again where something is refused."""
+    errors = [each for each in before.errors if each not in _ASKED]
+    errors += [each.type.value for each in found.conditions if each.type.is_error]
+    if rehearsal.refused or (rehearsal.unproven and ConditionType.SYNC_ERROR.value in before.errors):
+        errors.append(ConditionType.SYNC_ERROR.value)
+    warnings = [each.type.value for each in found.conditions if not each.type.is_error]
+    # What a sync would make is missing until then; how it fares afterwards, nobody knows.
+    health = found.health.health
+    word = before.health if health is Health.MISSING or health is None else health.value
+    return Standing(status.value, word, tuple(dict.fromkeys(errors)), tuple(dict.fromkeys(warnings)))
