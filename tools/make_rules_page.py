@@ -26,6 +26,13 @@ silence. A rule speaks only where it is sure; each says why.
 Which repository is this one? An address counts as this repository's if a remote of the clone has it, or if the path of one of
 its Applications leads to a folder here. What is read is the working tree, whatever branch an Application follows.
 
+## What can be fixed at once
+
+`argosy check --fix` edits the files where there is one cure and it is certain, says which line of which file it changed, and
+checks again. Only those lines change: comments, quotes, indentation and the order of keys stay. It leaves alone what only a
+human can decide, what is called otherwise in its file (by a prefix, or in a patch), and files with conflict markers. A rule that
+can be fixed so says when.
+
 ## What is known already
 
 - An annotation on the object, or on the Application: `argosy.dev/suppress: AGY113 until the move to 3.0`. Several rules are
@@ -58,6 +65,8 @@ def _sections() -> Iterator[str]:
             yield f"\n## {FAMILIES[family]}\n"
         yield f"\n### {rule.id}\n\n**{rule.title}** ({rule.severity}). {rule.about}\n"
         yield f"\nWhy it is sure: {rule.why_sure}\n\nWhat to do: {rule.fix}\n"
+        if rule.mends:
+            yield f"\n`argosy check --fix` does it, {rule.mends}.\n"
 
 
 if __name__ == "__main__":

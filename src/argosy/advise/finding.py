@@ -5,12 +5,17 @@ In, out: values. Never: a finding that nobody is sure of; what is not certain is
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+
 if TYPE_CHECKING:
     from argosy.advise.rules.rule import Rule
+    from argosy.model.manifest.yaml_editing import Edit
 
 
 class Severity(StrEnum):
@@ -35,6 +40,14 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
+class Mend(NamedTuple):
+    """What does away with a sight: edits of an object as the file at this place has it; none where it cannot be so."""
+
+    place: Place
+    key: ResourceKey
+    edits: Callable[[Manifest], Sequence[Edit]]
+
+
 class Sight(NamedTuple):
     """What a rule sees: where, what, and what to do. `subject` is the object that it is about, `field` where in it."""
 
@@ -44,6 +57,7 @@ class Sight(NamedTuple):
     subject: str = ""
     field: str = ""
     severity: Severity | None = None  # None: that of the rule
+    mend: Mend | None = None  # None: it takes a human
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +91,6 @@ class Finding:
             "field": sight.field or None,
             "message": sight.message,
             "fix": sight.fix,
+            "fixable": sight.mend is not None,
             "sure": self.rule.why_sure,
         }

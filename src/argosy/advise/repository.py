@@ -5,15 +5,18 @@ In, out: values; others read files and render. Never: I/O.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from argosy.advise.finding import Place, Sight
+from argosy.advise.finding import Mend, Place, Sight
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+
+if TYPE_CHECKING:
+    from argosy.model.manifest.yaml_editing import Edit
 
 Step = str | int
 Locate = Callable[[str], Place]  # a JSON pointer -> the line to edit
@@ -58,6 +61,10 @@ class Item:
     def text(self, *path: Step) -> str:
         found = self.value(*path)
         return found if isinstance(found, str) else ""
+
+    def mended(self, edits: Callable[[Manifest], Sequence[Edit]], *path: Step) -> Mend:
+        """By edits of the object in the file that has the field, or the last on its path that is written."""
+        return Mend(self.at(*path), self.key, edits)
 
     @property
     def name(self) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from argosy.cli import DONE, NO, answering
 from argosy.cli.screen import Screen, counted, plain
+from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.app.checking.checking import Checked
@@ -20,6 +21,7 @@ Examples:
   argosy check
   argosy check deploy/ -o github
   argosy check --fail-on error
+  argosy check --fix
   argosy check --baseline known.yaml --write-baseline
   argosy explain AGY113
 
@@ -43,6 +45,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
     add("--baseline", default="", metavar="FILE", help="findings that are known; only new ones are told")
     add("--write-baseline", action="store_true", help="write what is found to the baseline")
+    add("--fix", action="store_true", help="edit the files where the cure is certain, and check again")
     about = "text (default), json, github, sarif, junit or gitlab"
     add("-o", "--output", choices=FORMS, default="text", help=about)
     parser.set_defaults(run=run)
@@ -50,21 +53,41 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     from argosy.advise.finding import Severity
-    from argosy.app.checking.checking import check
+    from argosy.app.checking.checking import check, fix
 
     paths = [str(path) for path in chosen.paths] or ["."]
-    found = check(paths, baseline=chosen.baseline, is_writing=chosen.write_baseline, talk=_talk)
+    if chosen.fix and chosen.write_baseline:
+        raise UserError("goes not with --fix: fix first, then write what is left", where="--write-baseline")
+    if chosen.fix:
+        found = fix(paths, baseline=chosen.baseline, talk=_talk)
+    else:
+        found = check(paths, baseline=chosen.baseline, is_writing=chosen.write_baseline, talk=_talk)
     least = Severity(chosen.fail_on).weight
     is_bad = any(each.severity.weight >= least for each in found.findings)
     with answering(NO if is_bad else DONE) as code:
+        _show_mended(found, sys.stdout if chosen.output == "text" else sys.stderr)
         _show(found, chosen.output)
         sys.stdout.flush()
         for note in found.notes:
             _talk(f"note: {note}")
         _talk(_summary(found))
+        if not chosen.fix and any(each.sight.mend for each in found.findings):
+            _talk("some can be fixed at once: argosy check --fix")
         if found.findings:
             _talk(f"next: argosy explain {found.findings[0].rule.id}")
     return code
+
+
+def _show_mended(found: Checked, to: TextIO) -> None:
+    screen = Screen(to)
+    for each in found.mended:
+        sight = each.finding.sight
+        said = f"{each.finding.rule.id} {screen.colour('fixed', '32')}: {plain(sight.message)}"
+        print(f"{plain(str(each.place))}: {said}", file=to)
+    for left in found.unmended:
+        said = f"{left.finding.rule.id} was not fixed: {plain(left.why)}"
+        print(f"{plain(str(left.finding.place))}: {said}", file=to)
+    to.flush()
 
 
 def _show(found: Checked, output: str) -> None:

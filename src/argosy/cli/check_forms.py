@@ -29,6 +29,7 @@ def _json(found: Checked) -> str:
             "kind": "Check",
             "applications": found.applications,
             "objects": found.objects,
+            "fixed": [{**each.finding.as_data(), "line": each.place.line} for each in found.mended],
             "items": [each.as_data() for each in found.findings],
             "excused": excused,
             "notes": found.notes,

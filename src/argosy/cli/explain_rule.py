@@ -38,4 +38,6 @@ def page(number: str) -> Iterator[str]:
     yield f"What happens:   {rule.about}"
     yield f"Why it is sure: {rule.why_sure}"
     yield f"What to do:     {rule.fix}"
+    if rule.mends:
+        yield f"By itself:      argosy check --fix does it, {rule.mends}"
     yield f"To excuse it:   argosy.dev/suppress: {rule.id} REASON (an annotation), or check.suppress in argosy.yaml"

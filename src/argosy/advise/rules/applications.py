@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.advise.finding import Severity, Sight
+from argosy.advise.mends import replaced, with_sync_option
 from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.advise.rules.rule import Rule
 from argosy.model.names import ResourceKey
@@ -86,7 +87,8 @@ def _other_branch(repository: Repository) -> Iterator[Sight]:
             place = written.at(*path, "targetRevision")
             if plan and plan.ref and source.ref not in (plan.ref, "", "HEAD") and len(written.app.sources) == 1:
                 message = f"{written.name} follows {source.ref}, but argosy.yaml delivers {plan.ref}"
-                yield Sight(place, message, f"write targetRevision: {plan.ref}", written.item.name)
+                mend = written.item.mended(replaced((*path, "targetRevision"), source.ref, plan.ref), *path)
+                yield Sight(place, message, f"write targetRevision: {plan.ref}", written.item.name, mend=mend)
             elif source.ref.startswith(_WORK) and _is_production(written):
                 message = f"{written.name} is production, and follows the branch {source.ref}"
                 yield Sight(place, message, "follow the branch or tag that releases are made from", written.item.name)
@@ -123,7 +125,8 @@ def _no_namespace(repository: Repository) -> Iterator[Sight]:
             continue
         message = f"nothing here makes the namespace {namespace}, and {written.name} does not ask for it to be made"
         fix = "add CreateNamespace=true to spec.syncPolicy.syncOptions, unless somebody else makes the namespace"
-        yield Sight(written.at("spec", "destination", "namespace"), message, fix, written.item.name)
+        mend = written.item.mended(with_sync_option("CreateNamespace=true"), "spec")
+        yield Sight(written.at("spec", "destination", "namespace"), message, fix, written.item.name, mend=mend)
 
 
 def _misplaced_ignoring(repository: Repository) -> Iterator[Sight]:
@@ -182,6 +185,7 @@ RULES: Final = (
         " itself unfinished work.",
         "Set targetRevision to the branch or tag that is released.",
         _other_branch,
+        "where argosy.yaml says which ref is delivered",
     ),
     Rule(
         "AGY106",
@@ -201,6 +205,7 @@ RULES: Final = (
         " is made outside of this repository cannot be seen, so this is only for your information.",
         "Add CreateNamespace=true to the sync options, or keep the Namespace in Git.",
         _no_namespace,
+        "by the sync option",
     ),
     Rule(
         "AGY115",

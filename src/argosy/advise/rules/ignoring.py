@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.advise.finding import Severity, Sight
+from argosy.advise.mends import without_ignored
 from argosy.advise.repository import Item, Rendering, Repository, Written
 from argosy.advise.rules.rule import Rule
 from argosy.language import globs
@@ -53,7 +54,8 @@ def _judged(written: Written, at: Any, text: str, is_whole: bool, is_never: bool
         yield Sight(at, message, fix, written.item.name, text, Severity.WARNING)
     elif is_never:
         message = f"{text} is not compared anyway: the rule does nothing"
-        yield Sight(at, message, "take it out", written.item.name, text)
+        mend = written.item.mended(without_ignored(text), "spec", "ignoreDifferences")
+        yield Sight(at, message, "take it out", written.item.name, text, mend=mend)
 
 
 def _is_never(pointer: str) -> bool:
@@ -98,6 +100,7 @@ RULES: Final = (
         " of the Application were rendered, so a kind that is not among them is not there.",
         "Name the one field that another controller writes; take the other rules out.",
         _needless,
+        "for what is never compared; what is too broad or matches nothing is yours to judge",
     ),
     Rule(
         "AGY114",

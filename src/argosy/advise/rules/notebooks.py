@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.advise.finding import Severity, Sight
+from argosy.advise.mends import with_word
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
 from argosy.model import annotations as names
@@ -123,7 +124,8 @@ def _pruned_data(repository: Repository) -> Iterator[Sight]:
                 name = rendering.written.name
                 message = f"{item.name}: {name} prunes by itself, so a claim that leaves Git is deleted with its data"
                 fix = f"annotate it with {names.SYNC_OPTIONS}: Prune=false"
-                yield Sight(item.at("metadata", "name"), message, fix, item.name)
+                mend = item.mended(with_word(names.SYNC_OPTIONS, "Prune=false"), "metadata")
+                yield Sight(item.at("metadata", "name"), message, fix, item.name, mend=mend)
 
 
 RULES: Final = (
@@ -135,6 +137,7 @@ RULES: Final = (
         "The Application syncs and prunes by itself, renders the claim, and the claim has no option that keeps it.",
         "Annotate the claim with argocd.argoproj.io/sync-options: Prune=false.",
         _pruned_data,
+        "by the annotation",
     ),
     Rule(
         "AGY205",

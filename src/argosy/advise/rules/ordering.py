@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.advise.finding import Severity, Sight
+from argosy.advise.mends import annotated
 from argosy.advise.pods import AWAITED, Need, containers, needs, script_of
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
@@ -112,7 +113,8 @@ def _left_behind(repository: Repository) -> Iterator[Sight]:
             what = "stays when it has succeeded, and the next sync does not run it again"
         place = item.at("metadata", "annotations", names.HOOK_DELETE_POLICY)
         fix = f"write {names.HOOK_DELETE_POLICY}: BeforeHookCreation, or take the annotation out"
-        yield Sight(place, f"{item.name} {what}", fix, item.name, names.HOOK_DELETE_POLICY)
+        mend = item.mended(annotated(names.HOOK_DELETE_POLICY, DeletePolicy.BEFORE_HOOK_CREATION), "metadata")
+        yield Sight(place, f"{item.name} {what}", fix, item.name, names.HOOK_DELETE_POLICY, mend=mend)
 
 
 def _endless(repository: Repository) -> Iterator[Sight]:
@@ -148,6 +150,7 @@ RULES: Final = (
         "The Job is a hook with a fixed name, and its delete policy leaves it there after one of its two ends.",
         "Use BeforeHookCreation, which is also what holds without the annotation.",
         _left_behind,
+        "by the annotation",
     ),
     Rule(
         "AGY133",

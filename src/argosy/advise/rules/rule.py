@@ -23,3 +23,4 @@ class Rule:
     why_sure: str
     fix: str
     look: Look
+    mends: str = ""  # when `--fix` does it

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.advise.finding import Severity, Sight
+from argosy.advise.mends import moved
 from argosy.advise.pods import containers
 from argosy.advise.repository import Item, Rendering, Repository, Step
 from argosy.advise.rules.rule import Rule
@@ -79,7 +80,8 @@ def _outside_pod(repository: Repository) -> Iterator[Sight]:
             if field in item.fields("spec"):
                 message = f"{item.name}: {field} stands under spec, where the operator's definition drops it"
                 fix = f"move it to spec.podConfig.{field}"
-                yield Sight(item.at("spec", field), message, fix, item.name, f"spec.{field}")
+                mend = item.mended(moved(("spec", field), ("spec", "podConfig", field)), "spec", field)
+                yield Sight(item.at("spec", field), message, fix, item.name, f"spec.{field}", mend=mend)
 
 
 def _empty(repository: Repository) -> Iterator[Sight]:
@@ -193,5 +195,6 @@ RULES: Final = (
         "The definition of NotebookValidationJob has these fields under spec.podConfig only.",
         "Move the field to spec.podConfig.",
         _outside_pod,
+        "where the new place is free, and no comment would be lost",
     ),
 )

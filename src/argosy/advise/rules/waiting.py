@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from argosy.advise.commands import Call, calls, singular
 from argosy.advise.finding import Severity, Sight
+from argosy.advise.mends import in_texts
 from argosy.advise.pods import Container, containers, script_of, spec_path
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.ordering import PHASES, turn_of
@@ -64,7 +65,19 @@ def _race(repository: Repository) -> Iterator[Sight]:
         if later := next((each for each in rendering.items if (turn_of(each) or turn) > turn), None):
             message = f"{item.name} starts a build and ends at once: {later.name} of a later wave does not wait for it"
             fix = "wait in the Job (oc start-build --wait, tkn pipeline start --showlog), or in one of the next wave"
-            yield Sight(item.at(*container.path), message, fix, item.name)
+            mend = item.mended(in_texts(container.path, _waiting), *container.path)
+            yield Sight(item.at(*container.path), message, fix, item.name, mend=mend)
+
+
+def _waiting(script: str) -> str:
+    """The script with a flag that waits, where the call is a plain one on a line of its own."""
+
+    def waits(match: re.Match[str]) -> str:
+        flag = "--wait" if match[1].startswith("oc") else "--showlog"
+        is_plain = re.fullmatch(r"[\w\s./=:-]*", match[2]) and match[2].strip()
+        return f"{match[1]}{match[2].rstrip()} {flag}" if is_plain else match[0]
+
+    return _STARTS.sub(waits, script)
 
 
 def _not_allowed(repository: Repository) -> Iterator[Sight]:
@@ -130,6 +143,7 @@ RULES: Final = (
         "The script starts a build or pipeline without a flag that waits, waits in no other way, and has later waves.",
         "Wait in the Job, or with a Job in the next wave; `argosy generate wait-for-image` prints one.",
         _race,
+        "by a flag, where the call is a plain one",
     ),
     Rule(
         "AGY137",

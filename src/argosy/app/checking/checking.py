@@ -1,6 +1,6 @@
 """`argosy check`, without its printing.
 
-In: paths, and what is excused. Out: Checked. Never: writes, but for a baseline that was asked for.
+In: paths, and what is excused. Out: Checked. Never: writes, but for a baseline or edits that were asked for.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from argosy.advise.rules import look_at
 from argosy.advise.schemas import Schemas
 from argosy.app.checking.building import Builder
 from argosy.app.checking.files import shown, top_of
+from argosy.app.checking.mending import Mended, Unmended, mend
 from argosy.app.checking.surveying import Survey
 from argosy.app.rendering.checkouts import Checkouts, Talk
 from argosy.model.errors import UserError
@@ -34,6 +35,8 @@ class Checked:
     notes: list[str]  # what could not be looked at, and why
     applications: int
     objects: int
+    mended: list[Mended] = field(default_factory=list)
+    unmended: list[Unmended] = field(default_factory=list)
 
 
 def check(paths: Sequence[str], *, baseline: str = "", is_writing: bool = False, talk: Talk) -> Checked:
@@ -52,6 +55,12 @@ def check(paths: Sequence[str], *, baseline: str = "", is_writing: bool = False,
     objects = sum(len(each.items) for each in repository.renderings)
     notes = [*repository.notes, *judged.notes, *_unknown_kinds(repository), *_undeployed(repository)]
     return Checked(judged.left, judged.excused, notes, len(repository.applications), objects)
+
+
+def fix(paths: Sequence[str], *, baseline: str = "", talk: Talk) -> Checked:
+    """Writes what findings can mend by themselves, and checks again."""
+    mending = mend(check(paths, baseline=baseline, talk=talk).findings, paths)
+    return replace(check(paths, baseline=baseline, talk=talk), mended=mending.done, unmended=mending.left)
 
 
 def _delivery(path: str) -> tuple[Delivery | None, str]:

@@ -107,10 +107,10 @@ def top_of(path: str, typed: Sequence[str] = ()) -> str:
     if (repository := enclosing(folder)) is not None:
         return repository
     above = [os.path.realpath(each) for each in (os.curdir, *typed) if os.path.isdir(each)]
-    return min((each for each in above if _is_within(folder, each)), key=len, default=folder)
+    return min((each for each in above if is_within(folder, each)), key=len, default=folder)
 
 
-def _is_within(path: str, folder: str) -> bool:
+def is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
