@@ -1,0 +1,110 @@
+"""The hooks for pre-commit: what they match and run, and pre-commit itself in `make prove`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from in_full import in_full
+
+from argosy.app.initializing import initialize
+
+ROOT = Path(__file__).parents[2]
+HOOKS: dict[str, dict[str, Any]] = {
+    each["id"]: each for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+}
+GUIDE = ROOT / "docs" / "guides" / "continuous-integration.md"
+NOTEBOOK = "notebooks/train.ipynb"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    initialize(tmp_path / "models", "llmops", "", is_committed=True)
+    return tmp_path / "models"
+
+
+def surroundings(repository: Path) -> dict[str, str]:
+    """With an argosy in PATH, as for who has installed it."""
+    home = repository.parent
+    program = home / "bin" / "argosy"
+    if not program.exists():
+        program.parent.mkdir()
+        path = os.environ.get("PYTHONPATH", "")
+        program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m argosy "$@"\n')
+        program.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PYTHON"))}
+    who = {f"GIT_{who}_{what}": "ann@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    return {**kept, **who, "HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+def hooked(name: str, repository: Path, *changed: str) -> subprocess.CompletedProcess[str] | None:
+    """As pre-commit would: not at all where no changed file matches; with their names, where it passes them."""
+    hook = HOOKS[name]
+    matching = [each for each in changed if re.search(hook["files"], each)]
+    if not matching:
+        return None
+    command = [*hook["entry"].split(), *(matching if hook.get("pass_filenames", True) else [])]
+    return subprocess.run(
+        command, cwd=repository, env=surroundings(repository), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_check_runs_when_something_that_is_deployed_changed_and_looks_at_everything(repository: Path) -> None:
+    assert hooked("argosy-check", repository, "README.md", "setup_scripts/setup-argocd.sh") is None
+    done = hooked("argosy-check", repository, "deploy_model/overlays/dev/kustomization.yaml")
+    assert done is not None and done.returncode == 0, done
+    assert "3 Applications" in done.stderr
+
+
+def test_a_commit_that_breaks_another_file_is_held_back(repository: Path) -> None:
+    base = repository / "deploy_model" / "base"
+    (base / "servingruntime.yaml").unlink()
+    done = hooked("argosy-check", repository, "deploy_model/base/kustomization.yaml")
+    assert done is not None and done.returncode == 1
+    assert "deploy_model/base/kustomization.yaml" in done.stdout and "AGY102 error" in done.stdout
+
+
+def test_the_notebooks_that_changed_are_looked_at_and_no_others(repository: Path) -> None:
+    assert hooked("argosy-notebook-lint", repository, "argosy.yaml") is None
+    done = hooked("argosy-notebook-lint", repository, NOTEBOOK)
+    assert done is not None and done.returncode == 0, done
+    text = (repository / NOTEBOOK).read_text()
+    silent = '"source": ["try: 1/0\\n", "except Exception: pass\\n", '
+    (repository / NOTEBOOK).write_text(text.replace('"source": [', silent))
+    done = hooked("argosy-notebook-lint", repository, NOTEBOOK)
+    assert done is not None and done.returncode == 1 and NOTEBOOK in done.stdout
+
+
+@in_full
+def test_pre_commit_itself_runs_them_from_this_repository_and_from_an_argosy_that_is_installed(
+    repository: Path,
+) -> None:
+    env = surroundings(repository)
+
+    def typed(*words: str) -> str:
+        done = subprocess.run(words, cwd=repository, env=env, capture_output=True, text=True, timeout=600, check=False)
+        return f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+
+    place = repository.parent / "tools"
+    typed(sys.executable, "-m", "venv", str(place))
+    program = str(place / "bin" / "pre-commit")
+    installed = typed(str(place / "bin" / "pip"), "install", "--quiet", "pre-commit>=4")
+    if not Path(program).exists():
+        pytest.skip(f"pre-commit: it could not be installed: {installed}")
+    told = typed(program, "try-repo", str(ROOT), "argosy-check", "--all-files", "--verbose")
+    assert told.startswith("exit 0") and "3 Applications" in told, told
+    blocks = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    block = next(each for each in blocks if "repo: local" in each)
+    (repository / ".pre-commit-config.yaml").write_text(block)
+    typed("git", "add", "--all")
+    typed(program, "install")
+    assert typed("git", "commit", "-m", "Hooks").startswith("exit 0")
+    (repository / "deploy_model" / "base" / "servingruntime.yaml").unlink()
+    held = typed("git", "commit", "--all", "-m", "Break the base")
+    assert held.startswith("exit 1") and "AGY102 error" in held, held

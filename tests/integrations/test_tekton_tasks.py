@@ -1,0 +1,116 @@
+"""The Tekton tasks: taken by a cluster that knows Tekton's kinds, and their scripts run by a real shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.initializing import initialize
+from argosy.model.manifest import key_of
+from argosy.schema.definitions import definitions
+
+FOLDER = Path(__file__).parents[2] / "integrations" / "tekton"
+FILES = sorted(FOLDER.glob("*.yaml"))
+VARIABLE = re.compile(r"\$\(((?:params|workspaces|results|context|steps)\.[^)]*)\)")
+KINDS = ("tasks.tekton.dev", "taskruns.tekton.dev", "pipelines.tekton.dev", "pipelineruns.tekton.dev")
+
+
+class Ended(NamedTuple):
+    code: int
+    printed: str
+    results: dict[str, str]
+
+
+class Pod:
+    """A task's Pod, as far as its script can tell: variables, workspaces, results, and the programs of its image."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.source, self.reports = folder, folder / "source", folder / "reports"
+        initialize(self.source, "llmops", "", is_committed=True)
+        self.reports.mkdir()
+        (folder / "bin").mkdir()
+        program = folder / "bin" / "argosy"
+        path = os.environ.get("PYTHONPATH", "")
+        program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m argosy "$@"\n')
+        program.chmod(0o755)
+
+    def run(self, file: str, *, has_reports: bool = False, **params: str) -> Ended:
+        spec = yaml.safe_load((FOLDER / file).read_text())["spec"]
+        known = self._known(spec, params, has_reports)
+        step = spec["steps"][0]
+        assert not VARIABLE.search(step["script"]), "parameters are no text of a script"
+        env = {each["name"]: VARIABLE.sub(lambda found: known[found[1]], each["value"]) for each in step["env"]}
+        script = self.folder / "script.sh"
+        script.write_text(step["script"])
+        done = subprocess.run(
+            ["sh", str(script)], cwd=VARIABLE.sub(lambda found: known[found[1]], step["workingDir"]), text=True,
+            env={"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", **env}, timeout=120, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        names = [each["name"] for each in spec["results"]]
+        results = {name: (self.folder / name).read_text() for name in names if (self.folder / name).exists()}
+        return Ended(done.returncode, done.stdout, results)
+
+    def _known(self, spec: Mapping[str, Any], params: Mapping[str, str], has_reports: bool) -> dict[str, str]:
+        """tekton: what can be written as $(…)."""
+        typed = {name.replace("_", "-"): value for name, value in params.items()}
+        declared = {each["name"]: each.get("default") for each in spec["params"]}
+        assert typed.keys() <= declared.keys()
+        return {
+            **{f"params.{name}": typed.get(name, default) for name, default in declared.items()},
+            **{f"results.{each['name']}.path": str(self.folder / each["name"]) for each in spec["results"]},
+            "workspaces.source.path": str(self.source),
+            "workspaces.reports.path": str(self.reports) if has_reports else "",
+            "workspaces.reports.bound": "true" if has_reports else "false",
+        }
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Pod:
+    return Pod(tmp_path)
+
+
+@pytest.mark.anyio
+async def test_a_cluster_takes_every_task_and_every_example_of_it() -> None:
+    documents = [each for file in FILES for each in yaml.safe_load_all(file.read_text())]
+    assert {"Task", "Pipeline"} <= {each["kind"] for each in documents}
+    async with EmbeddedCluster.open() as cluster:
+        for definition in definitions(*KINDS):
+            await cluster.apply(definition, manager="test")
+        for each in documents:
+            each["metadata"].setdefault("namespace", "default")
+            made = await cluster.create(each)
+            if "name" in each["metadata"]:
+                assert (await cluster.get(key_of(each)) or {})["spec"] == made["spec"] == each["spec"]
+
+
+def test_a_repository_that_is_sound_passes(pod: Pod) -> None:
+    ended = pod.run("argosy-check.yaml")
+    assert ended.code == 0, ended.printed
+    assert ended.results["result"] == "passed" and ended.results["summary"].startswith("3 Applications, ")
+
+
+def test_what_is_wrong_fails_the_task_and_is_in_its_reports(pod: Pod) -> None:
+    file = pod.source / "argocd-apps" / "staging-application.yaml"
+    file.write_text(file.read_text().replace("    targetRevision:", "    nosuch: 1\n    targetRevision:"))
+    ended = pod.run("argosy-check.yaml", has_reports=True)
+    assert ended.code == 1 and ended.results["result"] == "failed"
+    assert "argocd-apps/staging-application.yaml:14: AGY151 warning" in ended.printed
+    assert ElementTree.parse(pod.reports / "junit.xml").getroot().get("failures") == "1"
+    assert "AGY151" in (pod.reports / "argosy.sarif").read_text()
+
+
+def test_parameters_are_never_run(pod: Pod) -> None:
+    proof = pod.folder / "run"
+    ended = pod.run("argosy-check.yaml", folder=f"$(touch {proof});`touch {proof}`", baseline=f"a; touch {proof}")
+    assert not proof.exists() and ended.code == 2 and ended.results["result"] == "error"
