@@ -1,8 +1,8 @@
-"""Copies what `argosy init` hands out from llmops-via-argocd/ into the package, so that both stay the same.
+"""Copies what `argosy init` and `argosy demo` hand out into the package, so that both stay the same.
 
-In: nothing. Out: src/argosy/setup/repository/templates/shared/, or with --check the names of files that differ and exit
-code 1.
-Development only. Run after a change in llmops-via-argocd/: python tools/copy_templates.py
+In: llmops-via-argocd/, examples/stages/. Out: templates/{shared,stages}/ of src/argosy/setup/repository; with --check
+the names of files that differ and exit code 1.
+Development only. Run after a change in one of them: python tools/copy_templates.py
 """
 
 from __future__ import annotations
@@ -12,31 +12,40 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TREE = ROOT / "llmops-via-argocd"
-COPY = ROOT / "src/argosy/setup/repository/templates/shared"
-TAKEN = (
-    "argocd-apps/*.yaml",
-    "argocd-custom-healthcheck/*.md",
-    "argocd-custom-healthcheck/*.sh",
-    "deploy_model/**/*.yaml",
-    "deploy_model/**/*.md",
-    "pipelines/expectations.yaml",
-    "pipelines/requirements.txt",
-    "pipelines/scripts/*.py",
-    "pipelines/scripts/*.sh",
-    "setup_scripts/*.sh",
-)
+TEMPLATES = ROOT / "src/argosy/setup/repository/templates"
+TAKEN = {
+    "shared": (
+        "llmops-via-argocd",
+        (
+            "argocd-apps/*.yaml",
+            "argocd-custom-healthcheck/*.md",
+            "argocd-custom-healthcheck/*.sh",
+            "deploy_model/**/*.yaml",
+            "deploy_model/**/*.md",
+            "pipelines/expectations.yaml",
+            "pipelines/requirements.txt",
+            "pipelines/scripts/*.py",
+            "pipelines/scripts/*.sh",
+            "setup_scripts/*.sh",
+        ),
+    ),
+    "stages": ("examples/stages", ("gitops/**/*.yaml",)),
+}
 
 
 def wanted() -> dict[str, bytes]:
     """Path in the package → bytes. Python gets an ending that no tool takes for a module of ours."""
-    found = sorted(path for pattern in TAKEN for path in TREE.glob(pattern) if path.is_file())
-    named = {path.relative_to(TREE).as_posix(): path.read_bytes() for path in found}
-    return {f"{name}.template" if name.endswith(".py") else name: text for name, text in named.items()}
+    found = {}
+    for copy, (tree, patterns) in TAKEN.items():
+        for path in sorted(path for pattern in patterns for path in (ROOT / tree).glob(pattern) if path.is_file()):
+            name = f"{copy}/{path.relative_to(ROOT / tree).as_posix()}"
+            found[f"{name}.template" if name.endswith(".py") else name] = path.read_bytes()
+    return found
 
 
 def present() -> dict[str, bytes]:
-    return {path.relative_to(COPY).as_posix(): path.read_bytes() for path in COPY.rglob("*") if path.is_file()}
+    files = (path for copy in TAKEN for path in (TEMPLATES / copy).rglob("*") if path.is_file())
+    return {path.relative_to(TEMPLATES).as_posix(): path.read_bytes() for path in files}
 
 
 def main(arguments: list[str]) -> int:
@@ -45,10 +54,11 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         print("".join(f"{name} differs: run python tools/copy_templates.py\n" for name in differing), end="")
         return 1 if differing else 0
-    shutil.rmtree(COPY, ignore_errors=True)
+    for copy in TAKEN:
+        shutil.rmtree(TEMPLATES / copy, ignore_errors=True)
     for name, text in new.items():
-        (COPY / name).parent.mkdir(parents=True, exist_ok=True)
-        (COPY / name).write_bytes(text)
+        (TEMPLATES / name).parent.mkdir(parents=True, exist_ok=True)
+        (TEMPLATES / name).write_bytes(text)
     return 0
 
 

@@ -7,6 +7,7 @@ import json
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
@@ -18,11 +19,13 @@ EXAMPLES = """\
 Examples:
   argosy demo
   argosy demo --data-dir ./demo --api-port 0
+  argosy demo --example stages
   argosy demo break model
   argosy demo fix
 
 See also: argosy app list, docs/guides/demo.md
 """
+EXAMPLES_SHOWN = ("llmops", "stages")
 STORIES = ("model", "image", "drift", "branch", "lua")
 
 
@@ -47,6 +50,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_start_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="keep everything in this folder, and go on there")
+    about = "llmops: three environments of a model; stages: eight applications, most OutOfSync (default: llmops)"
+    parser.add_argument("--example", choices=EXAMPLES_SHOWN, help=about)
     about = "port of the web page (0: any free one)"
     parser.add_argument("--port", type=int, metavar="N", help=about)
     about = "port of the Kubernetes API (0: any free one; default: the last one)"
@@ -86,6 +91,7 @@ def start(chosen: argparse.Namespace) -> int:
         kubeconfig=chosen.kubeconfig,
         argocd={"openshift": "", None: None}.get(chosen.argocd, chosen.argocd),
         has_engine=not chosen.no_engine,
+        example=chosen.example,
     )
     began = time.monotonic()
     goes_on = chosen.data_dir is not None and DataFolder(chosen.data_dir).database.exists()
@@ -105,32 +111,34 @@ def _tell(stage: str) -> None:
 
 def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[str]:
     from argosy.app.demo import played
+    from argosy.app.demo.examples import example_of
 
-    delivery = "3 applications, 1 model in 2 environments" if not goes_on else f"it goes on from {run.data_dir}"
-    delivery = delivery if has_engine else "3 applications, and no engine"
+    example = example_of(run.repository)
+    delivery = example.delivered if not goes_on else f"it goes on from {run.data_dir}"
+    delivery = delivery if has_engine else f"{example.applications} applications, and no engine"
     context = f"   # kubectl needs --context {run.context}, unless it is current" if run.context else ""
     bin_folder = shlex.quote(str(Path(run.data_dir) / "bin"))
     return [
         f"demo ready in {seconds:.1f} s: {delivery}; {played(run.addons)}, KServe and Pods are simulated",
         f"  API         {run.api}",
         f"  repository  {run.repository}   (clone it, push to it)",
-        *(['  model       ask it: argosy model try dev-qwen25-05b-instruct "Hello"'] if has_engine else []),
+        *([f'  model       ask it: argosy model try {example.model} "Hello"'] if has_engine else []),
         "",
         "In a second shell:",
         f'  export KUBECONFIG={shlex.quote(run.kubeconfig)} PATH="$PATH":{bin_folder}{context}',
         "next:",
-        *(f"  {line}" for line in _next(has_engine, goes_on)),
+        *(f"  {line}" for line in _next(example.looks, has_engine, goes_on)),
         "Ctrl-C stops it.",
     ]
 
 
-def _next(has_engine: bool, goes_on: bool) -> list[str]:
+def _next(looks: Sequence[str], has_engine: bool, goes_on: bool) -> list[str]:
     if not has_engine:  # nobody compares or syncs
         return ["argosy controller   # an engine, in a shell of its own: until then Applications get no status",
                 "argosy app list"]  # fmt: skip
     if goes_on:
         return ["argosy app list", "argosy demo status"]
-    return ["argosy app list", "argosy app diff llmops-staging", "argosy app sync llmops-staging"]
+    return list(looks)
 
 
 def _folder(chosen: argparse.Namespace) -> DataFolder:

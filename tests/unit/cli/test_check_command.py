@@ -154,7 +154,12 @@ def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.Cap
     assert "there is no such rule" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("folder", ["llmops-via-argocd", "examples", "deploy/notebooks", "integrations"])
+SHIPPED = (
+    "llmops-via-argocd", "examples/notebooks-to-serving", "examples/sandbox", "deploy/notebooks", "integrations",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", SHIPPED)
 def test_what_we_ship_has_nothing_that_is_worse_than_a_remark(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

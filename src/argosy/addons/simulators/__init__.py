@@ -1,7 +1,7 @@
 """Controllers that make the embedded cluster behave like one: Pods become ready, workloads roll out, claims are bound.
 
-In: a variant: none for everything, `plain` for what is no OpenShift, `kubelet` for what no control plane does, or kinds
-such as `Pod+Job`. Out: an AddOn.
+In: a variant: none for the usual, `ai` for OpenShift AI as well, `plain` for what is no OpenShift, `kubelet` for what
+no control plane does, or kinds such as `Pod+Job`. Out: an AddOn.
 Never: runs a program, but for one that answers for models, confined; every status says that it is simulated. What
 another add-on has marked as its own is left alone.
 """
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from argosy.addons.simulators import names, nodes, openshift, protection, serving
+from argosy.addons.simulators import names, nodes, openshift, openshift_ai, protection, serving
 from argosy.addons.simulators.autoscalers import Autoscalers
 from argosy.addons.simulators.budgets import Budgets
 from argosy.addons.simulators.claims import Claims
@@ -39,7 +39,7 @@ from argosy.runtime import AddOn, Controller
 from argosy.schema.definitions import definitions
 
 NAME: Final = "simulators"
-KUBELET, PLAIN = "kubelet", "plain"
+KUBELET, PLAIN, AI = "kubelet", "plain", "ai"
 PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.POD: Pods,
     names.CLAIM: Claims,
@@ -56,16 +56,18 @@ PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
     names.QUOTA: Quotas,
     names.NODE: Heartbeats,
     **openshift.PLAYED,
+    **openshift_ai.PLAYED,
     serving.INFERENCE_SERVICE: InferenceServices,
 }
-NEEDS: Final = {**openshift.NEEDS, serving.INFERENCE_SERVICE: serving.NEEDS}
-WHOLE: Final = tuple(kind for kind in PLAYED if kind != names.NODE)  # nobody listens to heartbeats in the sandbox
+NEEDS: Final = {**openshift.NEEDS, **openshift_ai.NEEDS, serving.INFERENCE_SERVICE: serving.NEEDS}
+WITH_AI: Final = tuple(kind for kind in PLAYED if kind != names.NODE)  # nobody listens to heartbeats in the sandbox
+WHOLE: Final = tuple(kind for kind in WITH_AI if kind not in openshift_ai.PLAYED)
 WITHOUT_OPENSHIFT: Final = tuple(kind for kind in WHOLE if kind not in openshift.PLAYED)
 WITHOUT_CONTROL_PLANE: Final = (names.NODE, names.POD, names.CLAIM)  # what a controller-manager leaves to others
 
 
 def make(variant: str) -> AddOn:
-    chosen = {"": WHOLE, KUBELET: WITHOUT_CONTROL_PLANE, PLAIN: WITHOUT_OPENSHIFT}.get(variant)
+    chosen = {"": WHOLE, AI: WITH_AI, KUBELET: WITHOUT_CONTROL_PLANE, PLAIN: WITHOUT_OPENSHIFT}.get(variant)
     kinds = chosen if chosen is not None else _kinds(variant)
     models = Models() if serving.INFERENCE_SERVICE in kinds else None
     processes = Processes()
@@ -123,6 +125,6 @@ def _kinds(variant: str) -> list[GroupKind]:
     wanted = variant.split("+")
     if unknown := next((each for each in wanted if each not in known), None):
         where = f"--addons {NAME}={variant}"
-        choice = f"{NAME}, {NAME}={PLAIN}, {NAME}={KUBELET}, or some of {'+'.join(known)}"
+        choice = f"{NAME}, {NAME}={AI}, {NAME}={PLAIN}, {NAME}={KUBELET}, or some of {'+'.join(known)}"
         raise UserError(f"there is nothing that plays {unknown}; choose among: {choice}", where=where)
     return [known[each] for each in wanted]

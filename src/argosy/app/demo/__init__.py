@@ -1,7 +1,7 @@
 """`argosy demo`: the whole delivery in one process: cluster, operator, simulators, engine, and a repository to push to.
 
-In: options. Out: three environments of a model, until it is told to stop. Never: leaves anything behind, unless a
-folder was named to keep it in.
+In: options. Out: three environments of a model, or another example, until it is told to stop. Never: leaves anything
+behind, unless a folder was named to keep it in.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.app.control import control_namespace
-from argosy.app.demo.arranging import Arranger, Tell
-from argosy.app.demo.content import REPOSITORY, make_repository
+from argosy.app.demo.arranging import Tell
+from argosy.app.demo.examples import Example, example_in
 from argosy.app.demo.stories import staged_in
 from argosy.app.demo.tools import put_tools
 from argosy.app.engine import EngineOptions, lead_engine
@@ -27,7 +27,7 @@ from argosy.setup.repository.making import find_git
 
 PLAIN: Final = "plain"
 GRACE: Final = 0.3  # seconds: Ctrl-C is over soon, and what is broken off then is done after the next start
-ADDONS: Final = "{operator},simulators,notebooks,notifications"
+ADDONS: Final = "{operator},{simulators},notebooks,notifications"
 OPERATORS: Final = {"": "argocd_operator", PLAIN: f"argocd_operator={PLAIN}"}
 
 
@@ -38,6 +38,7 @@ class DemoOptions:
     kubeconfig: Path | None = None
     argocd: str | None = None  # "plain": one that no operator watches; None: as the folder has it, else with one
     has_engine: bool = True
+    example: str | None = None  # by name; None: as the folder has it, else the usual one
 
 
 def played(addons: str) -> str:
@@ -62,7 +63,10 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
     is_kept = options.data_dir is not None
     if not is_kept:
         _sweep(folder)  # of a demo that was killed
-    addons = ADDONS.format(operator=_operator(options, folder))
+    example = example_in(folder, options.example)
+    if example.is_operated and options.argocd == PLAIN:
+        raise UserError(f"{example.name} is delivered by OpenShift GitOps; leave out --argocd", where="--example")
+    addons = ADDONS.format(operator=_operator(options, folder), simulators=example.simulators)
     sandbox = SandboxOptions(
         data_dir=folder.root,
         port=options.api_port,
@@ -72,7 +76,7 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
     )
     find_git()  # else a folder is half made
     try:
-        run_in(folder, sandbox, ready, _inside(options, played(addons), tell))
+        run_in(folder, sandbox, ready, _inside(options, example, played(addons), tell))
     finally:
         if not is_kept:
             _sweep(folder)
@@ -85,18 +89,18 @@ def _sweep(folder: DataFolder) -> None:
             folder.clear()
 
 
-def _inside(options: DemoOptions, delivers: str, tell: Tell) -> Inside:
+def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -> Inside:
     @contextlib.asynccontextmanager
     async def delivering(
         cluster: Cluster, folder: DataFolder, stop: asyncio.Event
     ) -> AsyncIterator[Completed]:
         tell(f"starting a cluster, with {delivers} and KServe as simulators")  # now that folder and port are ours
-        repository = make_repository(folder.root / "repositories" / REPOSITORY)
+        repository = example.make(folder.root / "repositories" / example.repository)
         put_tools(folder.root / "bin")
         namespace = await control_namespace(cluster)
-        arranger = Arranger(cluster, repository, namespace, tell)
+        arranger = example.arranger(cluster, repository, namespace, tell)
         is_new = await arranger.prepare()
-        if accidents := await staged_in(cluster, repository):
+        if accidents := await staged_in(cluster, repository) if example.has_accidents else ():
             tell(f"accidents are still staged: {', '.join(accidents)}; undo them with: argosy demo fix")
         async with contextlib.AsyncExitStack() as stack:
             if options.has_engine:

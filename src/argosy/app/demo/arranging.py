@@ -30,12 +30,12 @@ class Arranger:
         """Settings and Applications. False where they were there already: what is kept is gone on with."""
         await self.cluster.apply(settings(self.namespace, self.repository.folder), manager=MANAGER, force=True)
         for manifest in notebook_operator():
-            await self._make(manifest)
+            await self.make(manifest)
         wanted = applications(self.repository, self.namespace)
-        made = [await self._make(each) for each in wanted]
+        made = [await self.make(each) for each in wanted]
         return any(made)
 
-    async def _make(self, manifest: Manifest) -> bool:
+    async def make(self, manifest: Manifest) -> bool:
         if await self.cluster.get(key_of(manifest)) is not None:
             return False
         await self.cluster.create(manifest)
@@ -45,47 +45,47 @@ class Arranger:
         """Staging twice, as two commits were; dev does it by itself meanwhile."""
         first, second, _ = self.repository.commits()[:3]
         self.tell("delivering dev by itself, and staging as somebody did: twice")
-        await self._sync(STAGING, first)
-        await self._sync(STAGING, second)
+        await self.sync(STAGING, first)
+        await self.sync(STAGING, second)
         self.tell("waiting until all is as it should be: models load, health is judged")
-        await self._until(STAGING, lambda status: _words(status) == ("OutOfSync", "Healthy"))
-        await self._until(DEV, lambda status: _words(status) == ("Synced", "Healthy"))
-        await self._until(PRODUCTION, lambda status: _words(status) == ("OutOfSync", "Missing"))
+        await self.until(STAGING, lambda status: words_of(status) == ("OutOfSync", "Healthy"))
+        await self.until(DEV, lambda status: words_of(status) == ("Synced", "Healthy"))
+        await self.until(PRODUCTION, lambda status: words_of(status) == ("OutOfSync", "Missing"))
 
-    async def _sync(self, name: str, revision: str) -> None:
-        options = (await self._app(name))["spec"]["syncPolicy"].get("syncOptions") or []
+    async def sync(self, name: str, revision: str) -> None:
+        options = (await self.app(name))["spec"]["syncPolicy"].get("syncOptions") or []
         request = {"sync": {"revision": revision, "syncOptions": options}, "initiatedBy": {"username": "ann"}}
-        await self.cluster.patch(self._key(name), {"operation": request})
-        app = await self._until(name, lambda status: _is_over(status, revision))
+        await self.cluster.patch(self.key(name), {"operation": request})
+        app = await self.until(name, lambda status: _is_over(status, revision))
         state = app["status"]["operationState"]
         if state["phase"] != "Succeeded":
             raise TransientError(f"the demo's own sync of {name} ended as {state['phase']}: {state.get('message')}")
 
-    async def _until(self, name: str, holds: Callable[[Status], bool]) -> Manifest:
+    async def until(self, name: str, holds: Callable[[Status], bool]) -> Manifest:
         app: Manifest = {}
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
-                    app = await self._app(name)
+                    app = await self.app(name)
                     if holds(app.get("status") or {}):
                         return app
                     await asyncio.sleep(0.03)
         except TimeoutError:
-            sync, health = _words(app.get("status") or {})
-            message = f"{name} is {sync} and {health} after {PATIENCE:.0f} s; {_conditions(app)}"
+            sync, health = words_of(app.get("status") or {})
+            message = f"{name} is {sync} and {health} after {PATIENCE:.0f} s; {_told(app)}"
             raise TransientError(f"{message}; start the demo again, or look with: argosy app get {name}") from None
 
-    async def _app(self, name: str) -> Manifest:
-        found = await self.cluster.get(self._key(name))
+    async def app(self, name: str) -> Manifest:
+        found = await self.cluster.get(self.key(name))
         if found is None:
             raise ClusterError(f"{name} was removed while the demo began", code=404)
         return found
 
-    def _key(self, name: str) -> ResourceKey:
+    def key(self, name: str) -> ResourceKey:
         return ResourceKey("argoproj.io", "Application", self.namespace, name)
 
 
-def _words(status: Status) -> tuple[str, str]:
+def words_of(status: Status) -> tuple[str, str]:
     return (status.get("sync") or {}).get("status", "Unknown"), (status.get("health") or {}).get("status", "Unknown")
 
 
@@ -95,6 +95,10 @@ def _is_over(status: Status, revision: str) -> bool:
     return is_this and state.get("phase") in ("Succeeded", "Failed", "Error")
 
 
-def _conditions(app: Manifest) -> str:
-    found: Sequence[Status] = (app.get("status") or {}).get("conditions") or ()
+def conditions_of(status: Status) -> Sequence[Status]:
+    return status.get("conditions") or ()
+
+
+def _told(app: Manifest) -> str:
+    found = conditions_of(app.get("status") or {})
     return ", ".join(f"{each['type']}: {each['message']}" for each in found) or "it tells no reason"

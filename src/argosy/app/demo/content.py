@@ -75,12 +75,16 @@ def _with(file: File, words: tuple[str, str]) -> File:
 
 
 def settings(namespace: str, repository: Path) -> Manifest:
+    return settings_of(namespace, REPO_URL, repository)
+
+
+def settings_of(namespace: str, url: str, repository: Path) -> Manifest:
     """The address in the files is nobody's; whoever asks for it gets the demo's own repository."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "argosy-cm", "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "argocd"}},
-        "data": {"source.mirrors": f"{REPO_URL} file://{repository}\n"},
+        "data": {"source.mirrors": f"{url} file://{repository}\n"},
     }
 
 

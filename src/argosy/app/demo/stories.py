@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from argosy.app.control import control_namespace, has_engine
 from argosy.app.demo.content import BEN, DEV, OVERLAYS, STAGING, STAGING_OVERLAY
+from argosy.app.demo.examples import example_of
 from argosy.app.folder import Run
 from argosy.app.target import TargetOptions, open_target
 from argosy.cluster import Cluster
@@ -154,10 +155,21 @@ def _plain_lua() -> Edit:
 
 
 def break_story(run: Run, name: str) -> Iterator[str]:
+    _can_break(run)
     yield from asyncio.run(_break(run, name))
 
 
+def _can_break(run: Run) -> None:
+    """Accidents are made of files and objects of one example."""
+    example = example_of(run.repository)
+    if not example.has_accidents:
+        raise UserError(f"the demo of {example.name} has no accidents to stage; they are those of: argosy demo")
+
+
 def staged_now(run: Run) -> list[str]:
+    if not example_of(run.repository).has_accidents:
+        return []
+
     async def look() -> list[str]:
         async with open_target(TargetOptions(data_dir=Path(run.data_dir))) as (cluster, _):
             return await staged_in(cluster, BareRepository(Path(run.repository)))
@@ -166,6 +178,7 @@ def staged_now(run: Run) -> list[str]:
 
 
 def fix_all(run: Run) -> Iterator[str]:
+    _can_break(run)
     yield from asyncio.run(_fix(run))
 
 

@@ -38,6 +38,7 @@ class Change:
     message: str
     author: Author
     seconds: int  # when, since 1970
+    removed: Sequence[str] = ()  # paths
 
 
 class BareRepository:
@@ -53,19 +54,27 @@ class BareRepository:
         _git(self.folder, "init", "--quiet", "--bare")
         _git(self.folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
 
-    def commit(self, changes: Sequence[Change]) -> list[str]:
-        """All of them on the branch, one after the other; their ids. A push in between makes it fail."""
-        before = self._tip()
-        stream = b"".join(_spoken(number, change, before) for number, change in enumerate(changes))
+    def commit(self, changes: Sequence[Change], *, branch: str = BRANCH, start: str = "") -> list[str]:
+        """All of them on the branch, one after the other; their ids. A push in between makes it fail.
+
+        A branch that is not there yet begins at `start`.
+        """
+        before = self._tip(branch) or start
+        head = f"feature done\ncommit refs/heads/{branch}"
+        parent = f"from {before}\n" if before else ""
+        stream = b"".join(
+            _spoken(change, *((head, parent) if number == 0 else (f"commit refs/heads/{branch}", "")))
+            for number, change in enumerate(changes)
+        )
         _git(self.folder, "fast-import", "--quiet", given=stream + b"done\n")
-        return self.commits()[-len(changes) :]
+        return self.commits(branch)[-len(changes) :]
 
-    def _tip(self) -> str:
-        return _git(self.folder, "for-each-ref", "--format=%(objectname)", f"refs/heads/{BRANCH}").decode().strip()
+    def _tip(self, branch: str) -> str:
+        return _git(self.folder, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}").decode().strip()
 
-    def commits(self) -> list[str]:
+    def commits(self, branch: str = BRANCH) -> list[str]:
         """Of the branch, the oldest first."""
-        return _git(self.folder, "rev-list", "--reverse", BRANCH).decode().split()
+        return _git(self.folder, "rev-list", "--reverse", branch).decode().split()
 
     def messages(self) -> dict[str, str]:
         """The whole message of each commit, the newest first."""
@@ -82,18 +91,16 @@ class BareRepository:
         return [path for path in _git(self.folder, *names).decode().split("\0") if path]
 
 
-def _spoken(number: int, change: Change, before: str) -> bytes:
+def _spoken(change: Change, head: str, parent: str) -> bytes:
     """The words of git fast-import; with `done` at its end, else a stream that was cut short would count as whole."""
-    head = "feature done\n" if number == 0 else ""
     message = change.message.encode()
     lines = [
-        f"{head}commit refs/heads/{BRANCH}",
+        head,
         f"author {change.author} {change.seconds} +0000",
         f"committer {change.author} {change.seconds} +0000",
     ]
-    spoken = "\n".join(lines).encode() + b"\ndata %d\n%s\n" % (len(message), message)
-    if number == 0 and before:
-        spoken += f"from {before}\n".encode()
+    spoken = "\n".join(lines).encode() + b"\ndata %d\n%s\n" % (len(message), message) + parent.encode()
+    spoken += "".join(f"D {path}\n" for path in change.removed).encode()
     for file in change.files:
         mode = PROGRAM if file.is_program else PLAIN
         spoken += f"M {mode} inline {file.path}\ndata {len(file.content)}\n".encode() + file.content + b"\n"

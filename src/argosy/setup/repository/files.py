@@ -1,7 +1,7 @@
 """The files of a new repository. In: its name and address. Out: paths and bytes. Never: writes a file.
 
-`templates/shared` is llmops-via-argocd/, byte for byte (tools/copy_templates.py); `templates/own` is what only a new
-repository has. Nothing of the checkout is needed.
+`templates/shared` is llmops-via-argocd/ and `templates/stages` is examples/stages/, byte for byte
+(tools/copy_templates.py); `templates/own` is what only a new repository has. Nothing of the checkout is needed.
 """
 
 from __future__ import annotations
@@ -71,6 +71,12 @@ def delivery_files() -> list[File]:
     """llmops-via-argocd/ as it is, in its folder."""
     shared = files("argosy.setup.repository") / "templates" / "shared"
     return [File(path, text.encode()) for path, text in sorted(_read(shared, _FOLDER))]
+
+
+def stage_files() -> list[File]:
+    """The repository of examples/stages/, as its branch main is."""
+    stages = files("argosy.setup.repository") / "templates" / "stages"
+    return [File(path, text.encode()) for path, text in sorted(_read(stages))]
 
 
 def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:

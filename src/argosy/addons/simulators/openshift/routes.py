@@ -20,6 +20,7 @@ from argosy.runtime import Cache, Context, Watch
 
 GENERATED = "openshift.io/host.generated"
 ROUTER = "default"
+INSECURE = "insecureEdgeTerminationPolicy"
 
 
 def with_host(route: Manifest, domain: str = DOMAIN) -> Manifest:
@@ -32,12 +33,21 @@ def with_host(route: Manifest, domain: str = DOMAIN) -> Manifest:
     return {**route, "metadata": marked, "spec": {**spec, "host": f"{first}.{domain}"}}
 
 
+def with_policy(route: Manifest) -> Manifest:
+    """What becomes of plain requests is said in words: an empty text is stored as what it means."""
+    spec = route.get("spec") or {}
+    tls = spec.get("tls") or {}
+    if tls.get(INSECURE) != "" or is_played_by_others(route):
+        return route
+    return {**route, "spec": {**spec, "tls": {**tls, INSECURE: "None"}}}
+
+
 def admitter(domain: str = DOMAIN) -> Admitter:
     def admit(new: Manifest, old: Manifest | None) -> Manifest:
         if old is not None and not (new.get("spec") or {}).get("host"):
             spec = {**(new.get("spec") or {}), "host": (old.get("spec") or {}).get("host") or ""}
             new = {**new, "spec": spec}  # a host once given stays, whatever is applied over it
-        return with_host(new, domain)
+        return with_policy(with_host(new, domain))
 
     return Admitter(ROUTE, "route-host.openshift.io", SERVER, admit)
 

@@ -1,0 +1,123 @@
+"""The stages, on one demo: eight applications as they are found, and why each of them is what it is.
+
+The tests tell it in their order; each begins where the one before has ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from demo_theatre import Demo, demo
+from serving import KUBECTL
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+FOUND = {
+    "private-ai-demo-root": ("OutOfSync", "Healthy", ()),
+    "stage00-datasciencecluster": ("OutOfSync", "Healthy", ()),
+    "stage00-gpu-infrastructure": ("Synced", "Healthy", ()),
+    "stage00-minio": ("OutOfSync", "Healthy", ()),
+    "stage00-operators": ("Synced", "Healthy", ()),
+    "stage01-model-registry": ("Synced", "Healthy", ("SharedResourceWarning",)),
+    "stage01-model-serving": ("Unknown", "Healthy", ("ComparisonError",)),
+    "stage02-model-alignment": ("OutOfSync", "Healthy", ("SyncError",)),
+}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo(tmp_path_factory.mktemp("stages"), "--example", "stages", "--api-port", "0") as running:
+        yield running
+
+
+def told(app: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    status = app["status"]
+    conditions = tuple(each["type"] for each in status.get("conditions") or ())
+    return status["sync"]["status"], status["health"]["status"], conditions
+
+
+def condition(shown: Demo, name: str) -> str:
+    [found] = shown.apps()[name]["status"]["conditions"]
+    return str(found["message"])
+
+
+def fields(shown: Demo, name: str) -> dict[str, dict[str, Any]]:
+    """What differs, `Kind/name /pointer`, each with its cause."""
+    items = json.loads(shown.argosy("app", "diff", name, "-o", "json", code=1))["items"]
+    return {
+        f"{item['kind']}/{item['name']} {field['path']}": field["cause"] for item in items for field in item["fields"]
+    }
+
+
+def test_three_of_eight_are_synced_all_are_healthy_and_there_are_two_errors(shown: Demo) -> None:
+    assert {name: told(app) for name, app in shown.apps().items()} == FOUND
+    states = list(FOUND.values())
+    assert sum(sync == "Synced" for sync, _, _ in states) / len(states) == 0.375
+    assert "8 applications, all healthy, and 3 of them synced" in shown.printed
+
+
+def test_an_operator_rewrites_the_gateway_that_has_no_rule_and_the_other_one_is_no_drift(shown: Demo) -> None:
+    found = fields(shown, "stage00-datasciencecluster")
+    assert set(found) == {
+        "Gateway/knative-local-gateway /spec/selector/istio",
+        "Gateway/knative-local-gateway /spec/servers/0/hosts",
+    }
+    assert {(each["kind"], each["manager"]) for each in found.values()} == {("OtherController", "opendatahub-operator")}
+
+
+def test_a_server_that_fills_in_hosts_is_named_as_the_cause_and_no_other_path_is(shown: Demo) -> None:
+    found = fields(shown, "stage00-minio")
+    paths = ("/spec/host", "/spec/tls/insecureEdgeTerminationPolicy")
+    assert set(found) == {f"Route/minio-{name} {path}" for name in ("api", "console") for path in paths}
+    assert {each["kind"] for each in found.values()} == {"Webhook"}
+
+
+def test_a_namespace_of_two_applications_is_a_warning_and_no_drift(shown: Demo) -> None:
+    shared = "Namespace/private-ai-demo is part of applications stage01-model-registry and stage01-model-serving"
+    assert condition(shown, "stage01-model-registry") == shared
+
+
+def test_a_branch_without_the_files_is_a_comparison_error_that_names_file_and_line(shown: Demo) -> None:
+    app = shown.apps()["stage01-model-serving"]
+    assert app["spec"]["source"]["targetRevision"] == "stage1-complete"
+    where = "gitops/stage01/model-serving/kustomization.yaml:7"
+    missing = f"{where}: serving/vllm/pvc-mistral-24b.yaml does not exist"
+    assert missing in condition(shown, "stage01-model-serving")
+    assert "mistral-24b" in shown.kubectl("get", "isvc", "-n", "private-ai-demo")  # what runs goes on running
+
+
+def test_a_selector_that_labels_leaked_into_is_a_sync_error_and_its_line_is_in_the_kustomization(shown: Demo) -> None:
+    app = shown.apps()["stage02-model-alignment"]
+    assert app["spec"]["source"]["targetRevision"] == "feature/stage2-implementation"
+    assert "field is immutable" in condition(shown, "stage02-model-alignment")
+    found = fields(shown, "stage02-model-alignment")
+    leaked = found["Deployment/llama-stack-playground /spec/selector/matchLabels/stage"]
+    assert (leaked["kind"], leaked["file"]) == ("Immutable", "gitops/stage02/model-alignment/kustomization.yaml")
+    scaled = found["DoclingServe/docling /spec/replicas"]
+    assert (scaled["kind"], scaled["manager"]) == ("OtherController", "docling-operator")
+
+
+def test_the_root_differs_by_one_switch_that_a_person_turned(shown: Demo) -> None:
+    [(path, cause)] = fields(shown, "private-ai-demo-root").items()
+    assert path == "Application/stage00-gpu-infrastructure /spec/syncPolicy/automated/selfHeal"
+    assert cause["manager"] == "kubectl-edit" and "by hand" in cause["text"]
+
+
+def test_accidents_of_another_example_are_not_staged_here(shown: Demo) -> None:
+    told = shown.argosy_said("demo", "break", "model", code=2)
+    assert "the demo of stages has no accidents to stage" in told
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_branch_main_of_the_demo_is_the_folder_of_the_example(shown: Demo, tmp_path: Path) -> None:
+    shown.git("clone", "-q", shown.where["repository"], str(tmp_path / "work"))
+    work, ours = tmp_path / "work" / "gitops", ROOT / "examples" / "stages" / "gitops"
+    cloned = {path.relative_to(work): path.read_bytes() for path in work.rglob("*.yaml")}
+    assert cloned == {path.relative_to(ours): path.read_bytes() for path in ours.rglob("*.yaml")}
+    branches = shown.git("-C", str(tmp_path / "work"), "branch", "-r", "--format=%(refname:short)").split()
+    assert {"origin/main", "origin/stage1-complete", "origin/feature/stage2-implementation"} <= set(branches)
