@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ready_argosy import run
 from serving import KUBECTL, environment
 
 PATIENCE = 90.0
@@ -29,13 +30,13 @@ class Demo:
 
     def argosy(self, *words: str, code: int = 0) -> str:
         """What it printed. A person's second shell: nothing but the home is shared."""
-        done = self._run([sys.executable, "-m", "argosy", *words])
+        done = run(words, env=own(self.home), timeout=PATIENCE)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def argosy_said(self, *words: str, code: int = 0) -> str:
         """What it told beside its answer."""
-        done = self._run([sys.executable, "-m", "argosy", *words])
+        done = run(words, env=own(self.home), timeout=PATIENCE)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stderr
 

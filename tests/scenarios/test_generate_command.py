@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 import yaml
-from serving import ARGOSY, KUBECTL, Sandbox
+from ready_argosy import Done, run
+from serving import KUBECTL, Sandbox
 
 IMAGE = ["generate", "wait-for-image", "--name", "trainer", "--image-tag", "trainer:latest", "-n", "default"]
 NOTEBOOK = ["generate", "wait-for-notebook", "--name", "model-training", "-n", "default"]
 GROUP = "mlops.mlops.dev"
 
 
-def typed(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([ARGOSY, *words], capture_output=True, text=True, timeout=60, check=False)
+def typed(*words: str) -> Done:
+    return run(words, env=os.environ, timeout=60)
 
 
 def documents(*words: str) -> list[Any]:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ready_argosy import Done, run
 from serving import ARGOSY, KUBECTL, Sandbox
 
 from argosy.schema.definitions import definitions
@@ -22,11 +23,8 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return {"HOME": str(home), "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", **more}
 
 
-def typed(home: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    command = [str(ARGOSY), "init", *words]
-    return subprocess.run(
-        command, cwd=home, env=environment(home, **more), capture_output=True, text=True, timeout=60, check=False
-    )
+def typed(home: Path, *words: str, **more: str) -> Done:
+    return run(["init", *words], env=environment(home, **more), cwd=home, timeout=60)
 
 
 def git(home: Path, *words: str) -> str:

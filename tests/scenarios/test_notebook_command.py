@@ -12,18 +12,16 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from ready_argosy import Done, run
 from serving import ARGOSY
 
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
-Done = subprocess.CompletedProcess[str]
-
 
 def typed(folder: Path, *words: str) -> Done:
-    command = [ARGOSY, "notebook", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return run(["notebook", *words], env=os.environ, cwd=folder, timeout=120)
 
 
 def write(file: Path, *sources: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 from inboxes import Letter, http_inbox
-from serving import ARGOSY, Sandbox, sandbox
+from ready_argosy import Done, run
+from serving import Sandbox, sandbox
 
 APPLICATION = """
 apiVersion: v1
@@ -43,18 +44,14 @@ data:
 """
 
 
-def typed(running: Sandbox, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [ARGOSY, *words, "--data-dir", str(running.folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def typed(running: Sandbox, *words: str) -> Done:
+    return run([*words, "--data-dir", running.folder], env=os.environ, timeout=60)
 
 
 def load(running: Sandbox, folder: Path, text: str, *, dies: bool = False) -> None:
     file = folder / "objects.yaml"
     file.write_text(text)
-    done = subprocess.run(
-        [ARGOSY, "sandbox", "load", "-f", str(file), "--data-dir", str(running.folder)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    done = typed(running, "sandbox", "load", "-f", str(file))
     assert dies or done.returncode == 0, done.stderr
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ready_argosy import Done, run
 from serving import ARGOSY
 
 KUBECTL = Path(sys.executable).parents[1] / "kubectl-1.32" / "kubectl"
@@ -85,18 +86,8 @@ class Desk:
         self.git(folder, "commit", "-q", "-m", "begin")
         return folder
 
-    def render(self, folder: Path, *words: object, given: str = "") -> subprocess.CompletedProcess[str]:
-        command = [str(ARGOSY), "render", *map(str, words)]
-        return subprocess.run(
-            command,
-            cwd=folder,
-            env=self.environment,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def render(self, folder: Path, *words: object, given: str = "") -> Done:
+        return run(["render", *words], env=self.environment, cwd=folder, input=given, timeout=120)
 
 
 @pytest.fixture

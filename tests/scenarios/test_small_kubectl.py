@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ready_argosy import run
 from serving import KUBECTL, Finished, Sandbox, kubectl, sandbox
 
 from argosy.app.demo.tools import put_tools
@@ -55,9 +55,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 def oc(cluster: Sandbox, *words: str, given: str = "", program: str = "oc", **environment: str) -> Finished:
     """Without a kubectl, unless the environment says otherwise."""
     own = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "ARGOSY_KUBECTL": "none", **environment}
-    command = [sys.executable, "-m", "argosy", program, *words]
-    done = subprocess.run(command, input=given, text=True, capture_output=True, env=own, timeout=60, check=False)
-    return Finished(done.returncode, done.stdout, done.stderr, 0.0)
+    return Finished(*run([program, *words], env=own, input=given, timeout=60), 0.0)
 
 
 @pytest.mark.usefixtures("needs_kubectl")

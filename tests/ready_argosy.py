@@ -1,0 +1,203 @@
+"""Commands of argosy without the time that each takes to import it: they begin as copies of a process that has.
+
+In: words as they are typed, an environment, a folder. Out: what a process of its own printed, and its exit code.
+Never: starts the script itself; who tests how argosy starts, or how it is ended, uses `serving.ARGOSY`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+ARGOSY = Path(sys.executable).parent / "argosy"
+WHOLE = ("argosy.cli", "argosy.app")  # with all that they import
+MOST = 100_000  # bytes of a request
+MOST_GIVEN = 60_000  # bytes on stdin: what a pipe holds
+
+
+class Done(NamedTuple):
+    """As subprocess tells it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+# -- here
+
+
+class _Ready:
+    """The process that is copied: one for all tests of this process."""
+
+    def __init__(self) -> None:
+        self._door, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        roads = os.pathsep.join(filter(None, sys.path))
+        env = {**os.environ, "PYTHONPATH": roads, "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, __file__, str(its.fileno())]
+        self.process = subprocess.Popen(command, env=env, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL)
+        its.close()
+        self._turn = threading.Lock()
+        atexit.register(self.end)
+
+    def begin(self, request: Mapping[str, Any], streams: Sequence[int]) -> socket.socket:
+        """Where its end will be told."""
+        mine, its = socket.socketpair()
+        with its, self._turn:
+            socket.send_fds(self._door, [json.dumps(request).encode()], [*streams, its.fileno()])
+        return mine
+
+    def end(self) -> None:
+        self._door.close()
+        self.process.wait()
+
+
+_ready: list[_Ready] = []
+_making = threading.Lock()
+
+
+def _one() -> _Ready:
+    with _making:
+        if not _ready:
+            _ready.append(_Ready())
+        return _ready[0]
+
+
+def run(
+    words: Sequence[object],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    input: str | None = None,
+    timeout: float = 30.0,
+) -> Done:
+    request = {"words": [str(word) for word in words], "env": dict(env), "cwd": str(cwd or os.getcwd())}
+    given = _given(input)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            ends = _one().begin(request, [given, out.fileno(), err.fileno()])
+        finally:
+            os.close(given)
+        with ends:
+            ends.settimeout(timeout)
+            pid, code = _ended(ends, request["words"], timeout)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(io.TextIOWrapper(file, encoding="utf-8").read())  # with the ends of lines as people see them
+    assert pid
+    return Done(code, *texts)
+
+
+def _given(text: str | None) -> int:
+    if text is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    data = text.encode()
+    assert len(data) <= MOST_GIVEN, "more than a pipe holds"
+    reads, writes = os.pipe()
+    os.write(writes, data)
+    os.close(writes)
+    return reads
+
+
+def _ended(ends: socket.socket, words: Any, timeout: float) -> tuple[int, int]:
+    said = ends.makefile("r")
+    pid = int(said.readline())
+    try:
+        return pid, int(said.readline())
+    except TimeoutError:
+        os.kill(pid, signal.SIGKILL)
+        raise subprocess.TimeoutExpired(words, timeout) from None
+
+
+# -- in the process that is copied
+
+
+def _serve(door: socket.socket) -> None:
+    """Until who asks has gone."""
+    for package in WHOLE:
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()
+    woken, wakes = socket.socketpair()
+    for each in (woken, wakes):
+        each.setblocking(False)
+    signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    waiting: dict[int, socket.socket] = {}
+    while True:
+        readable, _, _ = select.select([door, woken], [], [])
+        if woken in readable:
+            woken.recv(1000)
+            _tell_ends(waiting)
+        if door in readable:
+            data, streams, _, _ = socket.recv_fds(door, MOST, 4)
+            if not data:
+                return
+            pid = os.fork()
+            if pid == 0:
+                for each in (door, woken, wakes, *waiting.values()):
+                    each.close()
+                os.close(streams.pop())
+                _become(json.loads(data), streams)
+            for stream in streams[:3]:
+                os.close(stream)
+            waiting[pid] = socket.socket(fileno=streams[3])
+            waiting[pid].sendall(f"{pid}\n".encode())
+
+
+def _tell_ends(waiting: dict[int, socket.socket]) -> None:
+    while waiting:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        with waiting.pop(pid) as who:
+            try:
+                who.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            except OSError:
+                pass  # it waits no longer
+
+
+def _become(request: Any, streams: Sequence[int]) -> NoReturn:
+    """The command, as it would be after its imports."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        old = getattr(sys, name)
+        new = open(number, mode, 1 if number == 2 else -1, encoding=old.encoding, errors=old.errors)  # noqa: SIM115
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(request["cwd"])
+    sys.argv[:] = [str(ARGOSY), *request["words"]]
+    from argosy.cli import main
+
+    code = main()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)  # without clearing away what was imported
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
