@@ -62,7 +62,7 @@ def test_three_of_eight_are_synced_all_are_healthy_and_there_are_two_errors(show
 def test_an_operator_rewrites_the_gateway_that_has_no_rule_and_the_other_one_is_no_drift(shown: Demo) -> None:
     found = fields(shown, "stage00-datasciencecluster")
     assert set(found) == {
-        "Gateway/knative-local-gateway /spec/selector/istio",
+        "Gateway/knative-local-gateway /spec/selector/knative",
         "Gateway/knative-local-gateway /spec/servers/0/hosts",
     }
     assert {(each["kind"], each["manager"]) for each in found.values()} == {("OtherController", "opendatahub-operator")}
