@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from argosy.advise.aligning.patterns import WHOLE, why_too_broad
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.mends import without_ignored
 from argosy.advise.repository import Item, Rendering, Repository, Written
@@ -15,7 +16,6 @@ from argosy.advise.rules.rule import Rule
 from argosy.language import globs
 from argosy.model.application import IgnoreDifference
 
-_WHOLE: Final = frozenset({"", "/", "/spec", "/data", "/metadata"})
 _WHOLE_JQ: Final = frozenset({".", ".spec", ".data", ".metadata"})
 # argo: never compared, or taken out of both sides before.
 _NEVER: Final = ("/status", "/metadata/managedFields", "/metadata/resourceVersion", "/metadata/generation",
@@ -36,10 +36,11 @@ def _needless(repository: Repository) -> Iterator[Sight]:
         path = ("spec", "ignoreDifferences", number)
         for place, pointer in enumerate(rule.pointers):
             at = written.at(*path, "jsonPointers", place)
-            yield from _judged(written, at, pointer, pointer in _WHOLE, _is_never(pointer))
+            yield from _judged(written, at, pointer, _is_too_broad(rule, pointer), _is_never(pointer))
         for place, jq in enumerate(rule.jq_paths):
             at = written.at(*path, "jqPathExpressions", place)
-            yield from _judged(written, at, jq, jq.strip() in _WHOLE_JQ, jq.strip() in _NEVER_JQ)
+            is_whole = jq.strip() in _WHOLE_JQ and _is_too_broad(rule, jq.strip().replace(".", "/"))
+            yield from _judged(written, at, jq, is_whole, jq.strip() in _NEVER_JQ)
         if rendering.items and not rendering.fault and not any(_is_about(rule, rendering, i) for i in rendering.items):
             named = "/".join(filter(None, (rule.group, rule.kind, rule.name)))
             message = f"{written.name} has no {named}: this rule matches nothing"
@@ -56,6 +57,11 @@ def _judged(written: Written, at: Any, text: str, is_whole: bool, is_never: bool
         message = f"{text} is not compared anyway: the rule does nothing"
         mend = written.item.mended(without_ignored(text), "spec", "ignoreDifferences")
         yield Sight(at, message, "take it out", written.item.name, text, mend=mend)
+
+
+def _is_too_broad(rule: IgnoreDifference, pointer: str) -> bool:
+    """What an operator writes whole may be ignored whole."""
+    return bool(why_too_broad(rule.group, rule.kind, pointer))
 
 
 def _is_never(pointer: str) -> bool:
@@ -75,7 +81,7 @@ def _not_respected(repository: Repository) -> Iterator[Sight]:
         if _RESPECT in written.app.policy.options:
             continue
         for place, pointer in enumerate(rule.pointers):
-            if pointer in _WHOLE or _is_never(pointer):
+            if pointer in WHOLE or _is_never(pointer):
                 continue
             steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
             typed = [int(step) if step.isdecimal() else step for step in steps]
@@ -94,8 +100,9 @@ RULES: Final = (
         "AGY113",
         Severity.INFO,
         "An ignore rule is too broad, does nothing, or matches nothing",
-        "A rule for a whole spec hides every change from Git. A rule for what is never compared, or for a kind that"
-        " the Application does not have, is noise that the next reader must understand.",
+        "A rule for a whole spec hides every change from Git; only for kinds that an operator writes whole that is no"
+        " mistake. A rule for what is never compared, or for a kind that the Application does not have, is noise that"
+        " the next reader must understand.",
         "Status, managedFields and what the server counts are left out of every comparison by default; and all objects"
         " of the Application were rendered, so a kind that is not among them is not there.",
         "Name the one field that another controller writes; take the other rules out.",
