@@ -43,8 +43,8 @@ AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) l
 AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
-GROUPS = ("app", "check", "controller", "demo", "explain", "generate", "health", "init", "kubectl", "model", "notebook",
-          "notifications", "oc", "proj", "render", "sandbox", "setup", "trace", "version")  # fmt: skip
+GROUPS = ("align", "app", "check", "controller", "demo", "explain", "generate", "health", "init", "kubectl", "model",
+          "notebook", "notifications", "oc", "proj", "render", "sandbox", "setup", "trace", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -59,6 +59,7 @@ Try it:
   argosy health test model.yaml        how an object is judged, and by which rule
 
 Commands:
+  align      the smallest changes in Git that make Applications Synced, proven
   app        list, sync, compare and change Applications
   check      find what is wrong in Git, before anything is deployed
   controller deliver the Applications of a cluster

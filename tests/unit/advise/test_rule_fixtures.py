@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from argosy.advise.rules import CATALOGUE
-from argosy.app.checking.checking import Checked, Manner, check
-from argosy.source.git.refs import Refs
+from argosy.app.checking.checking import Checked, check
 
 FIXTURES = Path(__file__).parents[2] / "data" / "rules"
 
@@ -22,9 +21,7 @@ def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ch
     """In a copy, which is no part of this repository."""
     shutil.copytree(folder, tmp_path / "repository")
     monkeypatch.chdir(tmp_path / "repository")
-    # The host of the fixtures' repository, were it asked
-    manner = Manner(refs_of=lambda url: Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40}))
-    return check(["."], manner=manner, talk=lambda text: None)
+    return check(["."], talk=lambda text: None)
 
 
 def marked(folder: Path, rule: str) -> set[tuple[str, int]]:

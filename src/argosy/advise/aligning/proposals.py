@@ -109,8 +109,13 @@ def _ignored(seen: AppSight) -> Iterator[Proposal]:
         fix = "expected; mark" if is_operators(rule.group, rule.kind) else "ignore rule"
         text = f"ignore {narrowing.told(rule)}"
         why = _why(rule, objects, causes)
-        # Who takes a field away is only guessed at: nobody owns what is not there.
-        is_certain = all(found.has_live or not is_foreign(cause) for each in objects for found, cause in each.fields)
+        # Who takes a field away is only guessed at: nobody owns what is not there. Some kinds are known for it.
+        is_certain = all(
+            found.has_live or reason_for(rule.group, rule.kind, found.pointer)
+            for each in objects
+            for found, cause in each.fields
+            if is_foreign(cause)
+        )
         said = (f"{each.name}: {cause.text}" for each in objects for _, cause in each.fields if is_foreign(cause))
         evidence = tuple(dict.fromkeys(said))
         yield Proposal(
@@ -251,16 +256,19 @@ def _informed(seen: AppSight) -> Iterator[Proposal]:
     for kind, message in seen.conditions:
         if kind == SHARED:
             yield Proposal(seen.app.name, ProposalKind.INFORM, f"{kind}: {message}", "informational")
-    others = [cause for each in seen.objects for _, cause in each.fields if not _is_answered(cause)]
-    for text, fix, next_ in dict.fromkeys(_told(cause) for cause in others):
-        number = sum(_told(cause)[0] == text for cause in others)
-        noun = "field differs" if number == 1 else "fields differ"
+    others = [
+        (found, cause)
+        for each in seen.objects
+        if not any(cause.kind is CauseKind.IMMUTABLE for _, cause in each.fields)  # the rest of it goes with that
+        for found, cause in each.fields
+        if not is_foreign(cause)
+    ]
+    for text, fix, next_ in dict.fromkeys(_told(cause) for _, cause in others):
+        mine = [found for found, cause in others if _told(cause)[0] == text]
+        what = "field" if all(found.pointer for found in mine) else "object"
+        noun = f"{what} differs" if len(mine) == 1 else f"{what}s differ"
         commands = (next_,) if next_ else ()
-        yield Proposal(seen.app.name, ProposalKind.INFORM, f"{number} {noun}: {text}", fix, commands=commands)
-
-
-def _is_answered(cause: Cause) -> bool:
-    return is_foreign(cause) or cause.kind is CauseKind.IMMUTABLE
+        yield Proposal(seen.app.name, ProposalKind.INFORM, f"{len(mine)} {noun}: {text}", fix, commands=commands)
 
 
 def _told(cause: Cause) -> tuple[str, str, str]:
@@ -271,3 +279,14 @@ def _told(cause: Cause) -> tuple[str, str, str]:
 def unanswered(objects: Iterable[SeenObject]) -> int:
     """How many fields would still differ with every rule that may be proposed."""
     return sum(not is_foreign(cause) or not _is_narrow(each, found) for each in objects for found, cause in each.fields)
+
+
+def contested(objects: Iterable[SeenObject]) -> tuple[str, ...]:
+    """What a sync would write, and somebody else write again: no dry run tells of that."""
+    told = {
+        f"{each.name} {found.pointer}: {cause.manager} would write it again": None
+        for each in objects
+        for found, cause in each.fields
+        if cause.kind is CauseKind.OTHER_CONTROLLER and is_foreign(cause)
+    }
+    return tuple(told)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from argosy.advise.aligning.documented import propose_documented
 from argosy.advise.aligning.proposal import ORDER, Proposal, ProposalKind
 from argosy.advise.aligning.proposals import AppSight, SeenObject, propose, unanswered
 from argosy.advise.cause import CauseKind
@@ -149,7 +150,7 @@ async def _tried(reader: Reader, trial: Trial, wishes: Wishes, first: Look | Non
         except (UserError, SourceError) as error:
             return Settled(trial, tuple(done), fault=str(error).partition("; ")[0])
         seen = await sight(reader, trial, looked)
-        found = propose(seen)
+        found = propose_documented(seen) if wishes.is_documented else propose(seen)
         new = [each for each in found if wishes.allows(each) and each not in done]
         if not new:
             break

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from argosy.advise.aligning.proposals import contested
 from argosy.advise.aligning.report import Standing
+from argosy.app.aligning.proposing import sight
 from argosy.app.aligning.rehearsing import Rehearsal, rehearsed
 from argosy.app.aligning.trying import Trial, look
 from argosy.app.applications.facts import health_word, sync_word
@@ -32,6 +34,7 @@ class Proof:
     synced: Standing
     rehearsal: Rehearsal
     fault: str = ""
+    contested: tuple[str, ...] = ()
 
     @property
     def is_good(self) -> bool:
@@ -44,6 +47,7 @@ class Proof:
             "afterSync": self.synced.document(),
             "refused": list(self.rehearsal.refused),
             "unproven": list(self.rehearsal.unproven),
+            "contested": list(self.contested),
             "fault": self.fault,
         }
         return {name: value for name, value in told.items() if value not in ("", [])}
@@ -66,8 +70,10 @@ async def proven(reader: Reader, app: Application, trial: Trial, found: Look | N
         bad = Standing("Unknown", before.health, (ConditionType.COMPARISON_ERROR.value,), before.warnings)
         return Proof(before, bad, bad, Rehearsal(SyncStatus.UNKNOWN), str(error).partition("; ")[0])
     rehearsal = await rehearsed(reader, trial.app, found)
+    fights = contested((await sight(reader, trial, found)).objects)
     after = _after(before, found, found.comparison.status, rehearsal)
-    return Proof(before, after, _after(before, found, rehearsal.status, rehearsal), rehearsal)
+    then = _after(before, found, SyncStatus.OUT_OF_SYNC if fights else rehearsal.status, rehearsal)
+    return Proof(before, after, then, rehearsal, contested=fights)
 
 
 def _after(before: Standing, found: Look, status: SyncStatus, rehearsal: Rehearsal) -> Standing:

@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any, Final
 
 from argosy.advise.aligning.proposals import RECREATE, RESPECT
+from argosy.advise.evidence import refused_fields
 from argosy.app.applications.reader import Reader
 from argosy.compare import compare, questions, rules_for
 from argosy.live import is_self_referenced, settle
 from argosy.model.annotations import FIELD_MANAGER, SYNC_OPTIONS
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError, ClusterError, Forbidden
+from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.flow import Comparison, Pair, SyncStatus
 from argosy.model.manifest import Manifest
 from argosy.patch import merge_patch, strategic
@@ -61,8 +62,8 @@ async def _asked(reader: Reader, pair: Pair, look: Look, gate: asyncio.Semaphore
     async with gate:
         try:
             return await _sent(reader, pair, placed(desired, pair.key), live), "", ""
-        except (Forbidden, ArgosyError) as error:
-            told = f"{name}: {_short(error)}"
+        except ArgosyError as error:
+            told = f"{name}: {_short(error, pair.key.kind == 'Secret')}"
             is_refusal = isinstance(error, ClusterError) and error.code in (400, 409, 422)
             return (None, told, "") if is_refusal else (None, "", told)
 
@@ -111,6 +112,11 @@ async def _compared(reader: Reader, app: Application, look: Look, made: dict[Any
     )
 
 
-def _short(error: Exception) -> str:
+def _short(error: Exception, is_secret: bool) -> str:
+    """Fields, and what the server says of each; not what was written, which it may quote."""
+    if is_secret:
+        return "the server refuses it"
+    if isinstance(error, ClusterError) and (fields := refused_fields(error.message, error.details)):
+        return ", ".join(f"{name}: {said.rpartition(': ')[2]}" for name, said in fields.items())
     text = " ".join(str(error).split()).partition("; ")[0]
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,347 @@
+"""`argosy align` on a cluster with an engine: what is proposed, what is written, and whether the proof comes true."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from app_desk import Said, Scene, scene
+from engine_room import CONTROL, config_map
+
+from argosy.cluster import Admitter
+from argosy.model.manifest import Manifest, load
+from argosy.model.names import GroupKind, ResourceKey
+
+WIDGETS = GroupKind("example.org", "Widget")
+CHILDREN = ("good", "leaky", "mine", "moved", "stale", "tuned")
+APPLICATION = """\
+# {name}, written by hand
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: {name}
+  namespace: argocd
+spec:
+  project: default
+  source:
+    repoURL: {url}
+    path: {name}
+    targetRevision: {ref} # followed
+  destination:
+    server: https://kubernetes.default.svc
+    namespace: ml
+{more}"""
+RULES = """\
+  ignoreDifferences:
+    # counted by the server
+    - group: example.org
+      kind: Widget
+      jsonPointers:
+        - /status
+        - /metadata/generation
+"""
+LABELS = """\
+resources:
+  - deployment.yaml
+labels:
+  # who asks finds it by these
+  - pairs:
+      stage: two
+    includeSelectors: true
+"""
+
+
+def widgets() -> Manifest:
+    spec = {"type": "object", "properties": {name: {"type": "integer"} for name in ("size", "speed")}}
+    version = {
+        "name": "v1", "served": True, "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+    }  # fmt: skip
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def widget(name: str, **spec: Any) -> Manifest:
+    return {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
+
+
+def deployment(name: str, **labels: str) -> Manifest:
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x:1"}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+
+
+@dataclass
+class Story:
+    """What was said, and what the files were, at each of its turns."""
+
+    said: dict[str, Said] = field(default_factory=dict)
+    files: dict[str, dict[str, str]] = field(default_factory=dict)
+    listed: dict[str, dict[str, str]] = field(default_factory=dict)
+    branch: str = ""
+    status: str = ""
+
+    def data(self, turn: str = "json") -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.said[turn].out)
+        return found
+
+    def app(self, name: str, turn: str = "json") -> dict[str, Any]:
+        (found,) = (each for each in self.data(turn)["applications"] if each["application"] == name)
+        return dict(found)
+
+    def kinds(self, name: str, turn: str = "json") -> list[str]:
+        return [each["kind"] for each in self.app(name, turn)["proposals"]]
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    folder = tmp_path_factory.mktemp("align")
+    before = os.environ.get("XDG_CACHE_HOME")
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+    try:
+        return anyio.run(_played, folder)
+    finally:
+        os.environ.pop("XDG_CACHE_HOME")
+        if before is not None:
+            os.environ["XDG_CACHE_HOME"] = before
+
+
+def _admit(new: Manifest, old: Manifest | None) -> Manifest:
+    return {**new, "spec": {**new["spec"], "size": 3}} if new["metadata"]["name"] == "set" else new
+
+
+async def _played(folder: Path) -> Story:
+    async with scene(folder) as desk:
+        await desk.cluster.create(widgets())
+        with desk.cluster.admit_with([Admitter(WIDGETS, "sizes.example.org", "sizes", _admit)]):  # type: ignore[attr-defined]
+            await _begun(desk)
+            await _gone_on(desk)
+            return await _typed(desk)
+
+
+def _application(desk: Scene, name: str, ref: str = "main", more: str = "") -> str:
+    return APPLICATION.format(name=name, url=desk.repository.url, ref=ref, more=more)
+
+
+async def _begun(desk: Scene) -> None:
+    """Six Applications that a seventh makes, each synced."""
+    push, git = desk.repository.push, desk.repository._git
+    push({"README.md": "begin"})
+    git("branch", "old")
+    push(
+        {
+            **{f"apps/{name}.yaml": _application(desk, name) for name in CHILDREN if name not in ("stale", "tuned")},
+            "apps/stale.yaml": _application(desk, "stale", "old"),
+            "apps/tuned.yaml": _application(desk, "tuned", more=RULES),
+            "good/settings.yaml": config_map("good", a="one"),
+            "mine/settings.yaml": config_map("mine", a="one"),
+            "stale/settings.yaml": config_map("stale", a="one"),
+            "tuned/set.yaml": widget("set", size=1, speed=1),
+            "tuned/other.yaml": widget("other", size=1, speed=1),
+            "moved/deployment.yaml": deployment("moved", app="moved"),
+            "leaky/deployment.yaml": deployment("leaky", app="leaky"),
+            "leaky/kustomization.yaml": "resources:\n  - deployment.yaml\n",
+        }
+    )
+    await desk.deliver("root", "apps", destination={"server": "https://kubernetes.default.svc", "namespace": CONTROL})
+    await desk.argosy("app", "sync", "root", "--timeout", "30")
+    said = await desk.argosy("app", "sync", "good", "leaky", "mine", "moved", "tuned", "--timeout", "30")
+    assert said.code == 0, said
+
+
+async def _gone_on(desk: Scene) -> None:
+    desk.repository.push(
+        {
+            "mine/settings.yaml": config_map("mine", a="two"),
+            "moved/deployment.yaml": deployment("moved", app="renamed"),
+            "leaky/kustomization.yaml": LABELS,
+        }
+    )
+    other = ResourceKey("example.org", "Widget", "ml", "other")
+    await desk.cluster.patch(other, {"spec": {"speed": 9}}, manager="tuner")
+    await _until(desk, {"good": "Synced", "stale": "Unknown", "tuned": "OutOfSync", "mine": "OutOfSync",
+                        "moved": "OutOfSync", "leaky": "OutOfSync"})  # fmt: skip
+
+
+async def _until(desk: Scene, wanted: dict[str, str]) -> None:
+    for name in wanted:
+        await desk.annotate(name, refresh="normal")
+    for name, word in wanted.items():
+        await desk.until(lambda status, word=word: status.get("sync", {}).get("status") == word, name)  # type: ignore[misc]
+
+
+async def _typed(desk: Scene) -> Story:
+    story, root = Story(), desk.repository.path
+    repo = ("--repo", str(root))
+
+    async def turn(name: str, *words: str) -> None:
+        story.said[name] = await desk.argosy("align", *words)
+        story.files[name] = _texts(root)
+
+    await turn("json", *repo, "-o", "json")
+    await turn("text", *repo)
+    await turn("documented", "moved", *repo, "--as-documented", "-o", "json")
+    await turn("recreate", "moved", *repo, "--recreate", "-o", "json")
+    await turn("nowhere", "good", "-o", "json")
+    await turn("patch", *repo, "--patch", "-")
+    await turn("branch", *repo, "--branch", "aligned", "-m", "Align them")
+    story.branch = _git(root, "log", "-1", "--format=%s", "--name-only", "aligned")
+    story.status = _git(root, "status", "--porcelain")
+    twice = root / "apps" / "twice.yaml"
+    twice.write_text(_application(desk, "tuned"))
+    await turn("twice", "tuned", *repo, "-o", "json")
+    twice.unlink()
+    await turn("write", *repo, "--write")
+    desk.repository.push({}, "Align")
+    said = await desk.argosy("app", "sync", "root", "--timeout", "30")
+    assert said.code == 0, said
+    await asyncio.gather(*(desk.argosy("app", "sync", each, "--timeout", "30") for each in ("mine", "stale", "leaky")))
+    await _until(desk, {"root": "Synced", "stale": "Synced", "tuned": "Synced", "mine": "Synced", "leaky": "Synced"})
+    await turn("after", *repo, "-o", "json")
+    return story
+
+
+def _texts(root: Path) -> dict[str, str]:
+    found = [path for path in root.rglob("*.yaml") if ".git" not in path.parts]
+    return {str(path.relative_to(root)): path.read_text() for path in found}
+
+
+def _git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout
+
+
+def test_what_admission_and_a_controller_set_becomes_one_rule_each(story: Story) -> None:
+    proposals = story.app("tuned")["proposals"]
+    rules = [rule for each in proposals for rule in each.get("ignoreDifferences", ())]
+    assert rules == [
+        {"group": "example.org", "kind": "Widget", "name": "other", "jsonPointers": ["/spec/speed"]},
+        {"group": "example.org", "kind": "Widget", "name": "set", "jsonPointers": ["/spec/size"]},
+    ]
+    assert {"SyncOption", "Drop"} <= set(story.kinds("tuned"))
+    assert story.app("tuned")["after"]["sync"] == "Synced"
+
+
+def test_a_branch_that_cannot_be_rendered_gives_way_to_the_default_one(story: Story) -> None:
+    found = story.app("stale")
+    (branch,) = (each for each in found["proposals"] if each["kind"] == "Branch")
+    assert (branch["targetRevision"], branch["certain"], branch["done"]) == ("main", True, True)
+    assert found["before"]["errors"] == ["ComparisonError"]
+    assert (found["after"]["sync"], found["afterSync"]["sync"]) == ("OutOfSync", "Synced")
+    assert not found["afterSync"]["errors"]
+
+
+def test_labels_that_a_kustomization_leaks_into_selectors_are_kept_out_of_them(story: Story) -> None:
+    found = story.app("leaky")
+    (cure,) = (each for each in found["proposals"] if each["kind"] == "Selectors")
+    assert cure["file"] == "leaky/kustomization.yaml" and found["files"] == ["leaky/kustomization.yaml"]
+    assert found["afterSync"]["sync"] == "Synced" and "refused" not in found
+    written = story.files["write"]["leaky/kustomization.yaml"]
+    assert written == LABELS.replace("includeSelectors: true", "includeSelectors: false")
+
+
+def test_what_must_be_made_anew_is_asked_for_and_the_proof_says_that_it_is_left(story: Story) -> None:
+    found = story.app("moved")
+    (anew,) = (each for each in found["proposals"] if each["kind"] == "Recreate")
+    assert not anew["certain"] and not anew["done"]
+    assert found["afterSync"]["sync"] == "OutOfSync" and "immutable" in found["refused"][0]
+    assert story.said["json"].code == 1
+
+
+def test_whoever_says_so_has_it_recreated_and_that_is_rehearsed_too(story: Story) -> None:
+    found = story.app("moved", "recreate")
+    assert found["afterSync"]["sync"] == "Synced" and found["files"] == ["moved/deployment.yaml"]
+    assert story.said["recreate"].code == 0
+
+
+def test_the_documented_rules_hide_the_selector_and_say_so(story: Story) -> None:
+    found = story.app("moved", "documented")
+    (rule,) = (rule for each in found["proposals"] for rule in each.get("ignoreDifferences", ()))
+    assert rule["jsonPointers"] == ["/spec/selector", "/spec/template/metadata/labels"]
+    assert found["after"]["sync"] == "Synced"
+    assert any("can never be applied" in told for each in found["proposals"] for told in each.get("evidence", ()))
+    assert [each["syncOptions"] for each in found["proposals"] if each["kind"] == "SyncOption"] == [
+        ["RespectIgnoreDifferences=true"]
+    ]
+
+
+def test_your_own_change_needs_a_sync_and_no_rule(story: Story) -> None:
+    found = story.app("mine")
+    assert story.kinds("mine") == ["Inform"]
+    assert (found["after"]["sync"], found["afterSync"]["sync"]) == ("OutOfSync", "Synced")
+
+
+def test_the_figures_before_and_after_are_counted(story: Story) -> None:
+    found = story.data()
+    assert found["before"] | {"errors": 0} == {
+        "applications": 7, "synced": 2, "syncedPercent": 28.6, "healthy": found["before"]["healthy"],
+        "healthyPercent": round(100 * found["before"]["healthy"] / 7, 1), "errors": 0,
+    }  # fmt: skip
+    assert (found["afterSync"]["synced"], found["afterSync"]["syncedPercent"]) == (6, 85.7)
+    assert found["afterSync"]["errors"] == ["SyncError"]
+    assert "6/7 (85.7%)" in story.said["text"].out
+
+
+def test_the_parent_reads_the_changed_files_and_is_synced_first(story: Story) -> None:
+    assert story.app("root")["after"]["sync"] == "OutOfSync" and story.app("root")["afterSync"]["sync"] == "Synced"
+    assert story.data()["syncInOrder"][0] == "root"
+
+
+def test_nothing_is_written_unless_asked_for(story: Story) -> None:
+    first = story.files["json"]
+    for turn in ("text", "documented", "recreate", "patch", "branch"):
+        assert story.files[turn] == first, turn
+    assert story.status == ""
+
+
+def test_a_patch_is_what_git_apply_takes(story: Story, tmp_path: Path) -> None:
+    for name, text in story.files["json"].items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    patch = story.said["patch"].out.encode()
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch, check=True, env={**os.environ, "GIT_DIR": "none"})
+    assert _texts(tmp_path) == story.files["write"]
+
+
+def test_comments_stay_and_redundant_rules_go(story: Story) -> None:
+    text = story.files["write"]["apps/tuned.yaml"]
+    assert text.startswith("# tuned, written by hand\n") and "targetRevision: main # followed" in text
+    assert "/status" not in text and "/metadata/generation" not in text
+    assert load(text)["spec"]["syncPolicy"]["syncOptions"] == ["RespectIgnoreDifferences=true"]
+    assert "targetRevision: main # followed" in story.files["write"]["apps/stale.yaml"]
+    assert story.files["write"]["apps/good.yaml"] == story.files["json"]["apps/good.yaml"]
+
+
+def test_a_commit_on_a_branch_holds_the_same_and_leaves_the_working_tree_alone(story: Story) -> None:
+    subject, _, *paths = story.branch.splitlines()
+    assert subject == "Align them"
+    assert paths == ["apps/stale.yaml", "apps/tuned.yaml", "leaky/kustomization.yaml"]
+
+
+def test_an_application_that_is_written_twice_is_not_edited(story: Story) -> None:
+    found = story.app("tuned", "twice")
+    assert found["files"] == [] and "defined twice, in apps/tuned.yaml and apps/twice.yaml" in found["byHand"][0]
+
+
+def test_without_a_working_tree_there_are_proposals_and_proof(story: Story) -> None:
+    assert story.said["nowhere"].code == 0 and story.app("good", "nowhere")["after"]["sync"] == "Synced"
+
+
+def test_the_proof_comes_true(story: Story) -> None:
+    for name in ("root", "stale", "tuned", "mine", "leaky", "good"):
+        found = story.app(name, "after")
+        assert found["before"]["sync"] == "Synced", found
+        assert not [each for each in found["proposals"] if each.get("certain") and each["kind"] != "Inform"], found
+
+
