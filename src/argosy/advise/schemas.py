@@ -66,6 +66,14 @@ class Schemas:
     def knows(self, manifest: Manifest) -> bool:
         return self._name(manifest) in self._built_in or self._name(manifest) in self._custom
 
+    def is_cluster_wide(self, manifest: Manifest) -> bool:
+        """Whether the kind is known, and its objects are in no namespace."""
+        name = self._name(manifest)
+        if resource := self._built_in.get(name):
+            return not resource.namespaced
+        found = self._custom.get(name)
+        return found is not None and not found[0].resource.namespaced
+
     def amiss(self, manifest: Manifest) -> list[Amiss]:
         if "sops" in manifest:
             return []  # encrypted: what is applied is another text

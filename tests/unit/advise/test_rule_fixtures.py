@@ -30,7 +30,7 @@ def marked(folder: Path, rule: str) -> set[tuple[str, int]]:
         for file in folder.rglob("*")
         if file.is_file()
         for number, line in enumerate(file.read_text().splitlines(), 1)
-        if re.search(rf'(#|--) {rule}(\n)?"?$', line)
+        if re.search(rf'(#|--) {rule}(\\n)?"?,?$', line)
     }
 
 

@@ -13,6 +13,7 @@ from argosy.advise.finding import Severity, Sight
 from argosy.advise.mends import replaced, with_sync_option
 from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.advise.rules.rule import Rule
+from argosy.advise.schemas import Schemas
 from argosy.model.names import ResourceKey
 
 _ARGOCD: Final = ("argoproj.io", "ArgoCD")
@@ -40,13 +41,15 @@ def _subject(rendering: Rendering) -> str:
 
 
 def _shared(repository: Repository) -> Iterator[Sight]:
+    schemas = Schemas(repository.definitions)
     owners: dict[tuple[str, ResourceKey], dict[str, tuple[Written, Item]]] = defaultdict(dict)
     for rendering, item in repository.objects():
         written = rendering.written
         if written is None or not (written.app.destination.server or written.app.destination.name):
             continue
         destination = written.app.destination.known
-        key = item.key._replace(namespace=rendering.place_of(item))
+        home = "" if schemas.is_cluster_wide(item.manifest) else rendering.place_of(item)
+        key = item.key._replace(namespace=home)
         owners[destination.server or destination.name, key].setdefault(written.name, (written, item))
     for (_, key), found in owners.items():
         if len(found) > 1:

@@ -51,6 +51,17 @@ RULES: Final = (
         "Set a seed, or tag the cell nbval-ignore-output.",
     ),
     _rule(
+        "AGY306",
+        Severity.INFO,
+        "A notebook fails without an error",
+        "The run counts as a success, and what follows is built on nothing: an error that is thrown away, a result that"
+        " is None or NaN, an assertion that is always true, an installation that failed.",
+        "It is seen, not supposed: in the source (a bare except, an assert of a pair, a use of what a function never"
+        " returns), or in an output that was saved with the notebook. What only a run can show, `argosy notebook run`"
+        " tells.",
+        "Raise the error, or assert what must be true; run the notebook again, and save it.",
+    ),
+    _rule(
         "AGY401",
         Severity.ERROR,
         "A health check without an answer",
@@ -73,6 +84,15 @@ RULES: Final = (
         "An object that was just created has no status: the script raises an error, and the object is Unknown.",
         _READ,
         "Test for the field first: if obj.status ~= nil then.",
+    ),
+    _rule(
+        "AGY404",
+        Severity.INFO,
+        "A health check hides one that knows more",
+        "What the bundled check tells apart, such as an object that is paused on purpose, is no longer told.",
+        "Both checks were run, confined, on the objects that the bundled one is tested with; one of them is Suspended"
+        " for the bundled check, and something else for this one.",
+        "Remove the check, or teach it to see that; `argosy health diff` shows both.",
     ),
     _rule(
         "AGY405",

@@ -1,6 +1,7 @@
 """What others find who read more than manifests: scripts of health checks, and notebooks.
 
-In: files, and paths that were typed. Out: sights by rule. Never: runs a script or a notebook.
+In: files, and paths that were typed. Out: sights by rule. Never: runs a notebook; runs a script in this process, or any
+but a check for a kind that argosy has one for too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from argosy.app.checking.files import MOST_BYTES, File, below, shown
 from argosy.app.health.linting import Remark, lint_settings
 from argosy.app.health.sources import Located, Source
 from argosy.health.installation import holds_settings
+from argosy.health.settings import from_manifests
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest.lines import Lines
 
@@ -49,8 +51,26 @@ def _of_settings(files: Sequence[File]) -> Iterator[Remark]:
                     if holds_settings(each.manifest)
                 ]
                 yield from lint_settings(held).remarks if held else ()
+                yield from _hiding(held)
             except ArgosyError:
                 continue  # a template, or a patch
+
+
+def _hiding(held: Sequence[Located]) -> Iterator[Remark]:
+    """Checks that know less than what they hide."""
+    from argosy.app.health.comparing import hidden_by, judged_by_more
+    from argosy.app.health.workbench import Workbench
+
+    checks = judged_by_more(from_manifests([each.manifest for each in held]))
+    if not checks:
+        return
+    with Workbench(lambda text: None) as bench:
+        for check, of in checks:
+            rule, _, text = hidden_by(bench, check, of).partition(": ")
+            if rule:
+                message, _, advice = text.partition("; ")
+                at = held[check.place.manifest]
+                yield Remark(at.file, at.line(check.place.path), rule, str(Severity.INFO), message, advice, check.where)
 
 
 def _of_notebooks(paths: Sequence[str]) -> Iterator[tuple[str, Sight]]:
@@ -64,13 +84,17 @@ def _of_notebooks(paths: Sequence[str]) -> Iterator[tuple[str, Sight]]:
             if os.path.getsize(path) > MOST_BYTES * 16:
                 continue
             try:
-                remarks = linting.lint(shown(path), read(Path(path)), Validation.of({}))
+                notebook = read(Path(path))
+                remarks = linting.lint(shown(path), notebook, Validation.of({}))
+                remarks += linting.saved_failures(shown(path), notebook)
             except ArgosyError:
                 continue
             lines = Lines(Path(path).read_text(errors="replace"))
             for each in remarks:
                 if each.finding.category in linting.RULES:
                     yield each.rule, _sight(each, lines)
+                elif each.finding.category in linting.SURE:
+                    yield each.rule, _sight(each, lines)._replace(severity=None)
 
 
 def _sight(remark: NotebookRemark, lines: Lines) -> Sight:

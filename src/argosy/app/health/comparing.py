@@ -19,10 +19,11 @@ from argosy.app.health.inputs import named, read_inputs, read_settings, read_tex
 from argosy.app.health.kinds import find_kind, kind_of, known_kinds
 from argosy.app.health.sources import Located
 from argosy.app.health.workbench import Verdict, Workbench
-from argosy.health.bundled import PROFILES, RULES, Origin, Rule, profiles_of
+from argosy.health.bundled import PROFILES, RULES, Origin, Rule, bundled_rules, profile_rules, profiles_of
 from argosy.health.facts import facts_from
+from argosy.health.kind_keys import is_wild
 from argosy.health.rulebook import Rulebook
-from argosy.health.settings import Customizations
+from argosy.health.settings import Check, Customizations
 from argosy.health.suite import collect
 from argosy.model.errors import UserError
 from argosy.model.flow import Health
@@ -113,6 +114,24 @@ def compare(bench: Workbench, word: str, alternative: Alternative, objects: Sequ
     differing = tuple(_disagreements(bench, samples, changed))
     lines = tuple(_difference(one, other))
     return Comparison(of, _name(one), _name(other), lines, differing, len(samples), _hint(one, other, differing), given)
+
+
+def judged_by_more(settings: Customizations) -> list[tuple[Check, GroupKind]]:
+    """The checks for kinds that a bundled rule is for too."""
+    found = [(check, kind_of(check.pattern)) for check in settings.checks if not is_wild(check.pattern)]
+    return [(check, of) for check, of in found if of in bundled_rules() and not _is_ours(check, of)]
+
+
+def _is_ours(check: Check, of: GroupKind) -> bool:
+    """Whether it is the rule of a profile, which somebody chose because it says less."""
+    return any(profile_rules(name)[of].script.strip() == check.script.strip() for name in profiles_of(of))
+
+
+def hidden_by(bench: Workbench, check: Check, of: GroupKind) -> str:
+    """What a bundled rule knows and the check does not; empty where there is nothing."""
+    changed = Customizations(checks=(check,))
+    one, other = Rulebook().rule_for(*of), Rulebook(changed).rule_for(*of)
+    return _hint(one, other, list(_disagreements(bench, _samples(of), changed)))
 
 
 def _meant(word: str, given: Customizations, kinds: set[GroupKind]) -> GroupKind:

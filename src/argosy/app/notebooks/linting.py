@@ -24,7 +24,8 @@ from argosy.addons.notebooks.runner.cells import (
 from argosy.addons.notebooks.runner.findings import THRESHOLDS, WHOLE, Finding, blocking
 from argosy.addons.notebooks.runner.order import Validation
 from argosy.addons.notebooks.runner.parameters import declared
-from argosy.addons.notebooks.runner.source_rules import Reading, found_in
+from argosy.addons.notebooks.runner.silent import MAGIC, NAN, shown_by_cell
+from argosy.addons.notebooks.runner.source_rules import SILENT, Reading, found_in
 
 ORDER, PARAMETERS, STORED_ERROR, SECRET, RANDOM, SYNTAX = (
     "out-of-order",
@@ -43,6 +44,7 @@ RULES: Final = {
     RANDOM: "AGY305",
 }
 SILENT_RULE: Final = "AGY306"  # all that could fail silently
+SURE: Final = frozenset({SILENT, MAGIC, NAN})  # of that rule: what is seen, and not only possible
 _SECRETS: Final = (
     ("a private key", re.compile(r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----")),
     ("an access key of AWS", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
@@ -83,6 +85,18 @@ def lint(file: str, notebook: Notebook, validation: Validation, given: Sequence[
         *_parameters(notebook, given),
     ]
     return [Remark(file, each) for each in sorted(found, key=lambda each: (each.cell, each.line))]
+
+
+def saved_failures(file: str, notebook: Notebook) -> list[Remark]:
+    """What the outputs that are kept in the notebook tell: a cell failed, and nobody noticed."""
+    told = (MAGIC, NAN)
+    found = [
+        each
+        for index, cell in numbered(notebook)
+        for each in shown_by_cell(index, cell, None, Validation.of({}))
+        if each.category in told
+    ]
+    return [Remark(file, each) for each in found]
 
 
 def fails(remarks: Sequence[Remark], level: str) -> list[Remark]:
