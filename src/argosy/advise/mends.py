@@ -51,6 +51,11 @@ def with_sync_option(option: str) -> Edits:
     return edits
 
 
+def written(path: tuple[Step, ...], new: object) -> Edits:
+    """Whatever the file says there now."""
+    return lambda _: [Edit(path, new)]
+
+
 def without_ignored(text: str) -> Edits:
     """Without this pointer or expression; a rule that has no other goes, and a list that has no other rule."""
 

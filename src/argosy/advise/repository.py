@@ -150,8 +150,15 @@ class Planned:
 Has = Callable[[str, str, str], bool | None]  # address, ref, path -> is it there? None: another repository
 
 
+Absent = Callable[[str, str], str]  # address, ref -> why the ref is not there; empty: it is, or nobody was asked
+
+
 def _nobody_knows(url: str, ref: str, path: str) -> bool | None:
     return None
+
+
+def _nobody_was_asked(url: str, ref: str) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +170,8 @@ class Repository:
     kustomizations: tuple[Item, ...] = ()  # named by their folders
     told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
     has: Has = _nobody_knows
+    absent: Absent = _nobody_was_asked
+    profile: str = ""  # that all Applications are held against, beside those that name one themselves
     notes: tuple[str, ...] = field(default=())  # what could not be looked at, and why
 
     @property

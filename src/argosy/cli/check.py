@@ -45,6 +45,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
     add("--baseline", default="", metavar="FILE", help="findings that are known; only new ones are told")
     add("--write-baseline", action="store_true", help="write what is found to the baseline")
+    add("--profile", choices=("data-bearing",), default="", help="a checklist for every Application (AGY117)")
+    add("--online", action="store_true", help="ask the repositories' hosts whether branches and tags exist (AGY112)")
     add("--fix", action="store_true", help="edit the files where the cure is certain, and check again")
     about = "text (default), json, github, sarif, junit or gitlab"
     add("-o", "--output", choices=FORMS, default="text", help=about)
@@ -53,15 +55,17 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     from argosy.advise.finding import Severity
-    from argosy.app.checking.checking import check, fix
+    from argosy.app.checking.checking import Manner, check, fix
 
     paths = [str(path) for path in chosen.paths] or ["."]
     if chosen.fix and chosen.write_baseline:
         raise UserError("goes not with --fix: fix first, then write what is left", where="--write-baseline")
+    manner = Manner(chosen.profile, is_online=chosen.online)
     if chosen.fix:
-        found = fix(paths, baseline=chosen.baseline, talk=_talk)
+        found = fix(paths, baseline=chosen.baseline, manner=manner, talk=_talk)
     else:
-        found = check(paths, baseline=chosen.baseline, is_writing=chosen.write_baseline, talk=_talk)
+        writes = chosen.write_baseline
+        found = check(paths, baseline=chosen.baseline, is_writing=writes, manner=manner, talk=_talk)
     least = Severity(chosen.fail_on).weight
     is_bad = any(each.severity.weight >= least for each in found.findings)
     with answering(NO if is_bad else DONE) as code:

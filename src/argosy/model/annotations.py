@@ -40,6 +40,7 @@ REFRESH_TIMESTAMP: Final = "argocd.argoproj.io/refresh-timestamp"
 MANIFEST_GENERATE_PATHS: Final = "argocd.argoproj.io/manifest-generate-paths"
 SKIP_RECONCILE: Final = "argocd.argoproj.io/skip-reconcile"
 DELETION_APPROVED: Final = "argocd.argoproj.io/deletion-approved"
+PROFILE: Final = "argosy.dev/profile"  # a checklist that it wants to be held against: data-bearing
 HOLD: Final = "argosy.dev/hold"  # JSON: who paused automated syncs, why, when, at which revision
 MIGRATION_MANAGER: Final = "argocd.argoproj.io/client-side-apply-migration-manager"
 RESOURCES_FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from argosy.advise.rules import CATALOGUE
-from argosy.app.checking.checking import Checked, check
+from argosy.app.checking.checking import Checked, Manner, check
+from argosy.source.git.refs import Refs
 
 FIXTURES = Path(__file__).parents[2] / "data" / "rules"
 
@@ -21,7 +22,9 @@ def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ch
     """In a copy, which is no part of this repository."""
     shutil.copytree(folder, tmp_path / "repository")
     monkeypatch.chdir(tmp_path / "repository")
-    return check(["."], talk=lambda text: None)
+    # The host of the fixtures' repository, were it asked
+    manner = Manner(refs_of=lambda url: Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40}))
+    return check(["."], manner=manner, talk=lambda text: None)
 
 
 def marked(folder: Path, rule: str) -> set[tuple[str, int]]:

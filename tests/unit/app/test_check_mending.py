@@ -19,6 +19,13 @@ MENDED = {
     "AGY107": ["+  syncPolicy:", "+    syncOptions:", "+    - CreateNamespace=true"],
     "AGY113": ["-        - /status # AGY113"],
     "AGY116": ["+  annotations:", "+    argocd.argoproj.io/sync-options: Prune=false"],
+    "AGY117": [
+        "-      prune: true # AGY117", "+      prune: false # AGY117",
+        "-      selfHeal: true # AGY117", "+      selfHeal: false # AGY117",
+        "+      - RespectIgnoreDifferences=true", "+      - ApplyOutOfSyncOnly=true",
+        "+    retry:", "+      limit: 3", "+      backoff:", "+        duration: 5s", "+        factor: 2",
+        "+        maxDuration: 3m",
+    ],
     "AGY132": [
         "-    argocd.argoproj.io/hook-delete-policy: HookSucceeded # AGY132",
         "+    argocd.argoproj.io/hook-delete-policy: BeforeHookCreation # AGY132",

@@ -12,11 +12,13 @@ from argosy.advise.finding import Finding
 from argosy.advise.repository import Repository
 from argosy.advise.rules import (
     applications,
+    gating,
     hygiene,
     ignoring,
     notebooks,
     ordering,
     patches,
+    profiles,
     schemas,
     serving,
     told,
@@ -24,7 +26,9 @@ from argosy.advise.rules import (
 )
 from argosy.advise.rules.rule import Rule
 
-_FAMILIES: Final = (applications, ignoring, ordering, waiting, schemas, serving, patches, notebooks, told, hygiene)
+_FAMILIES: Final = (
+    applications, ignoring, profiles, ordering, waiting, gating, schemas, serving, patches, notebooks, told, hygiene,
+)  # fmt: skip
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)
 }

@@ -97,6 +97,18 @@ def _other_branch(repository: Repository) -> Iterator[Sight]:
                 yield Sight(place, message, "follow the branch or tag that releases are made from", written.item.name)
 
 
+def _unknown_ref(repository: Repository) -> Iterator[Sight]:
+    for written in repository.applications:
+        for number, source in enumerate(written.app.sources):
+            why = "" if source.chart else repository.absent(source.repo_url, source.ref)
+            if why:
+                path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
+                message, _, fix = why.partition("; ")
+                place = written.at(*path, "targetRevision")
+                fix = fix or "name one that is there"
+                yield Sight(place, f"{written.name}: {message}", fix, written.item.name, "targetRevision")
+
+
 def _is_production(written: Written) -> bool:
     words = {*written.name.split("-"), *written.app.destination.namespace.split("-")}
     labels = written.item.fields("metadata", "labels")
@@ -209,6 +221,16 @@ RULES: Final = (
         "Add CreateNamespace=true to the sync options, or keep the Namespace in Git.",
         _no_namespace,
         "by the sync option",
+    ),
+    Rule(
+        "AGY112",
+        Severity.ERROR,
+        "A branch or tag does not exist",
+        "Argo CD shows a ComparisonError, and nothing of the Application is compared or synced.",
+        "With --online the repository's host was asked for its branches and tags just now, and answered. A clone alone"
+        " knows too little, so without --online nothing is said; nor is it about a commit, which a host does not list.",
+        "Correct targetRevision, or push the branch or tag.",
+        _unknown_ref,
     ),
     Rule(
         "AGY115",

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from argosy.advise.excusing import Excused, Suppression, baseline_of, judge, read_baseline
 from argosy.advise.finding import Finding
 from argosy.advise.repository import Planned, Repository
 from argosy.advise.rules import look_at
 from argosy.advise.schemas import Schemas
+from argosy.app.checking.asking import Hosts, RefsOf
 from argosy.app.checking.building import Builder
 from argosy.app.checking.files import shown, top_of
 from argosy.app.checking.mending import Mended, Unmended, mend
@@ -39,11 +40,26 @@ class Checked:
     unmended: list[Unmended] = field(default_factory=list)
 
 
-def check(paths: Sequence[str], *, baseline: str = "", is_writing: bool = False, talk: Talk) -> Checked:
+class Manner(NamedTuple):
+    """How to look, beside where."""
+
+    profile: str = ""  # that every Application is held against
+    refs_of: RefsOf | None = None  # whom to ask for branches and tags; None: nobody
+    is_online: bool = False  # ask the hosts
+
+
+PLAIN: Final = Manner()
+
+
+def check(
+    paths: Sequence[str], *, baseline: str = "", is_writing: bool = False, manner: Manner = PLAIN, talk: Talk
+) -> Checked:
     delivery, file = _delivery(paths[0] if paths else os.curdir)
     checkouts = Checkouts(talk=talk)
+    hosts = Hosts(manner.refs_of or (checkouts.refs if manner.is_online else None))
     try:
         repository = Survey(paths, Builder(checkouts)).repository(_planned(delivery))
+        repository = replace(repository, absent=hosts.absent, profile=manner.profile)
         findings = look_at(repository)
     finally:
         checkouts.close()
@@ -53,14 +69,15 @@ def check(paths: Sequence[str], *, baseline: str = "", is_writing: bool = False,
         _write(baseline, findings)
     judged = judge(findings, repository, _suppressions(delivery, file), _known(baseline))
     objects = sum(len(each.items) for each in repository.renderings)
-    notes = [*repository.notes, *judged.notes, *_unknown_kinds(repository), *_undeployed(repository)]
+    notes = [*repository.notes, *hosts.notes, *judged.notes, *_unknown_kinds(repository), *_undeployed(repository)]
     return Checked(judged.left, judged.excused, notes, len(repository.applications), objects)
 
 
-def fix(paths: Sequence[str], *, baseline: str = "", talk: Talk) -> Checked:
+def fix(paths: Sequence[str], *, baseline: str = "", manner: Manner = PLAIN, talk: Talk) -> Checked:
     """Writes what findings can mend by themselves, and checks again."""
-    mending = mend(check(paths, baseline=baseline, talk=talk).findings, paths)
-    return replace(check(paths, baseline=baseline, talk=talk), mended=mending.done, unmended=mending.left)
+    mending = mend(check(paths, baseline=baseline, manner=manner, talk=talk).findings, paths)
+    after = check(paths, baseline=baseline, manner=manner, talk=talk)
+    return replace(after, mended=mending.done, unmended=mending.left)
 
 
 def _delivery(path: str) -> tuple[Delivery | None, str]:

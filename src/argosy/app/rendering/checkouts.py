@@ -22,6 +22,7 @@ from argosy.model.tree import Tree
 if TYPE_CHECKING:
     import asyncio
 
+    from argosy.source.git.refs import Refs
     from argosy.source.repositories import Repositories
     from argosy.source.settings import SourceSettings
 
@@ -44,6 +45,7 @@ class Checkouts:
         self.settings = settings
         self._talk = talk
         self._known: dict[tuple[str, str, str], Checkout] = {}
+        self._refs: dict[str, Refs] = {}
         self._failed: dict[str, Unreachable] = {}
         self._stores: dict[tuple[Path, ...], Repositories] = {}
         self._runner: asyncio.Runner | None = None
@@ -72,6 +74,19 @@ class Checkouts:
                 self._failed[url] = error  # a thousand folders need not wait for the same host one after another
                 raise
         return known
+
+    def refs(self, url: str) -> Refs:
+        """All branches and tags of a repository, as its host has them now."""
+        if error := self._failed.get(url):
+            raise error
+        if url not in self._refs:
+            try:
+                with self._patiently(f"asking {url}"):
+                    self._refs[url] = self._run(self._store(self.roots).mirror(url).refs())
+            except Unreachable as error:
+                self._failed[url] = error
+                raise
+        return self._refs[url]
 
     def within(self, root: str, ref: str) -> Checkout:
         """The repository of a working tree at a revision: what git itself would take the ref for, else as for any."""
