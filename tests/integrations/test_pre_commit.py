@@ -46,8 +46,8 @@ def surroundings(repository: Path) -> dict[str, str]:
 def hooked(name: str, repository: Path, *changed: str) -> subprocess.CompletedProcess[str] | None:
     """As pre-commit would: not at all where no changed file matches; with their names, where it passes them."""
     hook = HOOKS[name]
-    matching = [each for each in changed if re.search(hook["files"], each)]
-    if not matching:
+    matching = [each for each in changed if re.search(hook.get("files", ""), each)]
+    if not matching and not hook.get("always_run"):
         return None
     command = [*hook["entry"].split(), *(matching if hook.get("pass_filenames", True) else [])]
     return subprocess.run(
@@ -55,17 +55,16 @@ def hooked(name: str, repository: Path, *changed: str) -> subprocess.CompletedPr
     )
 
 
-def test_the_check_runs_when_something_that_is_deployed_changed_and_looks_at_everything(repository: Path) -> None:
-    assert hooked("argosy-check", repository, "README.md", "setup_scripts/setup-argocd.sh") is None
-    done = hooked("argosy-check", repository, "deploy_model/overlays/dev/kustomization.yaml")
+def test_the_check_looks_at_everything_whatever_changed(repository: Path) -> None:
+    done = hooked("argosy-check", repository, "README.md")
     assert done is not None and done.returncode == 0, done
     assert "3 Applications" in done.stderr
 
 
-def test_a_commit_that_breaks_another_file_is_held_back(repository: Path) -> None:
+def test_a_commit_that_removes_what_another_file_needs_is_held_back(repository: Path) -> None:
     base = repository / "deploy_model" / "base"
     (base / "servingruntime.yaml").unlink()
-    done = hooked("argosy-check", repository, "deploy_model/base/kustomization.yaml")
+    done = hooked("argosy-check", repository)  # pre-commit does not count what was removed
     assert done is not None and done.returncode == 1
     assert "deploy_model/base/kustomization.yaml" in done.stdout and "AGY102 error" in done.stdout
 
