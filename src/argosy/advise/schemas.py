@@ -86,6 +86,35 @@ class Schemas:
             return [_placed(each, manifest)._replace(is_bundled=is_bundled) for each in faults]
         return []
 
+    def whole(self, manifest: Manifest) -> Manifest:
+        """With the defaults that a server fills in; as it is where nobody knows them, or where it cannot be read."""
+        try:
+            if resource := self._built_in.get(self._name(manifest)):
+                return _with_defaults(resource, manifest) or manifest
+            if found := self._custom.get(self._name(manifest)):
+                return found[0].default(found[0].decode(manifest)[0])
+        except (ArgosyError, KeyError, TypeError, AttributeError, ValueError):
+            pass
+        return manifest
+
+    def refused(self, before: Manifest, after: Manifest) -> list[Amiss]:
+        """What a server says of the change alone: fields that cannot be other than they were."""
+        resource = self._built_in.get(self._name(after))
+        if resource is None or self._name(before) != self._name(after) or "sops" in after:
+            return []
+        try:
+            old, new = _stored(resource, self.whole(before), self.whole(after))
+            anyway = {(each.field, each.message) for each in validation.on_update(resource, new, new)}
+            faults = validation.on_update(resource, new, old)
+        except (ArgosyError, KeyError, TypeError, AttributeError, ValueError):
+            return []  # what is no manifest of its kind is told by other rules
+        told = {(each.field, each.message): each for each in faults}
+        return [
+            _placed(Amiss(WRONG, steps_of(each.field), f"{each.field}: {each.message}"), after)
+            for name, each in told.items()
+            if name not in anyway
+        ]
+
     @staticmethod
     def _name(manifest: Manifest) -> tuple[str, str, str]:
         return (*split_api_version(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
@@ -109,6 +138,35 @@ def _built_in_faults(resource: Resource, manifest: Manifest) -> Iterator[Amiss]:
     whole = defaults.apply(kind_name, resource.version, _at_home(resource, read.manifest))
     for fault in validation.on_create(resource, validation.prepare_create(resource, whole)):
         yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
+
+
+def _with_defaults(resource: Resource, manifest: Manifest) -> Manifest | None:
+    kind = type_of(resource.group, resource.version, resource.kind)
+    if kind is None:
+        return None
+    read = wire.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
+    return defaults.apply(GroupKind(resource.group, resource.kind), resource.version, read.manifest)
+
+
+def _stored(resource: Resource, before: Manifest, after: Manifest) -> tuple[Manifest, Manifest]:
+    """As a server would have both: somewhere, in some version, and with what it gives when something is created."""
+    old, new = (_at_home(resource, each) for each in (before, after))
+    if resource.kind == "PersistentVolumeClaim":  # k8s: only one that is bound can grow, and none can shrink
+        size = ((old.get("spec") or {}).get("resources") or {}).get("requests") or {}
+        old, new = ({**each, "status": {"phase": "Bound", "capacity": size}} for each in (old, new))
+    if resource.kind == "Service" and (old.get("spec") or {}).get("type") != "ExternalName":
+        address = (old.get("spec") or {}).get("clusterIP") or "10.96.0.1"
+        old, new = (_with_address(each, address) for each in (old, new))
+    about = {"resourceVersion": "1"}
+    first, second = ({**each, "metadata": {**(each.get("metadata") or {}), **about}} for each in (old, new))
+    return first, second
+
+
+def _with_address(service: Manifest, address: str) -> Manifest:
+    """k8s: a Service keeps the address that it was given, whatever leaves it out."""
+    spec = service.get("spec") or {}
+    own = spec.get("clusterIP") or ("" if spec.get("type") == "ExternalName" else address)
+    return {**service, "spec": {**spec, "clusterIP": own, "clusterIPs": [own]}} if own else service
 
 
 def _at_home(resource: Resource, manifest: Manifest) -> Manifest:

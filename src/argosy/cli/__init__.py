@@ -44,7 +44,7 @@ AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argo
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 GROUPS = ("align", "app", "check", "controller", "demo", "explain", "generate", "health", "init", "kubectl", "model",
-          "notebook", "notifications", "oc", "proj", "render", "sandbox", "setup", "trace", "version")  # fmt: skip
+          "notebook", "notifications", "oc", "preview", "proj", "render", "sandbox", "setup", "trace", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -72,6 +72,7 @@ Commands:
   model      list, ask, probe and restart served models
   notebook   run, judge and compare notebooks; list, follow and repeat notebook jobs
   notifications  list, try and trace messages about Applications and notebooks
+  preview    what a branch would change, before it is merged
   proj       list and change projects
   render     print the manifests of folders and Applications
   sandbox    start, stop and fill the embedded cluster
@@ -240,6 +241,8 @@ def _run(arguments: list[str], *, is_compat: bool) -> int:
     chosen, left = parser.parse_known_args(arguments)
     if left and hasattr(chosen, "paths") and all(word == "-" or not word.startswith("-") for word in left):
         chosen.paths += map(Path, left)  # argparse takes paths in one run only, but people put flags between them
+    elif left and hasattr(chosen, "words") and not any(word.startswith("-") for word in left):
+        chosen.words += left
     elif left:
         from argosy.cli.guessing import meant  # late: it is for mistakes
 

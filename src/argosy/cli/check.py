@@ -44,6 +44,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     about = "exit 1 on a finding that is at least so bad (default: warning)"
     add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
     add("--baseline", default="", metavar="FILE", help="findings that are known; only new ones are told")
+    about = "a branch, tag or commit that changes are compared with (default: what the branch would be merged into)"
+    add("--base", default="", metavar="REF", help=about)
     add("--write-baseline", action="store_true", help="write what is found to the baseline")
     add("--profile", choices=("data-bearing",), default="", help="a checklist for every Application (AGY117)")
     add("--online", action="store_true", help="ask the repositories' hosts whether branches and tags exist (AGY112)")
@@ -60,7 +62,7 @@ def run(chosen: argparse.Namespace) -> int:
     paths = [str(path) for path in chosen.paths] or ["."]
     if chosen.fix and chosen.write_baseline:
         raise UserError("goes not with --fix: fix first, then write what is left", where="--write-baseline")
-    manner = Manner(chosen.profile, is_online=chosen.online)
+    manner = Manner(chosen.profile, is_online=chosen.online, base=chosen.base)
     if chosen.fix:
         found = fix(paths, baseline=chosen.baseline, manner=manner, talk=_talk)
     else:

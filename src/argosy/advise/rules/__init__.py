@@ -13,6 +13,7 @@ from argosy.advise.repository import Repository
 from argosy.advise.rules import (
     applications,
     gating,
+    history,
     hygiene,
     ignoring,
     notebooks,
@@ -27,7 +28,8 @@ from argosy.advise.rules import (
 from argosy.advise.rules.rule import Rule
 
 _FAMILIES: Final = (
-    applications, ignoring, profiles, ordering, waiting, gating, schemas, serving, patches, notebooks, told, hygiene,
+    applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, patches, notebooks, told,
+    hygiene,
 )  # fmt: skip
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)

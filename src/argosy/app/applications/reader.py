@@ -180,10 +180,12 @@ def _whole(manifest: Manifest, kind: GroupKind) -> Manifest:
 
 
 @asynccontextmanager
-async def open_reader(desk: Desk, local: Path | None = None) -> AsyncIterator[Reader]:
-    """With a folder, every source is read from there."""
+async def open_reader(
+    desk: Desk, local: Path | None = None, repositories: Repositories | None = None
+) -> AsyncIterator[Reader]:
+    """With a folder, every source is read from there; with repositories, from them."""
     folder = cache_folder()
-    repositories = Repositories(folder, SourceSettings())
+    repositories = repositories or Repositories(folder, SourceSettings())
     if local is not None:
         repositories = _LocalRepositories(folder, SourceSettings())
         repositories.tree = FolderTree(local)

@@ -97,5 +97,3 @@ def _fault(error: ArgosyError, root: str, place: Place) -> Fault:
     else:
         message, fix = str(error), ""
     return Fault(Trouble.RENDER, message, fix or "correct what it names", place)
-
-

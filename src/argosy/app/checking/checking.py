@@ -21,6 +21,7 @@ from argosy.app.checking.asking import Hosts, RefsOf
 from argosy.app.checking.building import Builder
 from argosy.app.checking.files import shown, top_of
 from argosy.app.checking.mending import Mended, Unmended, mend
+from argosy.app.checking.previous import told_by_history
 from argosy.app.checking.surveying import Survey
 from argosy.app.rendering.checkouts import Checkouts, Talk
 from argosy.model.errors import UserError
@@ -46,6 +47,7 @@ class Manner(NamedTuple):
     profile: str = ""  # that every Application is held against
     refs_of: RefsOf | None = None  # whom to ask for branches and tags; None: nobody
     is_online: bool = False  # ask the hosts
+    base: str = ""  # what changes are compared with; empty: what the branch would be merged into
 
 
 PLAIN: Final = Manner()
@@ -59,7 +61,8 @@ def check(
     hosts = Hosts(manner.refs_of or (checkouts.refs if manner.is_online else None))
     try:
         repository = Survey(paths, Builder(checkouts)).repository(_planned(delivery))
-        repository = replace(repository, absent=hosts.absent, profile=manner.profile)
+        told = {**repository.told, **told_by_history(paths, manner.base, talk=talk)}
+        repository = replace(repository, absent=hosts.absent, profile=manner.profile, told=told)
         findings = look_at(repository)
     finally:
         checkouts.close()

@@ -1,0 +1,242 @@
+"""What one change of one object does.
+
+In: a change, and the Application that it is of. Out: effects in words. Never: I/O; what is only likely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from argosy.advise.amounts import COMPONENTS, RUNTIMES, SERVICE, scale
+from argosy.advise.changes import Becomes, Change, Touched
+from argosy.advise.pods import needs
+from argosy.advise.repository import Item, Step
+from argosy.advise.schemas import Schemas
+from argosy.compare.differences import readable
+from argosy.model.annotations import RESOURCES_FINALIZER
+from argosy.model.hooks import is_hook
+from argosy.sync.options import SyncOptions
+
+_TEMPLATE: Final = {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("argoproj.io", "Rollout")}
+_SCALING: Final = ("minReplicas", "maxReplicas", "scaleTarget", "scaleMetric", "canaryTrafficPercent")
+_ROUTING: Final = {"Route", "Ingress", "HTTPRoute", "GRPCRoute", "VirtualService", "DestinationRule", "Gateway"}
+_DATA: Final = {
+    ("", "PersistentVolumeClaim"): "with its data",
+    ("", "PersistentVolume"): "with its data",
+    ("", "Namespace"): "with all that is in it",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "with every object of its kind",
+}
+# k8s: what a StatefulSet may change, though its spec as a whole is told to be immutable
+_MAY_CHANGE: Final = {
+    "StatefulSet": ("replicas", "ordinals", "template", "updateStrategy", "minReadySeconds"),
+    "PersistentVolumeClaim": ("resources", "volumeAttributesClassName"),
+}
+
+
+class EffectKind(StrEnum):
+    REFUSED = "refused"  # a cluster does not take the change
+    RECREATE = "recreate"  # deleted, and made again
+    RESTART = "restart"
+    PRUNE = "prune"  # deleted by a sync that prunes, or with its Application
+    STAYS = "stays"  # gone from Git, and not deleted
+    TRAFFIC = "traffic"
+    SCALE = "scale"
+    STALE = "stale"  # changed, and not noticed by what runs
+
+
+@dataclass(frozen=True)
+class Effect:
+    kind: EffectKind
+    name: str  # of the object
+    text: str
+    noun: str = ""  # what restarts
+    has_gap: bool = False
+    has_data: bool = False
+    path: tuple[Step, ...] = ()  # the field that it is about
+
+    def as_data(self) -> dict[str, Any]:
+        return {"effect": str(self.kind), "object": self.name, "text": self.text}
+
+
+def effects_of(touched: Touched, schemas: Schemas) -> Iterator[Effect]:
+    restarted: set[str] = set()
+    for change in touched.changes:
+        if change.becomes is Becomes.GONE:
+            yield from _gone(change, touched)
+        elif change.becomes is Becomes.OTHER:
+            for effect in _other(change, touched, schemas):
+                if effect.kind in (EffectKind.RESTART, EffectKind.RECREATE):
+                    restarted.add(effect.name)
+                yield effect
+    yield from _stale(touched, restarted)
+
+
+def _gone(change: Change, touched: Touched) -> Iterator[Effect]:
+    item = change.before
+    if item is None or is_hook(item.manifest):
+        return
+    lost = _DATA.get(item.kind, "")
+    more = f", {lost}" if lost else ""
+    if touched.after is None and not touched.is_folder:
+        app = touched.before
+        if app is not None and any(each.startswith(RESOURCES_FINALIZER) for each in app.finalizers):
+            text = f"is deleted with its Application{more}"
+            yield Effect(EffectKind.PRUNE, change.name, text, has_data=bool(lost))
+        else:
+            yield Effect(EffectKind.STAYS, change.name, "stays, and nobody keeps it: its Application has no finalizer")
+        return
+    options = SyncOptions.of(touched.after.policy.options if touched.after else ()).with_own(item.manifest)
+    if options.is_off("Prune"):
+        yield Effect(EffectKind.STAYS, change.name, "stays, and is no longer kept in step: Prune=false")
+        return
+    automated = touched.after.policy.automated if touched.after else None
+    is_alone = automated is not None and automated.is_on and automated.prune and options.value("Prune") != "confirm"
+    how = "is deleted by the next sync" if is_alone else "is deleted when somebody syncs with --prune"
+    yield Effect(EffectKind.PRUNE, change.name, f"{how}{more}", has_data=bool(lost))
+
+
+def _other(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Effect]:
+    old, new = change.before, change.after
+    if old is None or new is None or is_hook(new.manifest):
+        return
+    refused = list(_refused(change, touched, schemas))
+    yield from refused
+    if refused:
+        return
+    if new.kind in _TEMPLATE:
+        yield from _workload(change, old, new, schemas)
+    elif new.kind == SERVICE:
+        yield from _inference(change, old, new)
+    elif new.key.kind in RUNTIMES:
+        yield from _runtime(change, touched)
+    elif new.key.kind in _ROUTING and old.value("spec") != new.value("spec"):
+        yield Effect(EffectKind.TRAFFIC, change.name, "changes where requests go")
+    elif new.kind == ("", "Service"):
+        for name in ("selector", "ports", "type"):
+            if schemas.whole(old.manifest).get("spec", {}).get(name) != schemas.whole(new.manifest)["spec"].get(name):
+                yield Effect(EffectKind.TRAFFIC, change.name, f"has another {name.removesuffix('s')}")
+
+
+def refusals(change: Change, schemas: Schemas) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """Fields that cannot be other than they were, and which they are in words. Hooks are made anew each time."""
+    if change.before is None or change.after is None or is_hook(change.after.manifest):
+        return
+    if change.before.key.name != change.after.key.name:
+        return
+    for amiss in schemas.refused(change.before.manifest, change.after.manifest):
+        may = _MAY_CHANGE.get(change.key.kind, ()) if amiss.path == ("spec",) else ()
+        above = "".join(f"/{step}" for step in amiss.path)
+        within = [each.pointer for each in change.fields if each.pointer.startswith((f"{above}/", above))]
+        within = [each for each in within if each.split("/")[2:3] not in [[name] for name in may]]
+        path = amiss.path if len(within) != 1 or len(amiss.path) > 1 else tuple(within[0].split("/")[1:3])
+        yield path, ".".join(str(step) for step in path)
+
+
+def _refused(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Effect]:
+    app, item = touched.after, change.after
+    assert item is not None
+    options = SyncOptions.of(app.policy.options if app else ()).with_own(item.manifest)
+    if app is not None and options.is_on("RespectIgnoreDifferences") and _is_ignored(app.ignored, item):
+        return  # the field may not be sent at all
+    for path, words in refusals(change, schemas):
+        if options.is_on("Force") and options.is_on("Replace"):
+            text = f"{words} cannot change, so it is deleted and made again (Force, Replace)"
+            yield Effect(EffectKind.RECREATE, change.name, text, has_gap=True, path=path)
+        else:
+            text = f"{words} cannot change once it is there: a sync fails until it is deleted, or the change is undone"
+            yield Effect(EffectKind.REFUSED, change.name, text, path=path)
+        return  # one is enough to be refused
+
+
+def _is_ignored(rules: Iterable[Any], item: Item) -> bool:
+    """Whether a rule may be about it; patterns may be about anything."""
+    return any(
+        ("*" in rule.kind or rule.kind == item.key.kind)
+        and ("*" in rule.group or rule.group == item.key.group)
+        and rule.name in ("", item.key.name)
+        for rule in rules
+    )
+
+
+def _workload(change: Change, old: Item, new: Item, schemas: Schemas) -> Iterator[Effect]:
+    before, after = schemas.whole(old.manifest).get("spec") or {}, schemas.whole(new.manifest).get("spec") or {}
+    count = after.get("replicas", 1)
+    if before.get("template") != after.get("template") and count != 0:
+        strategy = str((after.get("strategy") or after.get("updateStrategy") or {}).get("type", ""))
+        if strategy == "OnDelete":
+            yield Effect(EffectKind.STALE, change.name, "its Pods change only when they are deleted (OnDelete)")
+        else:
+            is_gap = strategy == "Recreate"
+            how = "all at once (strategy Recreate)" if is_gap else "rolling"
+            yield Effect(EffectKind.RESTART, change.name, f"restarts, {how}", new.key.kind, has_gap=is_gap)
+    if before.get("replicas") != count and "replicas" in {*before, *after}:
+        yield Effect(EffectKind.SCALE, change.name, f"replicas {before.get('replicas', 1)} → {count}")
+
+
+def _inference(change: Change, old: Item, new: Item) -> Iterator[Effect]:
+    is_labelled = any(
+        old.fields("metadata", name) != new.fields("metadata", name) for name in ("labels", "annotations")
+    )
+    for component in COMPONENTS:
+        before, after = old.fields("spec", component), new.fields("spec", component)
+        if not before or not after:
+            continue
+        if _without(before) != _without(after):
+            yield Effect(EffectKind.RESTART, change.name, f"{component} restarts (new revision)", component)
+        elif is_labelled:  # k8s: KServe gives both to the Pods
+            text = f"{component} restarts (its labels or annotations go to its Pods)"
+            yield Effect(EffectKind.RESTART, change.name, text, component)
+        if (one := scale(before)) != (other := scale(after)):
+            yield Effect(EffectKind.SCALE, change.name, f"{component} replicas {_range(one)} → {_range(other)}")
+        shares = before.get("canaryTrafficPercent"), after.get("canaryTrafficPercent")
+        if shares[0] != shares[1]:
+            said = [f"{share}%" if share is not None else "all" for share in shares]
+            text = f"the newest revision gets {said[1]} of the requests (was {said[0]})"
+            yield Effect(EffectKind.TRAFFIC, change.name, text)
+
+
+def _without(component: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in component.items() if name not in _SCALING}
+
+
+def _range(scaled: tuple[int, int]) -> str:
+    low, high = scaled
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def _runtime(change: Change, touched: Touched) -> Iterator[Effect]:
+    """k8s: when KServe takes a changed runtime over depends on its version; that it will is certain."""
+    items = [*touched.kept, *(each.after for each in touched.changes if each.after)]
+    for item in items:
+        if item.kind == SERVICE and item.text("spec", "predictor", "model", "runtime") == change.key.name:
+            yield Effect(EffectKind.STALE, change.name, f"{item.name} runs on it, and takes it over when it restarts")
+
+
+def _stale(touched: Touched, restarted: set[str]) -> Iterator[Effect]:
+    """Environment variables are read once: what changes under the same name is not seen by what runs."""
+    changed = {
+        (each.key.kind, each.key.name): each.name
+        for each in touched.changes
+        if each.key.kind in ("ConfigMap", "Secret")
+        and each.before is not None
+        and each.after is not None
+        and each.before.key.name == each.after.key.name
+        and any(field.pointer.startswith(("/data", "/binaryData", "/stringData")) for field in each.fields)
+    }
+    items = [*touched.kept, *(each.after for each in touched.changes if each.after and each.before)]
+    for item in items if changed else ():
+        if item.name in restarted or item.kind not in _TEMPLATE:
+            continue
+        used = {changed[need.kind, need.name] for need in needs(item) if (need.kind, need.name) in changed
+                and {"env", "envFrom"} & set(need.path)}  # fmt: skip
+        for name in sorted(used):
+            yield Effect(EffectKind.STALE, name, f"{item.name} keeps the old values until it restarts")
+
+
+def field_line(change: Change, pointer: str) -> str:
+    """A field as people read it."""
+    item = change.before or change.after
+    return readable(pointer, item.manifest) if item is not None else pointer
