@@ -44,7 +44,8 @@ AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argo
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 GROUPS = ("align", "app", "check", "controller", "demo", "explain", "generate", "health", "init", "kubectl", "model",
-          "notebook", "notifications", "oc", "preview", "proj", "render", "sandbox", "setup", "trace", "version")  # fmt: skip
+          "notebook", "notifications", "oc", "preview", "proj", "render", "sandbox", "setup", "trace", "version",
+)  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\

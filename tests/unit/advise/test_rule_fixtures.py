@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,15 @@ FIXTURES = Path(__file__).parents[2] / "data" / "rules"
 
 
 def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checked:
-    """In a copy, which is no part of this repository."""
-    shutil.copytree(folder, tmp_path / "repository")
-    monkeypatch.chdir(tmp_path / "repository")
+    """In a copy, which is no part of this repository. Where a rule asks what was before, that is committed first."""
+    copy, before = tmp_path / "repository", folder.parent / "before"
+    if before.is_dir():
+        shutil.copytree(before, copy)
+        for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "Before"]):
+            who = ["-c", "user.name=ann", "-c", "user.email=ann@example.com"]
+            subprocess.run(["git", *who, *words], cwd=copy, check=True)
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    monkeypatch.chdir(copy)
     # The host of the fixtures' repository, were it asked
     manner = Manner(refs_of=lambda url: Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40}))
     return check(["."], manner=manner, talk=lambda text: None)

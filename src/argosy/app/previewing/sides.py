@@ -77,7 +77,7 @@ class Repository:
         from argosy.source.git.command import GitFailed
 
         try:
-            return self._runner.run(work)
+            return self._runner.run(work) if not _is_running() else _beside(work)
         except GitFailed as error:
             raise SourceError("git could not read this repository; try git fsck", where=self.root) from error
 
@@ -94,6 +94,22 @@ class Repository:
     def close(self) -> None:
         self.history.close()
         self._runner.close()
+
+
+def _is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _beside(work: Coroutine[Any, Any, T]) -> T:
+    """For callers that are in a loop themselves, as tests are."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def is_range(word: str) -> bool:
