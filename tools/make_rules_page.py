@@ -41,6 +41,11 @@ can be fixed so says when.
 - A baseline: `argosy check --baseline known.yaml --write-baseline` writes what there is now; later runs with `--baseline`, or
   with `check.baseline` in argosy.yaml, tell only what is new. Lines may move without harm.
 
+## Rules about what lives
+
+Rules with a 5 look at a cluster: [`argosy doctor`](doctor.md) asks them of an installation and its Applications, and they speak only
+where what they read is certain. The others are asked by `argosy check`; those with a 4 by both, for checks may stand in Git or live.
+
 ## The catalogue
 
 """  # noqa: E501 - a page

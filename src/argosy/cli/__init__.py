@@ -43,9 +43,9 @@ AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) l
 AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
-GROUPS = ("align", "app", "check", "controller", "demo", "explain", "generate", "health", "init", "kubectl", "model",
-          "notebook", "notifications", "oc", "preview", "proj", "render", "sandbox", "setup", "trace", "version",
-)  # fmt: skip
+GROUPS = ("align", "app", "check", "controller", "demo", "doctor", "explain", "generate", "health", "init", "kubectl",
+          "model", "notebook", "notifications", "oc", "preview", "proj", "render", "sandbox", "setup", "trace",
+          "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -65,7 +65,8 @@ Commands:
   check      find what is wrong in Git, before anything is deployed
   controller deliver the Applications of a cluster
   demo       a whole delivery on this machine: Git, cluster, engine, a model
-  explain    why an object or a field is as it is, or what a rule of check means
+  doctor     what is wrong with an installation and its Applications, why, and what helps
+  explain    why an object, a field or an Application is as it is, or what a rule means
   generate   print manifests that hold up a sync, and settings for notifications
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks

@@ -40,4 +40,7 @@ def page(number: str) -> Iterator[str]:
     yield f"What to do:     {rule.fix}"
     if rule.mends:
         yield f"By itself:      argosy check --fix does it, {rule.mends}"
-    yield f"To excuse it:   argosy.dev/suppress: {rule.id} REASON (an annotation), or check.suppress in argosy.yaml"
+    if rule.is_live:
+        yield "Who asks it:    argosy doctor, of what lives in a cluster"
+    else:
+        yield f"To excuse it:   argosy.dev/suppress: {rule.id} REASON (an annotation), or check.suppress in argosy.yaml"

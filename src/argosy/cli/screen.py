@@ -23,6 +23,7 @@ MARKS: Final = {
 }
 MESSAGE: Final = "MESSAGE"
 WHY: Final = "WHY"
+CAUSE: Final = "CAUSE"
 _GAP: Final = "   "
 _SHORTEST: Final = 20
 _STYLE: Final = re.compile("\x1b\\[[0-9]*m")
@@ -47,6 +48,12 @@ class Screen:
         mark = MARKS[word][self._place]
         return self.colour(f"{mark} {word}", MARKS[word][2])
 
+    def mark_as(self, text: str, word: str) -> Styled:
+        """Any text, with the mark and the colour of a word; as it is where the word has none."""
+        if word not in MARKS:
+            return Styled(plain(text))
+        return self.colour(f"{MARKS[word][self._place]} {plain(text)}", MARKS[word][2])
+
     def bad(self, text: str) -> str:
         return self.colour(f"{MARKS['failed'][self._place]} {text}", MARKS["failed"][2])
 
@@ -70,10 +77,10 @@ def _is_colourful(stream: TextIO) -> bool:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
-    """Columns as kubectl has them; with a width, those that are called MESSAGE or WHY are cut to fit it."""
+    """Columns as kubectl has them; with a width, those that are called MESSAGE, WHY or CAUSE are cut to fit it."""
     cells = [list(headings), *([cell if isinstance(cell, Styled) else plain(cell) for cell in row] for row in rows)]
     widths = [max(map(shown_width, column)) for column in zip(*cells, strict=True)]
-    messages = [place for place, heading in enumerate(headings) if heading in (MESSAGE, WHY)]
+    messages = [place for place, heading in enumerate(headings) if heading in (MESSAGE, WHY, CAUSE)]
     if width is not None and messages:
         over = max(0, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
         for place in messages:

@@ -124,6 +124,13 @@ class ClusterWriter(Protocol):
     ) -> None: ...
 
 
+@runtime_checkable
+class Versioned(Protocol):
+    """A cluster that can be asked for its version."""
+
+    async def version(self) -> str: ...
+
+
 class Cluster(ClusterReader, ClusterWriter, Protocol):
     """Raises ClusterError (Conflict, Gone, Invalid, Forbidden) and TransientError, and nothing else."""
 
@@ -231,6 +238,7 @@ __all__ = [
     "PodLogs",
     "Propagation",
     "User",
+    "Versioned",
     "WatchEvent",
     "WayIn",
 ]

@@ -86,6 +86,11 @@ class KubeCluster:
 
     # -- reading
 
+    async def version(self) -> str:
+        """What the server calls itself: `v1.32.13`."""
+        found = self._wire.decoded(await self._wire.call("GET", "/version"))
+        return str(found.get("gitVersion") or "") if isinstance(found, dict) else ""
+
     async def kinds(self) -> Catalog:
         return (await self._discovery.refresh()).catalog
 

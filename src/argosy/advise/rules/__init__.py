@@ -1,6 +1,6 @@
 """The catalogue of rules, and what they find.
 
-In: a repository. Out: findings, by file and line, each once. Never: a rule without its text.
+In: a repository, or what lives. Out: findings, by file and line, each once. Never: a rule without its text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from argosy.advise.finding import Finding
+from argosy.advise.live_view import LiveView
 from argosy.advise.repository import Repository
 from argosy.advise.rules import (
     applications,
@@ -25,12 +26,14 @@ from argosy.advise.rules import (
     told,
     waiting,
 )
+from argosy.advise.rules.live import drifting, judging, sources, stalling, workloads
 from argosy.advise.rules.rule import Rule
 
 _FAMILIES: Final = (
-    applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, patches, notebooks, told,
-    hygiene,
-)  # fmt: skip
+    *(applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, patches, notebooks),
+    *(told, hygiene),
+    *(drifting, stalling, sources, workloads, judging),
+)
 CATALOGUE: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)
 }
@@ -51,3 +54,11 @@ def look_at(repository: Repository, rules: Iterable[Rule] = CATALOGUE.values()) 
         for sight in rule.look(repository):
             found.setdefault((rule.id, sight.place.file, sight.place.line, sight.message), Finding(rule, sight))
     return sorted(found.values(), key=lambda one: (one.place.file, one.place.line, one.rule.id, one.sight.message))
+
+
+def diagnose(view: LiveView) -> list[Finding]:
+    """What live rules find, and what others told of the installation; the worst first."""
+    found = [Finding(rule, sight) for rule in CATALOGUE.values() for sight in rule.diagnose(view)]
+    found += [Finding(CATALOGUE[rule], sight) for rule, sights in view.told.items() for sight in sights]
+    kept = {(each.rule.id, each.place.file, each.sight.message): each for each in found}
+    return sorted(kept.values(), key=lambda one: (-one.severity.weight, one.place.file, one.rule.id))

@@ -37,7 +37,7 @@ async def causes(desk: Desk, app: Application) -> list[str]:
     found += [_row_line(row) for row in sorted(of.values(), key=_order) if row.status in WRONG]
     with contextlib.suppress(ArgosyError):  # what is known of the status is told all the same
         async with open_reader(desk) as reader:
-            found += await _unwell(reader, app, of)
+            found += await unwell(reader, app)
     shown = list(dict.fromkeys(found))
     return shown[:MOST] + ([f"… and {len(shown) - MOST} more"] if len(shown) > MOST else [])
 
@@ -54,7 +54,9 @@ def _named(key: ResourceKey) -> str:
     return f"{key.kind}/{key.name}{f' -n {key.namespace}' if key.namespace else ''}"
 
 
-async def _unwell(reader: Reader, app: Application, of: dict[ResourceKey, Row]) -> list[str]:
+async def unwell(reader: Reader, app: Application) -> list[str]:
+    """Objects that are not healthy, by wave, each with what came of it down to the container."""
+    of = {row.key: row for row in rows(app)}
     groups: list[tuple[int, list[str]]] = []
     told: set[str] = set()
     for branch in branches(await reader.tree(app)):
@@ -93,4 +95,4 @@ async def _last_words(reader: Reader, pod: ResourceKey, container: str) -> str:
     return last
 
 
-__all__ = ["causes"]
+__all__ = ["causes", "unwell"]

@@ -65,6 +65,7 @@ class Reader:
         self.assembler = Assembler(Renders(crew))
         self.looker = Looker(Doorway(desk.cluster, self.cache.get, time.monotonic), self.cache, Memory())
         self._gate = asyncio.Semaphore(AT_ONCE)
+        self.denied: set[ResourceKey] = set()  # what was asked for and may not be seen
 
     async def load_settings(self) -> None:
         control = self.desk.control
@@ -153,6 +154,8 @@ class Reader:
             except ClusterError as error:
                 if error.code not in (403, 404):
                     raise
+                if error.code == 403:
+                    self.denied.add(key)
                 return
         if found is not None:
             self.cache.put(found)

@@ -1,0 +1,92 @@
+"""Reads that do not fail: what may not be seen is noted, and everything else is told all the same.
+
+In: a cluster. Out: manifests, and what was not readable. Never: writes; takes what is forbidden for what is not there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from argosy.cluster import Catalog, Cluster
+from argosy.model.errors import ArgosyError, ClusterError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+
+AT_ONCE: Final = 12  # requests
+
+
+class Asking:
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.unread: set[GroupKind] = set()
+        self._notes: dict[str, set[str]] = {}  # what, by where it was not to be seen
+        self._others: dict[str, None] = {}
+        self._gate = asyncio.Semaphore(AT_ONCE)
+
+    @property
+    def notes(self) -> list[str]:
+        """Each kind once, with the namespaces where it may not be seen."""
+        told = []
+        for what, places in self._notes.items():
+            where = f" in {', '.join(sorted(places - {''}))}" if places - {""} else ""
+            told.append(f"you may not read {what}{where}: what depends on it is not told")
+        return [*told, *self._others]
+
+    def note(self, text: str) -> None:
+        self._others[text] = None
+
+    async def kinds(self) -> Catalog:
+        try:
+            return await self.cluster.kinds()
+        except ClusterError as error:
+            self.note(f"the kinds of the cluster cannot be read: {error.message}")
+            return {}
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        """None where it is not there, or may not be seen: `unread` tells one from the other."""
+        async with self._gate:
+            try:
+                return await self.cluster.get(key)
+            except ArgosyError as error:
+                self._refused(key.group_kind, key.namespace, error)
+                return None
+
+    async def all_of(self, kind: GroupKind, namespace: str = "", labels: str = "") -> list[Manifest]:
+        async with self._gate:
+            try:
+                found = (await self.cluster.list(kind, namespace=namespace, labels=labels)).items
+            except ArgosyError as error:
+                self._refused(kind, namespace, error)
+                return []
+        return [_whole(each, kind) for each in found]
+
+    async def list_all(self, kinds: Iterable[GroupKind], namespaces: Sequence[str]) -> dict[GroupKind, list[Manifest]]:
+        served = await self.kinds()
+        wanted = [(kind, place) for kind in kinds if kind in served for place in namespaces]
+        found = await asyncio.gather(*(self.all_of(kind, place) for kind, place in wanted))
+        gathered: dict[GroupKind, list[Manifest]] = {}
+        for (kind, _), items in zip(wanted, found, strict=True):
+            gathered.setdefault(kind, []).extend(items)
+        return gathered
+
+    def _refused(self, kind: GroupKind, namespace: str, error: ArgosyError) -> None:
+        if isinstance(error, ClusterError) and error.code in (404, 405):
+            return  # such a kind is not served
+        self.unread.add(kind)
+        if isinstance(error, ClusterError) and error.code in (401, 403):
+            self._notes.setdefault(_plural(kind), set()).add(namespace)
+        else:
+            self.note(f"{kind} could not be read: {error}")
+
+
+def _plural(kind: GroupKind) -> str:
+    return f"{kind.kind}es" if kind.kind.endswith("s") else f"{kind.kind}s"
+
+
+def _whole(manifest: Manifest, kind: GroupKind) -> Manifest:
+    """k8s: items of a list need not say what they are."""
+    if manifest.get("kind") and manifest.get("apiVersion"):
+        return manifest
+    return {"apiVersion": f"{kind.group}/v1" if kind.group else "v1", "kind": kind.kind, **manifest}

@@ -1,0 +1,146 @@
+"""`argosy doctor [APP…]`: what is wrong with an installation and its Applications, why, and what helps."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from argosy.cli import DONE, NO, REFUSED, answering, failed
+from argosy.cli.app_flags import asked, can_ask, print_data, talk
+from argosy.cli.screen import plain
+from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.model.errors import ArgosyError, UserError
+
+if TYPE_CHECKING:
+    from argosy.app.applications.desk import Desk
+    from argosy.app.doctor.examining import Examination
+    from argosy.app.doctor.report import Report
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+EXAMPLES = """\
+Examples:
+  argosy doctor
+  argosy doctor stage00-minio --explain
+  argosy doctor --match 'stage0|stage1' -o status
+  argosy doctor --fix
+
+See also: docs/reference/doctor.md, docs/reference/rules.md
+"""
+FORMS = ("text", "json", "yaml", "status")
+PATIENCE = 1.0  # seconds before progress is told
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "doctor",
+        help="what is wrong with an installation and its Applications, why, and what helps",
+        description="Reads an installation and its Applications, and changes nothing. Exit code 1: something is wrong.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("names", nargs="*", metavar="APP", help="Applications, as NAME or NAMESPACE/NAME (default: all)")
+    add("--match", default="", metavar="PATTERN", help="those whose names match a regular expression")
+    add("--explain", action="store_true", help="each finding whole: why it is certain, and what to do")
+    add("--checklist", action="store_true", help="what to verify after a sync, as assertions")
+    add("--fix", action="store_true", help="do what is certain to help, after a question")
+    add("-y", "--yes", action="store_true", help="with --fix: do not ask")
+    about = "exit 1 on a finding that is at least so bad (default: warning)"
+    add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
+    about = "where the Applications are (default: the control namespace)"
+    add("-N", "--app-namespace", default="", metavar="NS", help=about)
+    add("-o", "--output", choices=FORMS, default="text", help="text (default), json, yaml or status")
+    add_target_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    if chosen.yes and not chosen.fix:
+        raise UserError("-y answers the questions of --fix; write --fix -y", where="-y")
+    if chosen.fix and not chosen.yes and not can_ask():
+        raise UserError("nobody is there to be asked; look at what it would do without --fix, or add -y", where="--fix")
+    try:
+        return asyncio.run(_run(chosen))
+    except ArgosyError as error:
+        return failed(error, "doctor failed")
+
+
+async def _run(chosen: argparse.Namespace) -> int:
+    from argosy.advise.finding import Severity
+    from argosy.app.applications.desk import open_desk
+    from argosy.app.applications.reader import open_reader
+    from argosy.app.doctor.examining import Wanted, examine
+    from argosy.app.doctor.report import Report
+
+    wanted = Wanted(tuple(chosen.names), chosen.match, is_whole=chosen.checklist)
+    async with open_desk(target_options(chosen), chosen.app_namespace) as desk:
+        async with _patience(desk), open_reader(desk) as reader:
+            found = await examine(desk, reader, wanted)
+        report = Report(found)
+        code = NO if report.is_bad(Severity(chosen.fail_on)) else DONE
+        if chosen.checklist and any(item.holds is False for item in report.checklist):
+            code = NO
+        if found.is_blind:
+            code = REFUSED
+        with answering(code):
+            _show(report, chosen)
+            sys.stdout.flush()
+        if chosen.fix:
+            code = max(code, await _fix(desk, found, is_asking=not chosen.yes))
+    return code
+
+
+@asynccontextmanager
+async def _patience(desk: Desk) -> AsyncIterator[None]:
+    told = asyncio.get_running_loop().call_later(PATIENCE, talk, f"looking at {plain(desk.where)} …")
+    try:
+        yield
+    finally:
+        told.cancel()
+
+
+def _show(report: Report, chosen: argparse.Namespace) -> None:
+    from argosy.cli import doctor_screen
+    from argosy.cli.screen import Screen
+
+    if chosen.output in ("json", "yaml"):
+        print_data(report.document(has_checklist=chosen.checklist), chosen.output)
+        return
+    screen = Screen(sys.stdout)
+    if chosen.output == "status":
+        print("\n".join(doctor_screen.status_lines(report)))
+        return
+    print("\n".join(doctor_screen.shown(report, screen, is_whole=chosen.explain)))
+    if chosen.checklist:
+        print("\n".join(doctor_screen.checklist_lines(report, screen)))
+    sys.stdout.flush()
+    for line in doctor_screen.closing(report, is_fixing=chosen.fix):
+        talk(plain(line))
+
+
+async def _fix(desk: Desk, found: Examination, *, is_asking: bool) -> int:
+    """Each by itself; what fails is told, and the others are done all the same."""
+    from argosy.app.doctor.fixing import fixes
+
+    offered = fixes(found)
+    talk(f"target: {desk.where}")
+    if not offered:
+        talk("nothing can be put right from here with certainty; see FIX and --explain")
+    code = DONE
+    for each in offered:
+        if each.act is None:
+            talk(plain(f"{each.subject}: {each.text}"))
+            continue
+        if is_asking and not asked(plain(f"{each.subject}: {each.text}?")):
+            talk(f"{each.subject}: left as it is")
+            continue
+        try:
+            print(plain(f"{each.subject}: {await each.act(desk)}"))
+        except ArgosyError as error:
+            code = failed(error, f"{each.subject} was not fixed")
+    return code

@@ -1,0 +1,101 @@
+"""A diagnosis on a screen: the head, the table, each finding whole, the checklist. In: a Report. Out: lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from argosy.advise.finding import Severity
+from argosy.cli.screen import CAUSE, Screen, counted, plain
+
+if TYPE_CHECKING:
+    from argosy.advise.diagnosis import Line
+    from argosy.app.doctor.report import Report
+
+# Which of the screen's marks a state has
+LIKE: Final = {
+    "ComparisonError": "Unknown",
+    "InvalidSpecError": "Unknown",
+    "SyncError": "Degraded",
+    "SyncFailed": "Degraded",
+    "DeletionError": "Degraded",
+    "UnknownError": "Unknown",
+    "Syncing": "Progressing",
+    "Warning": "Healthy",
+}
+CHECKED: Final = {"ok": "Healthy", "bad": "Degraded", "unknown": "Unknown"}
+HEADINGS: Final = ("APP", "STATE", CAUSE, "FIX", "")
+
+
+def shown(report: Report, screen: Screen, *, is_whole: bool) -> Iterator[str]:
+    yield "   ".join(screen.mark_as(plain(each.text), CHECKED[each.mark.value]) for each in report.found.checks)
+    if report.lines:
+        yield from screen.table(HEADINGS, list(_rows(report.lines, screen)))
+    elif report.found.chosen:
+        count = counted(len(report.found.chosen), "application")
+        yield f"{count}: nothing is wrong that a rule is sure of"
+    if is_whole:
+        for line in report.lines:
+            yield from _whole(line)
+    yield from _totals(report)
+
+
+def _rows(lines: list[Line], screen: Screen) -> Iterator[list[str]]:
+    before = ""
+    for each in lines:
+        is_first = each.app != before
+        before = each.app
+        state = screen.mark_as(each.state, LIKE.get(each.state, each.state)) if is_first else ""
+        yield [each.app if is_first else "", state, each.cause, each.remedy.word, each.remedy.tag]
+
+
+def _whole(line: Line) -> Iterator[str]:
+    yield ""
+    rule = f"{line.finding.rule.id} {line.severity}: " if line.finding else ""
+    yield f"{line.app}: {rule}{plain(line.cause)}"
+    if line.finding:
+        yield f"  sure     {line.finding.rule.why_sure}"
+    yield f"  do       {plain(line.fix)}"
+
+
+def _totals(report: Report) -> Iterator[str]:
+    if report.total:
+        counts = [
+            counted(report.count(Severity.ERROR), "error"),
+            counted(report.count(Severity.WARNING), "warning"),
+            f"{report.count(Severity.INFO)} for information",
+        ]
+        yield f"{counted(report.total, 'finding')} ({', '.join(counts)})"
+    if report.found.chosen:
+        yield report.score.text
+
+
+def status_lines(report: Report) -> Iterator[str]:
+    """argo: as people write it down, `name ... Sync/Health`."""
+    width = max((len(app.name) for app in report.found.chosen), default=0)
+    for app in report.found.chosen:
+        yield f"{app.name:<{width}} ... {app.sync}/{app.health}"
+
+
+def checklist_lines(report: Report, screen: Screen) -> Iterator[str]:
+    yield "After a sync:"
+    for item in report.checklist:
+        mark = "Unknown" if item.holds is None else "Healthy" if item.holds else "Degraded"
+        told = f": {', '.join(item.told)}" if item.told else ""
+        yield f"  {screen.mark_as(plain(item.text + told), mark)}"
+
+
+def closing(report: Report, *, is_fixing: bool) -> Iterator[str]:
+    """What was not looked at, what to look at later, and what to type."""
+    for note in report.found.view.notes:
+        yield f"note: {note}"
+    for each in report.follow_ups():
+        yield f"later: {each}"
+    proposed = [name for name, each in report.found.treatments.items() if each.done]
+    if not is_fixing and report.total:
+        first = next((each.app for each in report.lines if each.finding and not each.app.startswith("(")), "")
+        ways = [f"argosy align {'--all' if len(proposed) > 1 else proposed[0]}" if proposed else ""]
+        ways += [f"argosy doctor {first} --explain" if first else "argosy doctor --explain"]
+        yield f"next: {';  '.join(filter(None, ways))}"
+    if not is_fixing:
+        yield "nothing was changed"

@@ -1,0 +1,83 @@
+"""An installation as live rules see it, made of a few words. In: what is said. Out: values. Never: a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from argosy.advise.cause import Cause, CauseKind
+from argosy.advise.live_view import Differs, LiveApp, LiveRow, LiveView
+from argosy.advise.rules import CATALOGUE
+from argosy.model.application import read_application
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.times import written
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+def ago(seconds: float) -> str:
+    return written(NOW - timedelta(seconds=seconds))
+
+
+def app(
+    name: str = "models",
+    sync: str = "Synced",
+    health: str = "Healthy",
+    *,
+    rows: Iterable[LiveRow] = (),
+    conditions: Iterable[tuple[str, str]] = (),
+    spec: dict[str, Any] | None = None,
+    status: dict[str, Any] | None = None,
+    metadata: dict[str, Any] | None = None,
+    **seen: Any,
+) -> LiveApp:
+    source = {"repoURL": "https://git.example.com/ml.git", "path": "deploy", "targetRevision": "main"}
+    manifest = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": "argocd", **(metadata or {})},
+        "spec": {
+            "project": "default",
+            "source": source,
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+            **(spec or {}),
+        },
+        "status": {
+            "sync": {"status": sync},
+            "health": {"status": health, "lastTransitionTime": ago(5000)},
+            "conditions": [{"type": kind, "message": message} for kind, message in conditions],
+            **(status or {}),
+        },
+    }
+    return LiveApp(read_application(manifest), tuple(rows), **seen)
+
+
+def row(kind: str, name: str = "one", group: str = "", **more: Any) -> LiveRow:
+    return LiveRow(ResourceKey(group, kind, "ml", name), **more)
+
+
+def differs(kind: str, pointer: str, cause: CauseKind, manager: str = "", group: str = "") -> Differs:
+    return Differs(ResourceKey(group, kind, "ml", "one"), pointer, Cause(cause, "because", manager=manager))
+
+
+def manifest(api_version: str, kind: str, name: str = "one", **fields: Any) -> Manifest:
+    metadata = {"name": name, "namespace": "ml", **fields.pop("metadata", {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def view(*apps: LiveApp, live: Iterable[Manifest] = (), **more: Any) -> LiveView:
+    objects: dict[GroupKind, list[Manifest]] = {}
+    for each in live:
+        objects.setdefault(key_of(each).group_kind, []).append(each)
+    return LiveView(NOW, tuple(apps), objects, **more)
+
+
+def told(rule: str, seen: LiveView) -> list[str]:
+    return [each.message for each in CATALOGUE[rule].diagnose(seen)]
+
+
+def advised(rule: str, seen: LiveView) -> str:
+    (found,) = CATALOGUE[rule].diagnose(seen)
+    return found.fix

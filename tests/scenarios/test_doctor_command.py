@@ -1,0 +1,170 @@
+"""`argosy doctor` beside an engine: what it finds of Applications, what it leaves alone, and what it puts right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import APPLICATION, config_map
+
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+
+pytestmark = pytest.mark.anyio
+SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
+JOB: Manifest = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "migrate", "annotations": {"argocd.argoproj.io/hook": "PreSync"}},
+    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "main:1"}]}}},
+}
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("argosy.app.doctor.examining.SECONDS", 30.0)  # a busy machine is no finding
+    monkeypatch.setattr("argosy.app.doctor.examining.PROOF_SECONDS", 30.0)
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
+        found.repository._git("branch", "old")
+        await found.deliver()
+        await found.until(lambda status: bool(status.get("sync")))
+        said = await found.argosy("app", "sync", "models", "--timeout", "30")
+        assert said.code == 0, said.err
+        yield found
+
+
+async def diagnosed(desk: Scene, *words: str, code: int) -> dict[str, Any]:
+    said = await desk.argosy("doctor", *words, "-o", "json")
+    assert said.code == code, said
+    found: dict[str, Any] = json.loads(said.out)
+    assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "Diagnosis")
+    return found
+
+
+async def scaled(desk: Scene) -> None:
+    """A controller writes over a field that Git has."""
+    await desk.cluster.patch(SETTINGS, {"data": {"a": "scaled"}}, manager="scaler")
+    await desk.settled()
+
+
+async def versions(desk: Scene) -> dict[str, str]:
+    found = {}
+    for kind in (APPLICATION, GroupKind("", "ConfigMap"), GroupKind("", "Event"), GroupKind("", "Secret")):
+        for each in (await desk.cluster.list(kind)).items:
+            found[f"{kind}/{each['metadata']['name']}"] = each["metadata"]["resourceVersion"]
+    return found
+
+
+async def test_an_installation_that_is_well_is_told_so_and_nothing_is_written(desk: Scene) -> None:
+    await desk.settled()
+    before = await versions(desk)
+    said = await desk.argosy("doctor")
+    assert said.code == 0, said
+    head, told, score = said.out.splitlines()
+    for words in ("cluster reachable (1.32.", "argocd-cm in argocd is no operator's", "1 application readable"):
+        assert words in head
+    assert told == "1 application: nothing is wrong that a rule is sure of"
+    assert score == "Score 100% synced (1 of 1), 1 of 1 healthy"
+    assert said.err.endswith("nothing was changed\n")
+    assert await versions(desk) == before
+
+
+async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk: Scene) -> None:
+    desk.repository.push({"later/settings.yaml": {**config_map(b="1"), "metadata": {"name": "later"}}})
+    old = {"repoURL": desk.repository.url, "path": "later", "targetRevision": "old"}
+    await desk.deliver("stale", source=old)
+    await desk.deliver("lost", path="nowhere")
+    for name in ("stale", "lost"):
+        await desk.until_condition("ComparisonError", name)
+    await scaled(desk)
+    before = await versions(desk)
+    found = await diagnosed(desk, code=1)
+    told = {each["application"]: each for each in found["findings"]}
+    assert {name: (each["rule"], each["state"], each["certain"]) for name, each in told.items()} == {
+        "models": ("AGY501", "OutOfSync", True),
+        "stale": ("AGY509", "ComparisonError", True),
+        "lost": ("AGY509", "ComparisonError", None),
+    }
+    assert told["models"]["cause"] == "acceptable: ConfigMap/settings: data.a set by scaler (1 field)"
+    assert told["stale"]["cause"] == "targetRevision old: path later not in branch; main can be rendered"
+    assert told["stale"]["remedy"] == "main"
+    assert told["lost"]["cause"] == "targetRevision main: path nowhere not in branch"
+    assert found["score"] == {
+        "applications": 3, "synced": 0, "healthy": 1, "syncedPercent": 0.0, "after": 2, "afterPercent": 66.7,
+    }  # fmt: skip
+    assert await versions(desk) == before
+    said = await desk.argosy("doctor", "--match", "stale|lost", "-o", "status")
+    assert said.out.splitlines() == ["lost  ... Unknown/Unknown", "stale ... Unknown/Unknown"]
+    listed = (await desk.argosy("doctor", "--checklist")).out.splitlines()
+    assert any(
+        "no ComparisonError and no SyncError: lost: ComparisonError, stale: ComparisonError" in each for each in listed
+    )
+
+
+async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_finds_nothing(desk: Scene) -> None:
+    await scaled(desk)
+    said = await desk.argosy("doctor", "--fix")
+    assert said.code == 2 and "nobody is there to be asked" in said.err
+    assert "ignoreDifferences" not in (await desk.app())["spec"]
+    said = await desk.argosy("doctor", "--fix", "-y")
+    assert "models: changed; after a sync it is Synced/Healthy" in said.out
+    rules = (await desk.app())["spec"]["ignoreDifferences"]
+    assert [rule["jsonPointers"] for rule in rules] == [["/data/a"]]
+    await desk.until(lambda status: status["sync"]["status"] == "Synced")
+    assert (await diagnosed(desk, code=0))["findings"] == []
+
+
+async def test_what_another_application_makes_is_not_changed_in_the_cluster(desk: Scene) -> None:
+    await desk.annotate(tracking_id="root:argoproj.io/Application:argocd/models")
+    await scaled(desk)
+    said = await desk.argosy("doctor", "--fix", "-y")
+    assert "root makes it from Git, so change it there: argosy align models --write" in said.err
+    assert "ignoreDifferences" not in (await desk.app())["spec"]
+
+
+async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene) -> None:
+    desk.repository.push({"app/migrate.yaml": JOB, "app/settings.yaml": config_map(a="two")})
+    await desk.settled()
+    await desk.sync()
+    await desk.until(lambda status: "hook" in status["operationState"]["message"])
+    found = await diagnosed(desk, code=0)
+    (gate,) = found["gates"]
+    assert (gate["application"], gate["phase"], gate["wave"]) == ("models", "PreSync", 0)
+    assert gate["objects"][0].startswith("Job/migrate (hook)")
+    said = await desk.argosy("explain", "application/models")
+    assert "waits    the gate of wave 0 of PreSync is closed, for " in said.out
+    await desk.argosy("app", "terminate-op", "models")
+
+
+async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk: Scene) -> None:
+    await scaled(desk)
+    said = await desk.argosy("explain", "application/models")
+    lines = [line.strip() for line in said.out.splitlines()]
+    assert said.code == 0 and lines[0].startswith("Application/models -n argocd: "), said
+    for words in (
+        "differs  ConfigMap/settings data.a  somebody else: changed by scaler",
+        "why      AGY501: acceptable: ConfigMap/settings: data.a set by scaler (1 field)",
+        "next     silence it with the smallest ignore rule: argosy align models",
+        "helps    ignore ConfigMap: /data/a",
+        "proof    OutOfSync/Healthy → Synced/Healthy after a sync",
+    ):
+        assert any(line.startswith(words) for line in lines), (words, said.out)
+    found = json.loads((await desk.argosy("explain", "app/models", "-o", "json")).out)
+    assert (found["kind"], found["sync"], found["fields"][0]["path"]) == (
+        "ApplicationExplanation",
+        "OutOfSync",
+        "/data/a",
+    )
+
+
+async def test_a_name_that_is_not_there_and_a_flag_that_means_nothing_are_told(desk: Scene) -> None:
+    said = await desk.argosy("doctor", "nobody")
+    assert said.code == 2 and "there is no Application 'nobody'" in said.err
+    assert (await desk.argosy("doctor", "-y")).code == 2
+    assert (await desk.argosy("doctor", "--match", "(")).code == 2

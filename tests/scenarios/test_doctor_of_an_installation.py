@@ -1,0 +1,202 @@
+"""`argosy doctor` of an Argo CD that is not ours: its settings, its operator, its health, and few rights to read it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import Said, Scene, scene
+from engine_room import CONTROL
+from gitops_cluster import (
+    APPLICATIONS,
+    GITOPS,
+    MODEL_KEY,
+    RESOURCE,
+    application,
+    argo_cd_playing,
+    create,
+    data,
+    patch,
+    ready,
+    with_model,
+    within,
+)
+from serving import Finished, Sandbox, argosy, kubectl, sandbox
+
+from argosy.app.applications.desk import clock
+from argosy.model.names import ResourceKey
+from argosy.schema.definitions import definition
+
+SCRIPT = "hs = {}\nhs.status = 'Healthy'\nreturn hs\n"
+ENTRY = {"group": "serving.kserve.io", "kind": "InferenceService", "check": SCRIPT}
+ARGOCD = ResourceKey("argoproj.io", "ArgoCD", CONTROL, "argocd")
+CONFIG = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
+TOUCHED = "kubectl.kubernetes.io/restartedAt"
+
+
+# -- an ArgoCD resource whose operator does not act -------------------------------------------------------------------
+
+
+@pytest.fixture
+async def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    """Nobody acts on the resource, and five minutes have passed."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("argosy.app.doctor.examining.clock", lambda: clock() + timedelta(minutes=5))
+    async with scene(tmp_path) as found:
+        await found.cluster.create(definition("argocds.argoproj.io"))
+        metadata = {"name": ARGOCD.name, "namespace": CONTROL}
+        spec = {"resourceHealthChecks": [ENTRY]}
+        await found.cluster.create(
+            {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata, "spec": spec},
+            manager="kubectl",
+        )
+        yield found
+
+
+def told(said: Said) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in json.loads(said.out)["findings"]:
+        found.setdefault(each["rule"], []).append(each["cause"])
+    return found
+
+
+@pytest.mark.anyio
+async def test_a_check_in_the_resource_and_not_in_argocd_cm_is_the_operators_matter(idle: Scene) -> None:
+    said = await idle.argosy("doctor", "-o", "json")
+    (cause,) = told(said)["AGY508"]
+    assert cause.startswith(
+        f"health check in ArgoCD CR argocd, not in ConfigMap argocd-cm: {MODEL_KEY}; operator not reconciling"
+    )
+    assert said.code == 1
+
+
+@pytest.mark.anyio
+async def test_the_resource_is_touched_and_looked_at_again_until_the_check_has_arrived(idle: Scene) -> None:
+    async def act_when_touched() -> None:
+        while TOUCHED not in ((await idle.cluster.get(ARGOCD)) or {})["metadata"].get("annotations", {}):
+            await asyncio.sleep(0.02)
+        await idle.cluster.patch(CONFIG, {"data": {MODEL_KEY: SCRIPT}})
+
+    operator = asyncio.create_task(act_when_touched())
+    said = await idle.argosy("doctor", "--fix", "-y")
+    await operator
+    assert f"ArgoCD/argocd: argocd-cm has {MODEL_KEY} now" in said.out, said
+
+
+@pytest.mark.anyio
+async def test_an_operator_that_never_acts_is_told_after_the_touch(
+    idle: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.app.doctor.fixing.TOUCH_SECONDS", 0.2)
+    said = await idle.argosy("doctor", "--fix", "-y")
+    assert f"argocd-cm still lacks {MODEL_KEY} after 0.2 s: the operator does not act" in said.out
+
+
+@pytest.mark.anyio
+async def test_a_key_that_extra_config_overrules_is_not_held_against_the_operator(idle: Scene) -> None:
+    other = {"extraConfig": {MODEL_KEY: "return {status = 'Degraded'}"}}
+    await idle.cluster.patch(ARGOCD, {"spec": other})
+    found = told(await idle.argosy("doctor", "-o", "json"))
+    assert "AGY508" not in found
+    assert f"spec.extraConfig of ArgoCD argocd holds {MODEL_KEY}, which wins" in found["AGY405"][0]
+
+
+@pytest.mark.anyio
+async def test_a_script_that_gives_no_answer_is_found_where_it_lives(idle: Scene) -> None:
+    broken = {**ENTRY, "check": "hs = {}\nhs.status = 'Healthy'\n"}
+    await idle.cluster.patch(ARGOCD, {"spec": {"resourceHealthChecks": [broken]}})
+    assert "AGY401" in told(await idle.argosy("doctor", "-o", "json"))
+
+
+# -- the operator stand-in, and few rights ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gitops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    flags = ("--port", "0", "--rbac", "--addons", "argocd_operator")
+    with sandbox(tmp_path_factory.mktemp("doctor") / "data", *flags) as started:
+        ready(started)
+        create(started, APPLICATIONS, application("models-dev", "Synced", "Healthy"))
+        create(started, APPLICATIONS, application("models-production", "OutOfSync", "Missing"))
+        yield started
+
+
+def doctor(started: Sandbox, *words: object, kubeconfig: Path | None = None) -> Finished:
+    return argosy("doctor", *words, "--kubeconfig", kubeconfig or started.kubeconfig, home=started.folder.parent)
+
+
+@pytest.mark.usefixtures("needs_kubectl")
+def test_an_edit_of_argocd_cm_that_the_operator_undid_is_expected_behaviour(gitops: Sandbox) -> None:
+    key = "resource.customizations.health.PersistentVolumeClaim"
+    edit = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": GITOPS},
+            "data": {key: "return {status = 'Healthy'}"}}  # fmt: skip
+    done = kubectl(gitops.kubeconfig, "apply", "-f", "-", input=json.dumps(edit))
+    assert done.code == 0, done.err
+    within(15, lambda: key not in data(gitops))
+    found = json.loads(doctor(gitops, "-o", "json").out)
+    assert [each["name"] for each in found["checks"] if each["state"] != "ok"] == []
+    assert f"ArgoCD CR {GITOPS}/{GITOPS} is the owner of argocd-cm" in [each["text"] for each in found["checks"]]
+    (told,) = (each for each in found["findings"] if each["rule"] == "AGY405")
+    assert told["cause"].startswith(f"{key} was applied to argocd-cm by hand, and the operator has removed it")
+    assert told["fix"].startswith("expected behaviour, use the CR")
+
+
+@pytest.mark.usefixtures("needs_kubectl")
+def test_who_may_only_read_applications_gets_their_states_and_is_told_what_is_missing(gitops: Sandbox) -> None:
+    home = gitops.folder.parent
+    file = home / "ada"
+    file.write_text(argosy("sandbox", "user", "add", "ada", "--data-dir", gitops.folder, home=home).out)
+    blind = doctor(gitops, kubeconfig=file)
+    assert blind.code == 5 and "Applications cannot be read" in blind.out and "Traceback" not in blind.err
+    assert "ask for get and list of applications.argoproj.io" in blind.err
+    rule = ("--verb=get,list", "--resource=applications.argoproj.io")
+    admin = (gitops.kubeconfig, "-n", GITOPS, "create")
+    assert kubectl(*admin, "role", "reader", *rule).code == 0
+    assert kubectl(*admin, "rolebinding", "reader", "--role=reader", "--user=ada").code == 0
+    said = doctor(gitops, "-o", "json", kubeconfig=file)
+    found = json.loads(said.out)
+    assert {each["name"]: (each["sync"], each["health"]) for each in found["applications"]} == {
+        "models-dev": ("Synced", "Healthy"),
+        "models-production": ("OutOfSync", "Missing"),
+    }
+    assert all("you may not read" in each or "cannot be compared" in each for each in found["notes"]), found["notes"]
+    assert not any(each["rule"] in ("AGY501", "AGY503", "AGY508", "AGY513") for each in found["findings"])
+    assert patched(gitops) == []
+
+
+def patched(started: Sandbox) -> list[str]:
+    """Managers that wrote to Applications, beside who made them."""
+    items: list[Any] = started.request("GET", APPLICATIONS).json()["items"]
+    managers = {entry["manager"] for each in items for entry in each["metadata"].get("managedFields") or ()}
+    return sorted(name for name in managers if "argosy" in name)
+
+
+def test_the_resource_itself_is_left_as_it_is(gitops: Sandbox) -> None:
+    before = gitops.request("GET", RESOURCE).json()["metadata"]["resourceVersion"]
+    doctor(gitops)
+    assert gitops.request("GET", RESOURCE).json()["metadata"]["resourceVersion"] == before
+    patch(gitops, RESOURCE, {"spec": {"resourceHealthChecks": None}})
+
+
+def test_the_first_link_that_is_missing_is_told_where_a_ready_model_is_called_progressing(gitops: Sandbox) -> None:
+    with_model(gitops, "fraud", "x")
+    create(
+        gitops, APPLICATIONS, application("fraud", "Synced", "Progressing", ("serving.kserve.io", "InferenceService"))
+    )
+    words = "InferenceService/x: its condition Ready is True, and Argo CD says Progressing"
+    (found,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
+    assert found["cause"] == f"{words}: no health check for InferenceService in ArgoCD CR {GITOPS}"
+    patch(gitops, RESOURCE, {"spec": {"resourceHealthChecks": [ENTRY]}})
+    within(15, lambda: MODEL_KEY in data(gitops))
+    (found,) = json.loads(doctor(gitops, "fraud", "-o", "json").out)["findings"]
+    assert found["cause"] == f"{words}: the health check is in ArgoCD CR and in ConfigMap"
+    assert "refresh it hard and wait 30 s" in found["fix"]
+    assert "hard-refresh the browser (Ctrl+Shift+R, or Cmd+Shift+R)" in found["fix"]
+    with argo_cd_playing(gitops):
+        fixed = doctor(gitops, "fraud", "--fix", "-y")
+    assert "fraud: it is Healthy now; then hard-refresh the browser" in fixed.out, fixed

@@ -1,0 +1,144 @@
+"""What a diagnosis says of Applications: their lines, the gate of a running sync, the score, the checklist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from live_scene import ago, app, differs, row, view
+
+from argosy.advise.cause import CauseKind
+from argosy.advise.checklist import checklist
+from argosy.advise.diagnosis import Remedy, lines, percent, score, state_of
+from argosy.advise.finding import Severity
+from argosy.advise.rules import diagnose
+from argosy.advise.waves import wait_of
+
+BY_OTHERS = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")
+SHARED = ("SharedResourceWarning", "Namespace/ml is part of applications models and other")
+COMPARISON = ("ComparisonError", "deploy: app path does not exist")
+
+
+def running(*results: dict[str, Any], message: str = "waiting for healthy state of batch/Job/train") -> dict[str, Any]:
+    return {
+        "operationState": {
+            "phase": "Running",
+            "message": message,
+            "startedAt": ago(127),
+            "operation": {"sync": {}},
+            "syncResult": {"revision": "4c1d2e3f", "resources": list(results)},
+        }
+    }
+
+
+def result(kind: str, name: str, **more: str) -> dict[str, str]:
+    return {"group": "batch", "kind": kind, "namespace": "ml", "name": name, "hookPhase": "Running", **more}
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_state_of_an_application_is_the_worst_that_is_said_of_it() -> None:
+    assert state_of(app()) == "Synced"
+    assert state_of(app(conditions=[SHARED])) == "Warning"
+    assert state_of(app(sync="OutOfSync")) == "OutOfSync"
+    assert state_of(app(sync="OutOfSync", health="Degraded")) == "Degraded"
+    assert state_of(app(health="Progressing")) == "Progressing"
+    assert state_of(app(sync="Unknown", conditions=[SHARED, COMPARISON])) == "ComparisonError"
+    assert state_of(app(sync="OutOfSync", conditions=[("SyncError", "no")])) == "SyncError"
+    assert state_of(app(status=running())) == "Syncing"
+
+
+def test_each_finding_is_a_line_and_the_worst_comes_first() -> None:
+    seen = view(app(sync="Unknown", conditions=[SHARED, COMPARISON]), app("other"))
+    found = lines(seen.apps, diagnose(seen), {}, {})
+    assert [(each.app, each.severity) for each in found] == [("models", Severity.ERROR), ("models", Severity.INFO)]
+
+
+def test_a_remedy_that_was_proven_stands_before_the_usual_one() -> None:
+    seen = view(app(sync="OutOfSync", fields=(BY_OTHERS,)))
+    (usual,) = lines(seen.apps, diagnose(seen), {}, {})
+    (proven,) = lines(seen.apps, diagnose(seen), {("models", "AGY501"): Remedy("ignore rule", True)}, {})
+    assert (usual.remedy.tag, proven.remedy.tag) == ("[ask]", "[auto]")
+
+
+def test_what_no_rule_explains_is_told_as_that() -> None:
+    seen = view(app(health="Missing"))
+    (line,) = lines(seen.apps, diagnose(seen), {}, {})
+    assert line.finding is None and line.cause.startswith("no rule is sure of a cause")
+
+
+def test_who_is_well_has_no_line() -> None:
+    seen = view(app(), app("second"))
+    assert lines(seen.apps, diagnose(seen), {}, {}) == []
+
+
+# -- the gate ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_gate_of_a_running_sync_names_the_wave_its_objects_and_how_long_it_runs() -> None:
+    seen = app(status=running(result("Job", "train")), rows=(row("Job", "train", "batch", wave=2),))
+    wait = wait_of(seen, view(seen))
+    assert wait is not None
+    assert wait.text == "the gate of wave 2 is closed, for 2m07s: waits for Job/train"
+
+
+def test_a_hook_that_blocks_is_named_as_one_with_its_phase_and_deadline() -> None:
+    said = "migrating (to be healthy by 2026-11-15T12:05:00.000Z)"
+    hook = result("Job", "migrate", hookType="PreSync", syncPhase="PreSync", message=said)
+    wait = wait_of(app(status=running(hook)), view())
+    assert wait is not None and (wait.phase, wait.objects) == ("PreSync", ("Job/migrate (hook): migrating",))
+    assert "wave 0 of PreSync" in wait.text and wait.deadline == "2026-11-15T12:05:00+00:00"
+
+
+def test_a_notebook_that_blocks_a_wave_by_annotation_is_named() -> None:
+    said = "waiting for NotebookValidationJob ml/train, which blocks wave 4 (Running)"
+    wait = wait_of(app(status=running(message=said)), view())
+    assert wait is not None and (wait.wave, wait.objects) == (4, ("NotebookValidationJob/train",))
+
+
+def test_no_sync_means_no_gate() -> None:
+    assert wait_of(app(), view()) is None
+
+
+# -- the score --------------------------------------------------------------------------------------------------------
+
+
+def test_the_score_is_counted_and_a_ninth_application_changes_it() -> None:
+    apps = [app(f"a{at}", sync="Synced" if at < 3 else "OutOfSync") for at in range(8)]
+    assert score(apps, after=8).text.startswith("Score 37.5% synced → 100% after fixes")
+    assert score([*apps, app("ninth")], after=9).text.startswith("Score 44.4% synced → 100%")
+    assert score(apps).text == "Score 37.5% synced (3 of 8), 8 of 8 healthy"
+    assert percent(7, 8) == "87.5%"
+
+
+# -- the checklist ----------------------------------------------------------------------------------------------------
+
+
+def test_the_checklist_holds_where_all_is_well_and_leaves_people_what_is_theirs() -> None:
+    held = [item.holds for item in checklist([app(open_secrets=()), app("prod-a", open_secrets=())])]
+    assert held == [True, True, True, True, True, None]
+
+
+def test_acceptable_drift_is_no_breach_of_the_checklist() -> None:
+    assert checklist([app(sync="OutOfSync", fields=(BY_OTHERS,))])[0].holds is True
+
+
+def test_each_breach_of_the_checklist_names_its_application() -> None:
+    ill = app(
+        "models-prod",
+        "OutOfSync",
+        "Degraded",
+        conditions=[COMPARISON],
+        default_branch="main",
+        open_secrets=("Secret/key",),
+    )
+    told = [item.told for item in checklist([ill]) if item.holds is False]
+    assert len(told) == 5 and all("models-prod" in " ".join(each) for each in told)
+
+
+def test_secrets_that_nobody_looked_for_are_not_called_absent() -> None:
+    assert checklist([app()])[4].holds is None
+
+
+def test_a_development_application_may_follow_a_feature_branch() -> None:
+    assert checklist([app("models-dev", default_branch="main")])[3].holds is True
