@@ -26,7 +26,7 @@ CURRENT = "current.json"
 STOP_SECONDS = 10.0
 # All that a sandbox ever makes in its folder. The lock is kept: whoever holds it may be removing the rest.
 OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "logs", "bin"])
-OWN |= {"repositories", "mirrors", "volumes", "runs"}
+OWN |= {"repositories", "mirrors", "volumes", "runs", "notebooks"}
 OWN_DATABASE = "argosy.db"
 
 

@@ -113,7 +113,16 @@ def summary_line(apps: Sequence[Application]) -> str:
     synced = sum(1 for app in apps if facts.sync_word(app) == "Synced")
     needs = [app for app in apps if facts.sync_word(app) != "Synced" or facts.health_word(app) != "Healthy"]
     counted = f"{len(apps)} app{'' if len(apps) == 1 else 's'} · {synced} Synced · {len(apps) - synced} not"
-    return f"{counted}          next: argosy app get {needs[0].name}" if needs else counted
+    return f"{counted}          next: {_first_look(needs)}" if needs else counted
+
+
+def _first_look(needs: Sequence[Application]) -> str:
+    """What is ill goes first; then what only differs, with the difference; then what was never there."""
+    ill = [app for app in needs if facts.health_word(app) not in ("Healthy", "Missing")]
+    differing = [app for app in needs if facts.is_only_differing(app)]
+    if differing and not ill:
+        return f"argosy app diff {differing[0].name}"
+    return f"argosy app get {(ill or needs)[0].name}"
 
 
 # -- one -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from argosy.cli.app_flags import (
     talk,
     verb,
 )
+from argosy.cli.screen import Screen
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
@@ -224,20 +227,35 @@ async def _followed(desk: Desk, app: Application, chosen: argparse.Namespace, wh
         if not isinstance(shown, Waves):  # a picture has it
             retries.see(now)
 
+    began = time.monotonic()
     ended = await follow_operation(desk, app, chosen.timeout, see, talk)
+    now = None
     if ended.app is not None and not is_compat(chosen) and shown is not None:
-        await _compared(desk, ended.app, see)
-    return await _told(desk, ended, chosen, what)
+        now = await _compared(desk, ended.app, see)
+    code = await _told(desk, ended, chosen, what)
+    if now is not None and isinstance(shown, Waves):
+        _tell_state(now, time.monotonic() - began)
+    return code
 
 
-async def _compared(desk: Desk, app: Application, see: Callable[[Application], None]) -> None:
+def _tell_state(app: Application, seconds: float) -> None:
+    """How it is now, for somebody at a terminal: a sync that is over may have left models that are still loading."""
+    from argosy.app.applications.facts import health_word, sync_word
+
+    screen = Screen(sys.stderr)
+    waits = "" if health_word(app) == "Healthy" else f"; next: argosy app wait {app.name} --health"
+    print(f"{screen.mark(sync_word(app))}  {screen.mark(health_word(app))} in {seconds:.1f} s{waits}", file=sys.stderr)
+
+
+async def _compared(desk: Desk, app: Application, see: Callable[[Application], None]) -> Application | None:
     """Once more, when what the sync did has been looked at: until then objects are told as they were before."""
     from argosy.model.application import read_application
     from argosy.setup.waiting import until
 
     state = app.state
     if state is None or state.progress != "Succeeded" or state.request.sync.dry_run:
-        return
+        return None
+    seen: list[Application] = []
 
     def is_new(manifest: Manifest | None) -> bool:
         if manifest is None:
@@ -246,10 +264,12 @@ async def _compared(desk: Desk, app: Application, see: Callable[[Application], N
         is_later = str(now.status.get("reconciledAt") or "") > state.finished
         if is_later or (now.status.get("sync") or {}).get("status") == "Synced":
             see(now)
+            seen.append(now)
             return True
         return False
 
     await until(desk.cluster, app.key, is_new, LAST_LOOK)
+    return seen[-1] if seen else None
 
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
@@ -341,6 +361,7 @@ def _advice(app: Application, message: str) -> str:
 
 def run_rollback(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
+        from argosy.app.applications import facts
         from argosy.app.applications.changing import AutoSyncOn, entry_to_roll_back_to, is_deployed_already, roll_back
 
         app = await desk.find(chosen.name)
@@ -348,6 +369,9 @@ def run_rollback(chosen: argparse.Namespace) -> int:
         if is_deployed_already(app, entry):
             told = f"deployment {entry.id} is what is deployed already"
             talk(f"{app.name}: {told}; an older one may be meant: argosy app history {app.name}")
+        if not is_compat(chosen):
+            there, back = (", ".join(map(facts.short, each)) for each in (facts.revisions(app), entry.revisions))
+            talk(f"{app.name}: goes back from {there or 'nothing'} to deployment {entry.id}: {back}, {entry.deployed}")
         reason = (chosen.reason or f"rolled back to {entry.id}") if chosen.hold or chosen.reason else None
         try:
             begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason)

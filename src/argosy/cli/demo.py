@@ -101,7 +101,7 @@ def start(chosen: argparse.Namespace) -> int:
 
     run(options, announce, _tell)
     kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "its cluster and repository are gone"
-    print(f"demo stopped; {kept}", file=sys.stderr)
+    print(f"demo stopped; {kept}; once more: {_start_command(chosen)}", file=sys.stderr)
     return 0
 
 
@@ -112,23 +112,26 @@ def _tell(stage: str) -> None:
 def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[str]:
     from argosy.app.demo import played
     from argosy.app.demo.examples import example_of
+    from argosy.app.demo.notebook import notebook_to_try
 
     example = example_of(run.repository)
     delivery = example.delivered if not goes_on else f"it goes on from {run.data_dir}"
     delivery = delivery if has_engine else f"{example.applications} applications, and no engine"
     context = f"   # kubectl needs --context {run.context}, unless it is current" if run.context else ""
+    notebook = notebook_to_try(Path(run.data_dir))
     bin_folder = shlex.quote(str(Path(run.data_dir) / "bin"))
     return [
         f"demo ready in {seconds:.1f} s: {delivery}; {played(run.addons)}, KServe and Pods are simulated",
         f"  API         {run.api}",
         f"  repository  {run.repository}   (clone it, push to it)",
         *([f'  model       ask it: argosy model try {example.model} "Hello"'] if has_engine else []),
+        *([f"  notebook    run it: argosy notebook run {shlex.quote(notebook)} -p alpha 0.6"] if notebook else []),
         "",
         "In a second shell:",
         f'  export KUBECONFIG={shlex.quote(run.kubeconfig)} PATH="$PATH":{bin_folder}{context}',
         "next:",
         *(f"  {line}" for line in _next(example.looks, has_engine, goes_on)),
-        "Ctrl-C stops it.",
+        "Ctrl-C stops it; nothing of it stays." if run.ephemeral else f"Ctrl-C stops it; {run.data_dir} keeps it.",
     ]
 
 

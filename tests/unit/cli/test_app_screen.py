@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 from argosy import cli
 from argosy.app.applications.differing import Differing, normal, unified
@@ -15,7 +18,7 @@ from argosy.cli.compat import without_server
 from argosy.cli.screen import Screen
 from argosy.live.relations import Parent
 from argosy.live.tree import Node
-from argosy.model.application import read_application
+from argosy.model.application import Application, read_application
 from argosy.model.names import ResourceKey
 
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
@@ -181,3 +184,25 @@ def test_the_words_of_a_health_check_are_not_taken_for_those_of_apply() -> None:
 def test_the_summary_names_what_needs_somebody() -> None:
     line = app_screen.summary_line([application()])  # type: ignore[list-item]
     assert line == "1 app · 0 Synced · 1 not          next: argosy app get models"
+
+
+@pytest.mark.parametrize(
+    ("others", "advice"),
+    [
+        ([], "argosy app diff models"),
+        ([("Synced", "Degraded")], "argosy app get app-0"),
+        ([("OutOfSync", "Missing")], "argosy app diff models"),
+    ],
+)
+def test_what_is_ill_is_named_before_what_differs_and_that_before_what_is_missing(
+    others: list[tuple[str, str]], advice: str
+) -> None:
+    def app(name: str, sync: str, health: str, history: list[object]) -> Application:
+        status: dict[str, Any] = {"sync": {"status": sync}, "health": {"status": health}, "history": history}
+        status["resources"] = [{"kind": "ConfigMap", "name": "a", "status": sync}]
+        return read_application({"metadata": {"name": name}, "spec": {}, "status": status})
+
+    deployed = [{"id": 1, "revision": "a", "deployedAt": "2026-01-01T00:00:00Z"}]
+    apps = [*(app(f"app-{number}", *each, []) for number, each in enumerate(others)),
+            app("models", "OutOfSync", "Healthy", deployed)]  # fmt: skip
+    assert app_screen.summary_line(apps).endswith(f"next: {advice}")

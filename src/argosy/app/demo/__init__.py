@@ -16,6 +16,7 @@ from typing import Any, Final
 from argosy.app.control import control_namespace
 from argosy.app.demo.arranging import Tell
 from argosy.app.demo.examples import Example, example_in
+from argosy.app.demo.notebook import put_notebook
 from argosy.app.demo.stories import staged_in
 from argosy.app.demo.tools import put_tools
 from argosy.app.engine import EngineOptions, lead_engine
@@ -97,6 +98,7 @@ def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -
         tell(f"starting a cluster, with {delivers} and KServe as simulators")  # now that folder and port are ours
         repository = example.make(folder.root / "repositories" / example.repository)
         put_tools(folder.root / "bin")
+        put_notebook(folder.root)
         namespace = await control_namespace(cluster)
         arranger = example.arranger(cluster, repository, namespace, tell)
         is_new = await arranger.prepare()

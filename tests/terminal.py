@@ -1,0 +1,106 @@
+"""Somebody at a terminal: a real pseudo-terminal with a shell in it, what is typed there, and what is to be seen.
+
+In: lines that are typed. Out: what the screen showed, the exit code, and how long it took. Never: leaves a process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+PATIENCE = 120.0
+LINES, COLUMNS = 50, 160
+PROMPT = re.compile(r"<<(\d+)>> $")
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
+
+
+class Seen(NamedTuple):
+    text: str  # without colours
+    code: int
+    seconds: float
+
+
+def _own_terminal() -> None:
+    """For Ctrl-C: signals of a keyboard go to whose terminal it is."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Terminal:
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._screen, inside = pty.openpty()
+        fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        env = {**environment, "TERM": "xterm-256color", "PS1": "<<$?>> ", "LC_ALL": "C.UTF-8", "HISTFILE": ""}
+        self._shell = subprocess.Popen(
+            ["bash", "--norc", "--noprofile", "-i"], stdin=inside, stdout=inside, stderr=inside, cwd=folder, env=env,
+            start_new_session=True, preexec_fn=_own_terminal,  # noqa: PLW1509 - nothing else runs in a test's process
+        )  # fmt: skip
+        os.close(inside)
+        self._until(PROMPT)
+
+    def type(self, line: str, *, answers: Mapping[str, str] | None = None) -> Seen:
+        """A command until its end; `answers` are typed where the screen asks for them."""
+        began = time.monotonic()
+        self.begin(line)
+        shown = ""
+        for question, answer in (answers or {}).items():
+            shown += self.until(question)
+            os.write(self._screen, f"{answer}\n".encode())
+        shown += self._until(PROMPT)
+        found = PROMPT.search(shown)
+        assert found is not None
+        return Seen(plain(shown[: found.start()]), int(found[1]), time.monotonic() - began)
+
+    def begin(self, line: str) -> None:
+        """A command that stays."""
+        os.write(self._screen, f"{line}\n".encode())
+
+    def until(self, pattern: str) -> str:
+        return plain(self._until(re.compile(pattern)))
+
+    def interrupt(self) -> Seen:
+        """Ctrl-C, until the shell is back."""
+        began = time.monotonic()
+        os.write(self._screen, b"\x03")
+        shown = self._until(PROMPT)
+        found = PROMPT.search(shown)
+        assert found is not None
+        return Seen(plain(shown[: found.start()]), int(found[1]), time.monotonic() - began)
+
+    def _until(self, pattern: re.Pattern[str]) -> str:
+        shown, ends = "", time.monotonic() + PATIENCE
+        while not pattern.search(ESCAPES.sub("", shown)):
+            left = ends - time.monotonic()
+            assert left > 0, f"{pattern.pattern} never came; the screen shows\n{shown}"
+            if select.select([self._screen], [], [], left)[0]:
+                try:
+                    shown += os.read(self._screen, 65536).decode(errors="replace")
+                except OSError:
+                    raise AssertionError(f"the shell has ended; the screen shows\n{shown}") from None
+        return ESCAPES.sub("", shown)
+
+    def close(self) -> None:
+        """With all that it began."""
+        for number in (signal.SIGHUP, signal.SIGKILL):
+            try:
+                os.killpg(self._shell.pid, number)
+            except ProcessLookupError:
+                break
+        self._shell.wait()
+        os.close(self._screen)
+
+
+def plain(text: str) -> str:
+    """As it stands on the screen: a line that was written over counts as it is last."""
+    lines = ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
