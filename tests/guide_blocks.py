@@ -1,6 +1,6 @@
 """The shell blocks of the guides with what each does at the demo, as the files of tests/data/guides/ list them.
 
-In: those files. Out: BLOCKS, NOTEBOOK_BLOCKS. Never: the text of a block; that stands in its page.
+In: those files. Out: BLOCKS, NOTEBOOK_BLOCKS, ALIGNING_BLOCKS. Never: the text of a block; that stands in its page.
 """
 
 from __future__ import annotations
@@ -52,3 +52,4 @@ def text_of(block: Block, blocks: tuple[Block, ...], texts: list[str]) -> str:
 
 BLOCKS = _read("blocks.yaml")
 NOTEBOOK_BLOCKS = _read("notebooks.yaml")
+ALIGNING_BLOCKS = _read("aligning.yaml")

@@ -1,4 +1,4 @@
-"""The stages, on one demo: eight applications as they are found, and why each of them is what it is.
+"""The stages, on one demo: eight applications as they are found, why each of them is so, and the way to all green.
 
 The tests tell it in their order; each begins where the one before has ended.
 """
@@ -6,15 +6,20 @@ The tests tell it in their order; each begins where the one before has ended.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from demo_theatre import Demo, demo
+from guide_blocks import ALIGNING_BLOCKS, Block, text_of
+from guide_terminal import ROOT, Reader, blocks_of
 from serving import KUBECTL
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+[PAGE] = {block.page for block in ALIGNING_BLOCKS}
+TEST = "[`test_a_block_of_the_guide_does_what_it_says`](../../tests/scenarios/test_stages.py)"
 FOUND = {
     "private-ai-demo-root": ("OutOfSync", "Healthy", ()),
     "stage00-datasciencecluster": ("OutOfSync", "Healthy", ()),
@@ -111,9 +116,6 @@ def test_accidents_of_another_example_are_not_staged_here(shown: Demo) -> None:
     assert "the demo of stages has no accidents to stage" in told
 
 
-ROOT = Path(__file__).parents[2]
-
-
 def test_the_branch_main_of_the_demo_is_the_folder_of_the_example(shown: Demo, tmp_path: Path) -> None:
     shown.git("clone", "-q", shown.where["repository"], str(tmp_path / "work"))
     work, ours = tmp_path / "work" / "gitops", ROOT / "examples" / "stages" / "gitops"
@@ -121,3 +123,65 @@ def test_the_branch_main_of_the_demo_is_the_folder_of_the_example(shown: Demo, t
     assert cloned == {path.relative_to(ours): path.read_bytes() for path in ours.rglob("*.yaml")}
     branches = shown.git("-C", str(tmp_path / "work"), "branch", "-r", "--format=%(refname:short)").split()
     assert {"origin/main", "origin/stage1-complete", "origin/feature/stage2-implementation"} <= set(branches)
+
+
+# -- aligned: the guide is typed, block by block --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reader(shown: Demo) -> Reader:
+    found = Reader(shown)
+    found.places[PAGE] = found.home
+    return found
+
+
+@pytest.mark.parametrize("block", ALIGNING_BLOCKS, ids=lambda each: each.id)
+def test_a_block_of_the_guide_does_what_it_says(reader: Reader, block: Block) -> None:
+    typed = reader.type(PAGE, text_of(block, ALIGNING_BLOCKS, blocks_of(PAGE)))
+    typed.checked(block.shows, block.fails)
+    if block.then:
+        assert reader.others(PAGE, f"come_true {shlex.quote(block.then)}").failed == [], typed.out
+
+
+def test_every_block_of_the_guide_has_a_verdict_and_a_row() -> None:
+    assert [text_of(each, ALIGNING_BLOCKS, blocks_of(PAGE)) for each in ALIGNING_BLOCKS] == blocks_of(PAGE)
+    rows = (ROOT / "docs/reference/scenarios.md").read_text()
+    assert [row for each in ALIGNING_BLOCKS if (row := f"| {each.id} | {each.told} | {TEST} |") not in rows] == []
+
+
+def test_then_eight_of_eight_are_synced_and_healthy_without_an_error(shown: Demo) -> None:
+    after = {name: told(app) for name, app in shown.apps().items()}
+    good = dict.fromkeys(FOUND, ("Synced", "Healthy", ()))
+    assert after == good | {"stage01-model-registry": ("Synced", "Healthy", ("SharedResourceWarning",))}
+    refs = {app["spec"]["source"]["targetRevision"] for app in shown.apps().values()}
+    assert refs == {"main"}
+
+
+def test_the_operators_go_on_writing_and_nothing_is_drift(shown: Demo) -> None:
+    at = ("-n", "private-ai-demo", "-o", "jsonpath={.spec.replicas}")
+    assert shown.kubectl("get", "doclingserve", "docling", *at) == "2"
+    hosts = "jsonpath={.spec.servers[0].hosts}"
+    assert shown.kubectl("get", "gateway", "knative-local-gateway", "-n", "knative-serving", "-o", hosts) == '["*"]'
+    assert shown.kubectl("get", "route", "minio-api", "-n", "minio", "-o", "jsonpath={.spec.host}")
+
+
+NINTH = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata:
+  name: stage03-evaluation
+  namespace: openshift-gitops
+spec:
+  project: default
+  source: {repoURL: https://github.com/your-org/private-ai-demo.git, targetRevision: gone, path: gitops/stage03}
+  destination: {server: https://kubernetes.default.svc, namespace: private-ai-demo}
+"""
+
+
+def test_a_ninth_application_changes_every_figure(shown: Demo, tmp_path: Path) -> None:
+    (tmp_path / "ninth.yaml").write_text(NINTH)
+    shown.kubectl("apply", "-f", str(tmp_path / "ninth.yaml"))
+    shown.until(lambda: shown.words("stage03-evaluation")[0] == "Unknown")
+    figures = json.loads(shown.argosy("align", "--all", "-o", "json", code=1))["before"]
+    assert (figures["applications"], figures["synced"], figures["syncedPercent"]) == (9, 8, 88.9)
+    assert figures["errors"] == ["ComparisonError"]

@@ -19,7 +19,7 @@ EXAMPLES = """\
 Examples:
   argosy demo
   argosy demo --data-dir ./demo --api-port 0
-  argosy demo --example stages
+  argosy demo --example=stages
   argosy demo break model
   argosy demo fix
 
