@@ -15,12 +15,12 @@ import pytest
 from app_desk import Said, Scene, scene
 from engine_room import CONTROL, config_map
 
-from argosy.cluster import Admitter
+from argosy.cluster import Admitter, PatchKind
 from argosy.model.manifest import Manifest, load
 from argosy.model.names import GroupKind, ResourceKey
 
 WIDGETS = GroupKind("example.org", "Widget")
-CHILDREN = ("good", "leaky", "mine", "moved", "stale", "tuned")
+CHILDREN = ("behind", "crowded", "good", "leaky", "mine", "moved", "stale", "tuned")
 APPLICATION = """\
 # {name}, written by hand
 apiVersion: argoproj.io/v1alpha1
@@ -59,7 +59,7 @@ labels:
 
 
 def widgets() -> Manifest:
-    spec = {"type": "object", "properties": {name: {"type": "integer"} for name in ("size", "speed")}}
+    spec = {"type": "object", "properties": {name: {"type": "integer"} for name in ("size", "speed", *"abcdef")}}
     version = {
         "name": "v1", "served": True, "storage": True,
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
@@ -136,16 +136,19 @@ def _application(desk: Scene, name: str, ref: str = "main", more: str = "") -> s
 
 
 async def _begun(desk: Scene) -> None:
-    """Six Applications that a seventh makes, each synced."""
+    """Eight Applications that a ninth makes, each synced but one."""
     push, git = desk.repository.push, desk.repository._git
     push({"README.md": "begin"})
     git("branch", "old")
     push(
         {
-            **{f"apps/{name}.yaml": _application(desk, name) for name in CHILDREN if name not in ("stale", "tuned")},
+            **{f"apps/{name}.yaml": _application(desk, name) for name in CHILDREN},
             "apps/stale.yaml": _application(desk, "stale", "old"),
             "apps/tuned.yaml": _application(desk, "tuned", more=RULES),
             "good/settings.yaml": config_map("good", a="one"),
+            "behind/settings.yaml": config_map("behind", a="one"),
+            "crowded/widget.yaml": widget("crowded", **dict.fromkeys("abcdef", 1)),
+            "crowded/deployment.yaml": deployment("crowded", app="crowded"),
             "mine/settings.yaml": config_map("mine", a="one"),
             "stale/settings.yaml": config_map("stale", a="one"),
             "tuned/set.yaml": widget("set", size=1, speed=1),
@@ -156,8 +159,10 @@ async def _begun(desk: Scene) -> None:
         }
     )
     await desk.deliver("root", "apps", destination={"server": "https://kubernetes.default.svc", "namespace": CONTROL})
+    git("branch", "old-behind")
     await desk.argosy("app", "sync", "root", "--timeout", "30")
-    said = await desk.argosy("app", "sync", "good", "leaky", "mine", "moved", "tuned", "--timeout", "30")
+    names = [each for each in CHILDREN if each != "stale"]
+    said = await desk.argosy("app", "sync", *names, "--timeout", "30")
     assert said.code == 0, said
 
 
@@ -167,12 +172,22 @@ async def _gone_on(desk: Scene) -> None:
             "mine/settings.yaml": config_map("mine", a="two"),
             "moved/deployment.yaml": deployment("moved", app="renamed"),
             "leaky/kustomization.yaml": LABELS,
+            "behind/settings.yaml": config_map("behind", a="two"),
         }
     )
+    said = await desk.argosy("app", "sync", "behind", "--timeout", "30")
+    assert said.code == 0, said
+    desk.repository.push({"apps/behind.yaml": _application(desk, "behind", "old-behind")})
+    said = await desk.argosy("app", "sync", "root", "--timeout", "30")
+    assert said.code == 0, said
+    crowded = ResourceKey("example.org", "Widget", "ml", "crowded")
+    await desk.cluster.patch(crowded, {"spec": dict.fromkeys("abcdef", 7)}, manager="planner")
+    image = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x:2"}]}}}}
+    made = ResourceKey("apps", "Deployment", "ml", "crowded")
+    await desk.cluster.patch(made, image, kind_of_patch=PatchKind.STRATEGIC, manager="updater")
     other = ResourceKey("example.org", "Widget", "ml", "other")
     await desk.cluster.patch(other, {"spec": {"speed": 9}}, manager="tuner")
-    await _until(desk, {"good": "Synced", "stale": "Unknown", "tuned": "OutOfSync", "mine": "OutOfSync",
-                        "moved": "OutOfSync", "leaky": "OutOfSync"})  # fmt: skip
+    await _until(desk, dict.fromkeys(CHILDREN, "OutOfSync") | {"good": "Synced", "stale": "Unknown"})
 
 
 async def _until(desk: Scene, wanted: dict[str, str]) -> None:
@@ -203,12 +218,17 @@ async def _typed(desk: Scene) -> Story:
     twice.write_text(_application(desk, "tuned"))
     await turn("twice", "tuned", *repo, "-o", "json")
     twice.unlink()
+    tuned = root / "apps" / "tuned.yaml"
+    tuned.write_text(f"# not pushed\n{tuned.read_text()}")
+    await turn("elsewhere", "tuned", *repo, "-o", "json")
+    _git(root, "checkout", "-q", "--", "apps")
     await turn("write", *repo, "--write")
     desk.repository.push({}, "Align")
     said = await desk.argosy("app", "sync", "root", "--timeout", "30")
     assert said.code == 0, said
     await asyncio.gather(*(desk.argosy("app", "sync", each, "--timeout", "30") for each in ("mine", "stale", "leaky")))
-    await _until(desk, {"root": "Synced", "stale": "Synced", "tuned": "Synced", "mine": "Synced", "leaky": "Synced"})
+    await _until(desk, {"root": "Synced", "stale": "Synced", "tuned": "Synced", "mine": "Synced", "leaky": "Synced",
+                        "crowded": "Synced"})  # fmt: skip
     await turn("after", *repo, "-o", "json")
     return story
 
@@ -231,6 +251,28 @@ def test_what_admission_and_a_controller_set_becomes_one_rule_each(story: Story)
     ]
     assert {"SyncOption", "Drop"} <= set(story.kinds("tuned"))
     assert story.app("tuned")["after"]["sync"] == "Synced"
+
+
+def test_many_fields_of_one_writer_and_an_element_of_a_list_are_ignored_and_nothing_is_left(story: Story) -> None:
+    found = story.app("crowded")
+    rules = {rule["kind"]: rule for each in found["proposals"] for rule in each.get("ignoreDifferences", ())}
+    assert rules["Widget"] == {"group": "example.org", "kind": "Widget", "managedFieldsManagers": ["planner"]}
+    image = '.spec.template.spec.containers[] | select(.name == "main") | .image'
+    assert rules["Deployment"] == {"group": "apps", "kind": "Deployment", "jqPathExpressions": [image]}
+    assert found["after"]["sync"] == "Synced"
+
+
+def test_a_branch_that_is_only_behind_is_asked_about(story: Story) -> None:
+    found = story.app("behind")
+    (branch,) = (each for each in found["proposals"] if each["kind"] == "Branch")
+    assert not branch["certain"] and not branch["done"] and "behind what lives" in branch["text"]
+    assert "old-behind" in story.files["write"]["apps/behind.yaml"]
+
+
+def test_a_working_tree_that_the_parent_does_not_read_is_told(story: Story) -> None:
+    assert story.app("tuned")["byHand"] == []
+    (told,) = story.app("tuned", "elsewhere")["byHand"]
+    assert told.startswith("it is made by root, which follows main, where apps/tuned.yaml is not what it is here")
 
 
 def test_a_branch_that_cannot_be_rendered_gives_way_to_the_default_one(story: Story) -> None:
@@ -285,12 +327,12 @@ def test_your_own_change_needs_a_sync_and_no_rule(story: Story) -> None:
 def test_the_figures_before_and_after_are_counted(story: Story) -> None:
     found = story.data()
     assert found["before"] | {"errors": 0} == {
-        "applications": 7, "synced": 2, "syncedPercent": 28.6, "healthy": found["before"]["healthy"],
-        "healthyPercent": round(100 * found["before"]["healthy"] / 7, 1), "errors": 0,
+        "applications": 9, "synced": 2, "syncedPercent": 22.2, "healthy": found["before"]["healthy"],
+        "healthyPercent": round(100 * found["before"]["healthy"] / 9, 1), "errors": 0,
     }  # fmt: skip
-    assert (found["afterSync"]["synced"], found["afterSync"]["syncedPercent"]) == (6, 85.7)
+    assert (found["afterSync"]["synced"], found["afterSync"]["syncedPercent"]) == (8, 88.9)
     assert found["afterSync"]["errors"] == ["SyncError"]
-    assert "6/7 (85.7%)" in story.said["text"].out
+    assert "8/9 (88.9%)" in story.said["text"].out
 
 
 def test_the_parent_reads_the_changed_files_and_is_synced_first(story: Story) -> None:
@@ -326,7 +368,7 @@ def test_comments_stay_and_redundant_rules_go(story: Story) -> None:
 def test_a_commit_on_a_branch_holds_the_same_and_leaves_the_working_tree_alone(story: Story) -> None:
     subject, _, *paths = story.branch.splitlines()
     assert subject == "Align them"
-    assert paths == ["apps/stale.yaml", "apps/tuned.yaml", "leaky/kustomization.yaml"]
+    assert paths == ["apps/crowded.yaml", "apps/stale.yaml", "apps/tuned.yaml", "leaky/kustomization.yaml"]
 
 
 def test_an_application_that_is_written_twice_is_not_edited(story: Story) -> None:
@@ -339,7 +381,7 @@ def test_without_a_working_tree_there_are_proposals_and_proof(story: Story) -> N
 
 
 def test_the_proof_comes_true(story: Story) -> None:
-    for name in ("root", "stale", "tuned", "mine", "leaky", "good"):
+    for name in ("root", "stale", "tuned", "mine", "leaky", "good", "crowded"):
         found = story.app(name, "after")
         assert found["before"]["sync"] == "Synced", found
         assert not [each for each in found["proposals"] if each.get("certain") and each["kind"] != "Inform"], found

@@ -84,7 +84,8 @@ def _files(chosen: argparse.Namespace) -> Files | None:
         if chosen.write or chosen.patch or chosen.branch:
             raise UserError("this folder is in no repository; name a working tree: --repo DIR", where="align")
         return None
-    return Files.below(chosen.repo or os.curdir)
+    found = Files.below(chosen.repo or os.curdir)
+    return found if chosen.repo or found.applications else None
 
 
 async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:

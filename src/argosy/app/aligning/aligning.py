@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.advise.aligning.proposal import Proposal, ProposalKind
@@ -109,13 +109,35 @@ async def align(reader: Reader, apps: Sequence[Application], files: Files | None
             return await settled(reader, app, wishes)
 
     found = await asyncio.gather(*(one(app) for app in apps))
-    written = [files.change(app, each.done) if files else ([], []) for app, each in zip(apps, found, strict=True)]
+    written = [files.change(each.trial, each.done) if files else ([], []) for each in found]
+    everyone = {each.name: each for each in (*wishes.siblings, *apps)}
     made = []
     for app, each, (paths, faults) in zip(apps, found, written, strict=True):
         proof = await _proven(reader, app, each, files)
-        parent = _parent(app)
-        made.append(Aligned(app, tuple(each.proposals), each.done, proof, tuple(paths), tuple(faults), parent))
+        parent = everyone.get(_parent(app))
+        if parent is not None and files is not None:
+            faults += await _unread(reader, app, parent, files)
+        name = parent.name if parent else ""
+        made.append(Aligned(app, tuple(each.proposals), each.done, proof, tuple(paths), tuple(faults), name))
     return Alignment(tuple(made), files)
+
+
+async def _unread(reader: Reader, app: Application, parent: Application, files: Files) -> list[str]:
+    """argo: an Application is what its parent reads. One that follows another branch does not see what changes here."""
+    changed = files.changed
+    here = [each.path for each in files.applications.get(app.name, ()) if each.path in changed]
+    if not here or not parent.sources:
+        return []
+    try:
+        tree = await tree_of(reader, Trial(parent))
+        is_read = tree.entry(here[0]) is not None and tree.read(here[0]) == changed[here[0]][0].encode()
+    except ArgosyError:
+        return []
+    if is_read:
+        return []
+    ref = parent.sources[0].ref or "HEAD"
+    told = f"it is made by {parent.name}, which follows {ref}, where {here[0]} is not what it is here"
+    return [f"{told}: bring the change there, or let {parent.name} follow this branch"]
 
 
 async def _proven(reader: Reader, app: Application, found: Settled, files: Files | None) -> Proof:
@@ -123,7 +145,7 @@ async def _proven(reader: Reader, app: Application, found: Settled, files: Files
     shared = await _read_here(reader, found, files) if files else {}
     if not shared:
         return await proven(reader, app, found.trial, found.look)
-    return await proven(reader, app, Trial(found.trial.app, {**shared, **found.trial.files}))
+    return await proven(reader, app, replace(found.trial, files={**shared, **found.trial.files}))
 
 
 async def _read_here(reader: Reader, found: Settled, files: Files) -> dict[str, bytes]:

@@ -20,7 +20,7 @@ NOWHERE: Final = "0" * 40
 def commit(files: Files, branch: str, message: str) -> str:
     run = _Git(files.root)
     reference = f"refs/heads/{branch}"
-    if not run.says("check-ref-format", reference):
+    if not (run.says("check-ref-format", reference) and run.says("check-ref-format", "--branch", branch)):
         raise UserError(f"{branch!r} is no name for a branch; choose another", where="--branch")
     if run.says("rev-parse", "--verify", "--quiet", reference):
         raise UserError(f"there is a branch {branch!r} already; choose another name", where="--branch")

@@ -9,15 +9,16 @@ import difflib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from argosy.advise.aligning.altering import edits_of
 from argosy.advise.aligning.proposal import Proposal
-from argosy.app.aligning.trying import edited_file
+from argosy.app.aligning.trying import Trial, edited_file
 from argosy.app.checking.files import File, files_of
 from argosy.app.rendering.places import enclosing
 from argosy.model.application import Application
-from argosy.model.errors import ManifestError, UserError
+from argosy.model.errors import UserError
 from argosy.model.manifest.yaml_editing import edited
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
@@ -74,46 +75,50 @@ class Files:
     def text(self, path: str) -> str:
         """As it would be; raises UserError where there is no such file here."""
         if path not in self.new:
+            place = os.path.join(self.root, path)
             try:
-                with open(os.path.join(self.root, path), encoding="utf-8", newline="") as opened:
+                if os.path.realpath(place) != place:
+                    raise OSError
+                with open(place, encoding="utf-8", newline="") as opened:
                     self.old[path] = self.new[path] = opened.read()
             except (OSError, UnicodeDecodeError):
-                raise UserError(
-                    "is not in this working tree; name that of its repository with --repo", where=path
-                ) from None
+                told = "is no file of this working tree; name that of its repository with --repo"
+                raise UserError(told, where=path) from None
         return self.new[path]
 
-    def change(self, app: Application, proposals: Iterable[Proposal]) -> tuple[list[str], list[str]]:
+    def change(self, trial: Trial, proposals: Iterable[Proposal]) -> tuple[list[str], list[str]]:
         """Which files were changed, and what is to be done by hand, each with the reason."""
-        proposals = list(proposals)
+        chosen = [each for each in proposals if each.kind.changes]
         paths: list[str] = []
         faults: list[str] = []
-        for proposal in (each for each in proposals if each.file):
-            self._try(paths, faults, proposal.file, lambda text, each=proposal: edited_file(text, each))
-        own = [each for each in proposals if not each.file and each.kind.changes]
-        if own:
+        for edit in (*(partial(self._in_source, trial, each) for each in chosen if each.file),
+                     partial(self._in_application, trial.app, [each for each in chosen if not each.file])):  # fmt: skip
             try:
-                written = self.find(app)
+                paths += edit()
             except UserError as error:
-                return paths, [*faults, str(error)]
-            edits = edits_of(written.manifest, own)
-            self._try(
-                paths,
-                faults,
-                written.path,
-                lambda text: edited(text, edits, document=written.document, where=written.path) if edits else text,
-            )
+                faults.append(str(error))
         return list(dict.fromkeys(paths)), faults
 
-    def _try(self, paths: list[str], faults: list[str], path: str, make: Any) -> None:
-        try:
-            text = self.text(path)
-            self.new[path] = make(text)
-        except (ManifestError, UserError) as error:
-            faults.append(str(error))
-            return
-        if self.new[path] != text:
-            paths.append(path)
+    def _in_source(self, trial: Trial, proposal: Proposal) -> list[str]:
+        """A file that manifests are rendered from: here it must be what it is at the ref."""
+        text = self.text(proposal.file)
+        if self.old[proposal.file].encode() != trial.bases.get(proposal.file):
+            ref = trial.app.sources[0].ref or "HEAD"
+            raise UserError(f"is not here what it is at {ref}; check that out, or pull", where=proposal.file)
+        return self._put(proposal.file, edited_file(text, proposal))
+
+    def _in_application(self, app: Application, proposals: list[Proposal]) -> list[str]:
+        if not proposals:
+            return []
+        written = self.find(app)
+        edits = edits_of(written.manifest, proposals)
+        text = self.text(written.path)
+        return self._put(written.path, edited(text, edits, document=written.document, where=written.path))
+
+    def _put(self, path: str, text: str) -> list[str]:
+        is_new = self.new[path] != text
+        self.new[path] = text
+        return [path] if is_new else []
 
     def patch(self) -> str:
         """All changes, as `git apply` takes them."""

@@ -19,7 +19,7 @@ from argosy.app.applications.differing import differing
 from argosy.app.applications.explaining import default_branch, explained
 from argosy.app.applications.reader import Reader
 from argosy.model.application import Application
-from argosy.model.errors import SourceError, UserError
+from argosy.model.errors import ArgosyError
 from argosy.model.flow import Health
 from argosy.model.manifest import key_of
 from argosy.model.names import ResourceKey
@@ -70,9 +70,11 @@ class Settled:
         return self.look is None, self.refusals, unanswered(self.objects)
 
 
-async def proposals(reader: Reader, app: Application, look: Look | None = None) -> list[Proposal]:
+async def proposals(
+    reader: Reader, app: Application, look: Look | None = None, siblings: Sequence[Application] = ()
+) -> list[Proposal]:
     """For who only wants to know. `look` spares the first one; where it is None, the Application is looked at."""
-    return (await settled(reader, app, Wishes(), look)).proposals
+    return (await settled(reader, app, Wishes(siblings=siblings), look)).proposals
 
 
 async def settled(reader: Reader, app: Application, wishes: Wishes, first: Look | None = None) -> Settled:
@@ -122,18 +124,20 @@ def _has_failed(app: Application) -> bool:
 
 
 def _usual(trial: Trial, wishes: Wishes) -> list[str]:
-    """How many others of the same repository follow the same."""
-    source = trial.app.sources[0]
-    same = [
-        each.sources[0].ref for each in wishes.siblings if each.sources and each.sources[0].repo_url == source.repo_url
-    ]
-    number = sum(ref in (source.ref, "HEAD", "") for ref in same)
-    return [f"{number} of {len(same)} Applications of this repository follow {source.ref}"] if number else []
+    """How many of the same repository follow the same."""
+    refs = [each.sources[0].ref or "HEAD" for each in _of_the_same(trial, wishes)]
+    ref = trial.app.sources[0].ref
+    number = sum(each in (ref, "HEAD") for each in refs)
+    return [f"{number} of {len(refs)} Applications of this repository follow {ref}"] if number else []
 
 
 def _is_usual(app: Application, trial: Trial, wishes: Wishes) -> bool:
-    refs = [each.sources[0].ref for each in wishes.siblings if each.sources and each.name != app.name]
-    return sum(ref == trial.app.sources[0].ref for ref in refs) * 2 > len(refs) > 0
+    refs = [each.sources[0].ref or "HEAD" for each in _of_the_same(trial, wishes) if each.key != app.key]
+    return sum(each in (trial.app.sources[0].ref, "HEAD") for each in refs) * 2 > len(refs)
+
+
+def _of_the_same(trial: Trial, wishes: Wishes) -> list[Application]:
+    return [each for each in wishes.siblings if each.sources and each.sources[0].repo_url == trial.url]
 
 
 # -- trying ----------------------------------------------------------------------------------------------------------
@@ -147,20 +151,33 @@ async def _tried(reader: Reader, trial: Trial, wishes: Wishes, first: Look | Non
     for _ in range(ROUNDS):
         try:
             looked = looked or await look(reader, trial)
-        except (UserError, SourceError) as error:
+        except ArgosyError as error:
             return Settled(trial, tuple(done), fault=str(error).partition("; ")[0])
         seen = await sight(reader, trial, looked)
         found = propose_documented(seen) if wishes.is_documented else propose(seen)
-        new = [each for each in found if wishes.allows(each) and each not in done]
+        trial, new = await _carried_out(reader, trial, [p for p in found if wishes.allows(p) and p not in done])
         if not new:
             break
-        trial, looked = await changed(reader, trial, new), None
+        looked = None
         done += new
     if looked is None:
         looked = await look(reader, trial)
         seen = await sight(reader, trial, looked)
     left = [each for each in found if each not in done]
     return Settled(trial, tuple(done), tuple(left), looked, "", seen.objects)
+
+
+async def _carried_out(reader: Reader, trial: Trial, proposals: Sequence[Proposal]) -> tuple[Trial, list[Proposal]]:
+    """All that can be; a file that is no YAML, such as a template, is left to people."""
+    own = [each for each in proposals if not each.file]
+    trial, done = await changed(reader, trial, own), own
+    for each in proposals:
+        if each.file:
+            try:
+                trial, done = await changed(reader, trial, [each]), [*done, each]
+            except ArgosyError:
+                continue
+    return trial, done
 
 
 async def sight(reader: Reader, trial: Trial, found: Look) -> AppSight:

@@ -16,7 +16,7 @@ from argosy.app.aligning.trying import Trial, look
 from argosy.app.applications.facts import health_word, sync_word
 from argosy.app.applications.reader import Reader
 from argosy.model.application import Application
-from argosy.model.errors import SourceError, UserError
+from argosy.model.errors import ArgosyError
 from argosy.model.flow import Health, SyncStatus
 from argosy.pipeline.looking import Look
 from argosy.report.conditions import ConditionType
@@ -66,7 +66,7 @@ async def proven(reader: Reader, app: Application, trial: Trial, found: Look | N
     before = standing_of(app)
     try:
         found = found or await look(reader, trial)
-    except (UserError, SourceError) as error:
+    except ArgosyError as error:
         bad = Standing("Unknown", before.health, (ConditionType.COMPARISON_ERROR.value,), before.warnings)
         return Proof(before, bad, bad, Rehearsal(SyncStatus.UNKNOWN), str(error).partition("; ")[0])
     rehearsal = await rehearsed(reader, trial.app, found)

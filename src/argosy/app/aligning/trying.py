@@ -71,6 +71,7 @@ class Trial:
 
     app: Application
     files: Mapping[str, bytes] = field(default_factory=dict)
+    bases: Mapping[str, bytes] = field(default_factory=dict)  # what those files hold at the ref
 
     @property
     def url(self) -> str:
@@ -85,14 +86,15 @@ async def tree_of(reader: Reader, trial: Trial) -> Tree:
 
 
 async def changed(reader: Reader, trial: Trial, proposals: Sequence[Proposal]) -> Trial:
-    """With the proposals carried out."""
+    """With the proposals carried out; a UserError where a file cannot be edited."""
     manifest = altered(trial.app.wire, edits_of(trial.app.wire, proposals))
-    made = Trial(read_application(manifest, f"Application {trial.app.name}"), trial.files)
+    made = replace(trial, app=read_application(manifest, f"Application {trial.app.name}"))
     for each in proposals:
         if each.file:
-            tree = await tree_of(reader, made)
-            text = tree.read(each.file).decode()
-            made = Trial(made.app, {**made.files, each.file: edited_file(text, each).encode()})
+            content = (await tree_of(reader, made)).read(each.file)
+            text = edited_file(content.decode("utf-8", "replace"), each)
+            bases = {each.file: content} | dict(made.bases)
+            made = replace(made, files={**made.files, each.file: text.encode()}, bases=bases)
     return made
 
 
