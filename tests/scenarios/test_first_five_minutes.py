@@ -149,7 +149,7 @@ def look_at_a_cluster(visitor: Visitor, look: Look) -> None:
     document = yaml.safe_load(Path(kubeconfig[1]).read_text())
     document["contexts"][0]["name"] = "my-ocp"
     document.pop("current-context", None)
-    (visitor.home / ".kube").mkdir()
+    (visitor.home / ".kube").mkdir(exist_ok=True)
     (visitor.home / ".kube" / "config").write_text(yaml.safe_dump(document))
     seen = visitor.type("argosy doctor --context my-ocp")
     look.seconds += seen.seconds

@@ -55,7 +55,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that asks for `argosy_app` runs once for each Application."""
-    if APP not in metafunc.fixturenames or APP in metafunc._arg2fixturedefs:
+    if APP not in metafunc.fixturenames or APP in getattr(metafunc, "_arg2fixturedefs", {}):
         return
     if any(APP in str(mark.args[0]) for mark in metafunc.definition.iter_markers("parametrize") if mark.args):
         return
