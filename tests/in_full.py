@@ -11,6 +11,11 @@ from wiped_server import IS_ASKED_FOR
 Test = TypeVar("Test", bound=Callable[..., object])
 
 
+# For one row of several: `pytest.param(…, marks=IN_FULL)`.
+IN_FULL = [pytest.mark.prove, pytest.mark.skipif(not IS_ASKED_FOR, reason="it takes long; make prove runs it")]
+
+
 def in_full(test: Test) -> Test:
-    waits = pytest.mark.skipif(not IS_ASKED_FOR, reason="it takes long; make prove runs it")
-    return pytest.mark.prove(waits(test))  # type: ignore[no-any-return]
+    for mark in IN_FULL:
+        test = mark(test)
+    return test

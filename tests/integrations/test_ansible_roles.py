@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_playbook import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
-from in_full import in_full
+from in_full import IN_FULL, in_full
 from serving import KUBECTL, Sandbox, argosy, sandbox
 
 from argosy.health.bundled import bundled_rules, profile_rules
@@ -182,9 +182,9 @@ def test_the_settings_of_argo_cd_are_not_printed(operated: Sandbox) -> None:
     ("variables", "sentence"),
     [
         ({"argocd_name": "other"}, "argocd-cm belongs to an ArgoCD resource of another name"),
-        ({"argocd_namespace": "default"}, "in namespace default, and no argocd-cm either"),
+        pytest.param({"argocd_namespace": "default"}, "in namespace default, and no argocd-cm either", marks=IN_FULL),
         ({"kubeconfig": "/nowhere"}, "cannot read the settings of Argo CD in namespace openshift-gitops"),
-        ({"kubectl": "/nowhere/kubectl"}, "in namespace openshift-gitops: it could not be started."),
+        pytest.param({"kubectl": "/nowhere"}, "in namespace openshift-gitops: it could not be started.", marks=IN_FULL),
     ],
 )
 def test_an_argo_cd_that_is_not_found_is_a_sentence(
@@ -195,7 +195,19 @@ def test_an_argo_cd_that_is_not_found_is_a_sentence(
     assert sentence in done.words and "validated_patterns_" in done.words
 
 
+def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbox) -> None:
+    controller = ("-n", "argocd", "statefulset", "argocd-application-controller")
+    ask(plain, "scale", *controller, "--replicas=0")
+    ask(plain, "-n", "argocd", "wait", "--for=delete", "pod/argocd-application-controller-0", "--timeout=20s")
+    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
+    done = run(plain, argocd_namespace="argocd", wait_retries=1)
+    assert done.code != 0 and "argocd-application-controller in namespace argocd does not run (no pod)" in done.words
+    ask(plain, "scale", *controller, "--replicas=1")
+    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
+
+
 def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -> None:
+    """The controller runs again by now, whatever the test before did with it."""
     theirs = json.dumps({"data": {"theirs": "kept", f"{PREFIX}PersistentVolumeClaim": "return {}"}})
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", theirs)
     rehearsed = run(plain, "--check", argocd_namespace="argocd")
@@ -213,18 +225,6 @@ def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -
     second = run(plain, argocd_namespace="argocd")
     assert (second.code, second.changed) == (0, 0), second.text
     assert version(plain, *PLAIN_SETTINGS) == before
-
-
-def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbox) -> None:
-    controller = ("-n", "argocd", "statefulset", "argocd-application-controller")
-    ask(plain, "scale", *controller, "--replicas=0")
-    ask(plain, "-n", "argocd", "wait", "--for=delete", "pod/argocd-application-controller-0", "--timeout=20s")
-    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
-    done = run(plain, argocd_namespace="argocd", wait_retries=1)
-    assert done.code != 0 and "argocd-application-controller in namespace argocd does not run (no pod)" in done.words
-    ask(plain, "scale", *controller, "--replicas=1")
-    ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
-    assert run(plain, argocd_namespace="argocd").code == 0
 
 
 @pytest.mark.parametrize("role", sorted(ROLES.iterdir()), ids=lambda role: role.name)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from ansible_playbook import Run, ask, needs_ansible, needs_kubectl, noted, play, read
@@ -25,14 +26,24 @@ PASSWORD = "pa$$ w'or\"d {{ 1 + 1 }} ünï\\1: #"
 
 
 @pytest.fixture(scope="module")
-def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """With the kind Gitea, and both namespaces."""
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     with sandbox(tmp_path_factory.mktemp("credentials") / "data", "--port", "0") as started:
-        for namespace in (NAMESPACE, "gitea"):
-            ask(started, "create", "namespace", namespace)
-        ask(started, "apply", "-f", "-", given=json.dumps(definition(KIND)))
-        ask(started, "wait", "--for=condition=Established", f"crd/{KIND}")
         yield started
+
+
+@pytest.fixture(scope="module")
+def without_the_kind(bare: Sandbox) -> Run:
+    return run(bare)
+
+
+@pytest.fixture(scope="module")
+def gitea(bare: Sandbox, without_the_kind: Run) -> Sandbox:
+    """With the kind Gitea, and both namespaces."""
+    for namespace in (NAMESPACE, "gitea"):
+        ask(bare, "create", "namespace", namespace)
+    ask(bare, "apply", "-f", "-", given=json.dumps(definition(KIND)))
+    ask(bare, "wait", "--for=condition=Established", f"crd/{KIND}")
+    return bare
 
 
 def fresh(running: Sandbox, password: str = "", user: str = "ops") -> None:
@@ -69,19 +80,57 @@ def credentials(running: Sandbox) -> dict[str, tuple[str, str, str]]:
     return told
 
 
-def versions(running: Sandbox) -> list[str]:
-    return [secret["metadata"]["resourceVersion"] for secret in found(running).values()]
-
-
 def holds(text: str, password: str = PASSWORD) -> bool:
     """In any of the forms that a log would give it."""
     forms = {password, json.dumps(password)[1:-1], json.dumps(password, ensure_ascii=False)[1:-1], repr(password)[1:-1]}
     return any(form in text for form in (*forms, base64.b64encode(password.encode()).decode()))
 
 
-def test_without_the_kind_nothing_is_done(tmp_path: Path) -> None:
-    with sandbox(tmp_path / "data", "--port", "0") as started:
-        done = run(started)
+@dataclass(frozen=True)
+class Stand:
+    """After a run: how it went, the Secrets as they are, and what is in them."""
+
+    done: Run
+    secrets: dict[str, dict[str, Any]]
+    credentials: dict[str, tuple[str, str, str]]
+
+    @property
+    def versions(self) -> list[str]:
+        return [secret["metadata"]["resourceVersion"] for secret in self.secrets.values()]
+
+
+class Story(NamedTuple):
+    """Three runs, which say all that they can: with a password, the same again, and with a new one."""
+
+    first: Stand
+    second: Stand
+    third: Stand
+    calls: str  # of kubectl
+
+    @property
+    def told(self) -> str:
+        return "".join(stand.done.text for stand in (self.first, self.second, self.third)) + self.calls
+
+
+@pytest.fixture(scope="module")
+def story(gitea: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    folder = tmp_path_factory.mktemp("noted")
+    client = noted(folder)
+
+    def stand() -> Stand:
+        verbosity = "-vvvvv"  # it says all that fewer of them say
+        return Stand(run(gitea, verbosity, "--diff", client=client), found(gitea), credentials(gitea))
+
+    fresh(gitea, PASSWORD)
+    first, second = stand(), stand()
+    theirs = json.dumps({"metadata": {"labels": {"team": "ml"}}, "data": {"url": "aHR0cHM6Ly9leGFtcGxlLmNvbQ=="}})
+    ask(gitea, "patch", "secret", "gitea-credentials-source", "-n", NAMESPACE, "--type=merge", "-p", theirs)
+    tell_password(gitea, "the-second")
+    return Story(first, second, stand(), (folder / "calls").read_text())
+
+
+def test_without_the_kind_nothing_is_done(without_the_kind: Run) -> None:
+    done = without_the_kind
     assert (done.code, done.changed) == (0, 0), done.text
     assert "Skipped: Gitea gitea-with-admin in namespace gitea does not exist." in done.words
 
@@ -97,30 +146,22 @@ def test_without_a_gitea_or_its_password_nothing_is_done(gitea: Sandbox) -> None
     assert found(gitea) == {}
 
 
-def test_the_credentials_become_secrets_once(gitea: Sandbox) -> None:
-    fresh(gitea, PASSWORD)
-    first = run(gitea)
-    assert (first.code, first.changed) == (0, 2), first.text
-    assert credentials(gitea) == {name: (kind, "ops", PASSWORD) for name, kind in NAMES.items()}
+def test_the_credentials_become_secrets_once(story: Story) -> None:
+    first, second = story.first, story.second
+    assert (first.done.code, first.done.changed) == (0, 2), first.done.text
+    assert first.credentials == {name: (kind, "ops", PASSWORD) for name, kind in NAMES.items()}
     labels = {"app.kubernetes.io/component": "external-secrets", "app.kubernetes.io/managed-by": "ansible"}
-    assert all(secret["metadata"]["labels"] == labels for secret in found(gitea).values())
-    assert not any(secret["metadata"].get("annotations") for secret in found(gitea).values()), "a copy of the password"
-    before = versions(gitea)
-    second = run(gitea)
-    assert (second.code, second.changed) == (0, 0), second.text
-    assert versions(gitea) == before
+    assert all(secret["metadata"]["labels"] == labels for secret in first.secrets.values())
+    assert not any(secret["metadata"].get("annotations") for secret in first.secrets.values()), "a copy of the password"
+    assert (second.done.code, second.done.changed) == (0, 0), second.done.text
+    assert second.versions == first.versions
 
 
-def test_a_new_password_replaces_the_old_and_keeps_what_others_added(gitea: Sandbox) -> None:
-    fresh(gitea, "the-first")
-    assert run(gitea).changed == 2
-    theirs = json.dumps({"metadata": {"labels": {"team": "ml"}}, "data": {"url": "aHR0cHM6Ly9leGFtcGxlLmNvbQ=="}})
-    ask(gitea, "patch", "secret", "gitea-credentials-source", "-n", NAMESPACE, "--type=merge", "-p", theirs)
-    tell_password(gitea, "the-second")
-    done = run(gitea)
-    assert (done.code, done.changed) == (0, 2), done.text
-    assert {password for _, _, password in credentials(gitea).values()} == {"the-second"}
-    secret = found(gitea)["gitea-credentials-source"]
+def test_a_new_password_replaces_the_old_and_keeps_what_others_added(story: Story) -> None:
+    third = story.third
+    assert (third.done.code, third.done.changed) == (0, 2), third.done.text
+    assert {password for _, _, password in third.credentials.values()} == {"the-second"}
+    secret = third.secrets["gitea-credentials-source"]
     assert secret["metadata"]["labels"]["team"] == "ml" and "url" in secret["data"]
 
 
@@ -141,18 +182,10 @@ def test_check_mode_says_that_secrets_differ_and_writes_none(gitea: Sandbox) -> 
     assert found(gitea) == {} and not holds(done.text)
 
 
-def test_no_password_is_printed_or_given_to_a_program_as_an_argument(gitea: Sandbox, tmp_path: Path) -> None:
-    verbosity = "-vvvvv"  # it says all that fewer of them say
-    fresh(gitea, "the-first")
-    client = noted(tmp_path)
-    told = run(gitea, verbosity, client=client).text
-    tell_password(gitea, PASSWORD)
-    for _ in range(2):
-        told += run(gitea, verbosity, "--diff", client=client).text
-    assert "Write Secret gitea-credentials-source" in told
-    told += (tmp_path / "calls").read_text()
-    assert "apply --server-side" in told
-    assert not holds(told) and not holds(told, "the-first")
+def test_no_password_is_printed_or_given_to_a_program_as_an_argument(story: Story) -> None:
+    assert "Write Secret gitea-credentials-source" in story.told
+    assert "apply --server-side" in story.calls
+    assert not holds(story.told) and not holds(story.told, "the-second")
 
 
 @in_full
