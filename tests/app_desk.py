@@ -9,18 +9,37 @@ import asyncio
 import contextlib
 import io
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
+from unittest import mock
 
 from engine_room import CONTROL, Repository, Room, shared_crew
 from serving import TOKEN, Served, served
 
 from argosy import cli
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.applications import reader
 from argosy.app.engine import Engine, EngineOptions
+from argosy.confine.crew import Crew
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
+
+HANDS = ThreadPoolExecutor(8)  # for all tests: a worker ends with the thread that started it
+
+
+class Lent(Crew):
+    """A command's own while it runs, then the next one's: a worker takes as long to start as most tests take."""
+
+    free: ClassVar[list[Crew]] = []
+
+    @classmethod
+    def take(cls, *, workers: int) -> Crew:
+        return cls.free.pop() if cls.free else cls(workers=workers)
+
+    async def close(self) -> None:
+        self.free.append(self)
 
 
 class Said(NamedTuple):
@@ -35,11 +54,13 @@ class Scene(Room):
 
     async def argosy(self, *words: str, program: str = "argosy") -> Said:
         """A command, in a thread of this process: it talks to the plane over its socket."""
-        return await asyncio.to_thread(self._run, [*words, "--kubeconfig", str(self.kubeconfig)], program)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(HANDS, self._run, [*words, "--kubeconfig", str(self.kubeconfig)], program)
 
     def _run(self, words: list[str], program: str) -> Said:
         out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        lent = mock.patch.object(reader, "Crew", Lent.take)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), lent:
             try:
                 code = cli.main(words, program=program)
             except SystemExit as ended:
