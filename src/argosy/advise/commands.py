@@ -11,8 +11,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 _CALL: Final = re.compile(
-    r"\b(?:kubectl|oc)\s+((?:-n\s*\S+\s+|--?[\w-]+(?:=\S+)?\s+)*)(get|wait|delete|patch)\b([^\n;|&>)`]*)"
+    r"\b(?:kubectl|oc)\s+((?:-n\s*\S+\s+|--?[\w-]+(?:=\S+)?\s+)*)"
+    r"(get|wait|delete|patch|annotate|label|describe|logs|start-build|rollout\s+(?:status|restart))\b([^\n;|&>)`]*)"
 )
+# k8s: what a command asks the server for; `rollout status` is a wait, and builds are started by a subresource.
+_ASKS: Final = {"annotate": "patch", "label": "patch", "describe": "get", "rollout restart": "patch",
+                "rollout status": "wait"}  # fmt: skip
 _WITH_VALUE: Final = frozenset({"-n", "--namespace", "-o", "--output", "-l", "--selector", "--for", "--timeout", "-p",
                                 "--patch", "--type", "--field-selector", "--context", "-f", "--filename"})  # fmt: skip
 _WORD: Final = re.compile(r"[a-z][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?", re.IGNORECASE)
@@ -34,24 +38,43 @@ _SHORT: Final = {
 }
 
 
+ONE: Final = "?"  # a name that is not known here, but is one
+
+
 class Call(NamedTuple):
     verb: str
     kind: str  # lower case, singular
     name: str  # empty: all of the kind, or one that is not known here
     namespace: str  # empty: that of the Pod
-    is_about_going: bool  # waits until something is gone
+    is_about_going: bool = False  # waits until something is gone
+    part: str = ""  # of it, where only a part is asked for
+
+    @property
+    def what(self) -> str:
+        return f"{self.kind}/{self.part}" if self.part else self.kind
 
 
 def calls(script: str) -> Iterator[Call]:
     for match in _CALL.finditer(script.replace("\\\n", " ")):
         before, verb, after = match.groups()
         words, namespace = _words(f"{before} {after}")
+        verb = _ASKS.get(" ".join(verb.split()), verb)
+        if verb in ("logs", "start-build"):
+            yield _subresource(verb, words, namespace)
+            continue
         if not words or not _WORD.fullmatch(words[0]) or "," in words[0]:
             continue
         kind, _, name = words[0].partition("/")
         name = name or (words[1] if len(words) > 1 else "")
         is_going = "--for=delete" in after or "--for delete" in after
         yield Call(verb, singular(kind), name if _WORD.fullmatch(name) else "", namespace, is_going)
+
+
+def _subresource(verb: str, words: list[str], namespace: str) -> Call:
+    if verb == "logs":
+        return Call("get", "pod", ONE, namespace, part="log")
+    name = words[0] if words and _WORD.fullmatch(words[0]) else ""
+    return Call("create", "buildconfig", name, namespace, part="instantiate")
 
 
 def _words(text: str) -> tuple[list[str], str]:

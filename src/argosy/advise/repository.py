@@ -168,6 +168,7 @@ class Repository:
     definitions: tuple[Manifest, ...] = ()  # of custom kinds, written in the repository
     loose: tuple[Item, ...] = ()  # manifests in files that nothing rendered
     kustomizations: tuple[Item, ...] = ()  # named by their folders
+    patches: tuple[Item, ...] = ()  # files with lists of steps, below `steps`; named by their paths
     told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: what others found
     has: Has = _nobody_knows
     absent: Absent = _nobody_was_asked

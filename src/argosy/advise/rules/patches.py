@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.advise.finding import Severity, Sight
-from argosy.advise.repository import Item, Repository
+from argosy.advise.repository import Item, Repository, Step
 from argosy.advise.rules.rule import Rule
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import load
@@ -23,19 +23,28 @@ def _positional(repository: Repository) -> Iterator[Sight]:
         for number, patch in enumerate(item.all("patches")):
             text = patch.get("patch") if isinstance(patch, dict) else None
             steps = _steps(text) if isinstance(text, str) else []
-            tested = {match[1] for step in steps if step.get("op") == "test" and (match := _place(step))}
-            for at, step in enumerate(steps):
-                match = _place(step)
-                if match and step.get("op") == "replace" and match[1] not in tested:
-                    yield _sight(item, number, at, match[0])
+            for at, path in _untested(steps):
+                yield _sight(item, ("patches", number, "patch", at, "path"), path)
+    for item in repository.patches:
+        for at, path in _untested(item.all("steps")):
+            yield _sight(item, ("steps", at, "path"), path)
 
 
-def _sight(item: Item, number: int, at: int, path: str) -> Sight:
+def _untested(steps: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
+    """Each step that replaces by place in a list that no step tests."""
+    tested = {match[1] for step in steps if step.get("op") == "test" and (match := _place(step))}
+    for at, step in enumerate(steps):
+        match = _place(step)
+        if match and step.get("op") == "replace" and match[1] not in tested:
+            yield at, match[0]
+
+
+def _sight(item: Item, where: tuple[Step, ...], path: str) -> Sight:
     list_of, _, place = path.rpartition("/")
     message = f"replaces {path} by its place, whatever stands there when the base changes"
     before = f"{list_of}/{max(int(place) - 1, 0)}"
     fix = f"put a step before it: op: test, path: {before}, with the value that is expected there"
-    return Sight(item.at("patches", number, "patch", at, "path"), message, fix, item.key.name, path)
+    return Sight(item.at(*where), message, fix, item.key.name, path)
 
 
 def _place(step: dict[str, Any]) -> re.Match[str] | None:

@@ -5,14 +5,12 @@ In: a repository. Out: sights. Never: a runtime or a claim held missing that the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from decimal import Decimal
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
-from argosy.schema.demand import read_amounts
 
 _GROUP: Final = "serving.kserve.io"
 _MODEL: Final = ("spec", "predictor", "model")
@@ -21,6 +19,7 @@ _OLD: Final = ("sklearn", "xgboost", "tensorflow", "pytorch", "triton", "onnx", 
                "paddle")  # fmt: skip
 _MODE: Final = "serving.kserve.io/deploymentMode"
 _WITHOUT_CANARY: Final = ("RawDeployment", "Standard")
+_STORAGE: Final = "storage-config"  # where KServe looks for the keys of storage.key
 _MOVING: Final = frozenset({"latest", "main", "master", "dev", "nightly", "stable"})
 _CAREFUL: Final = frozenset({"staging", "stage", "prod", "production", "prd"})
 
@@ -40,6 +39,7 @@ def _old_form(repository: Repository) -> Iterator[Sight]:
 
 def _storage(repository: Repository) -> Iterator[Sight]:
     for rendering, item in _models(repository):
+        yield from _credentials(rendering, item)
         uri = item.text(*_MODEL, "storageUri")
         if not uri:
             continue
@@ -55,9 +55,13 @@ def _claim(rendering: Rendering, item: Item, uri: str) -> Iterator[Sight]:
     claim = uri.removeprefix("pvc://").partition("/")[0]
     home = rendering.place_of(item)
     found = next((each for each in rendering.of("", "PersistentVolumeClaim") if each.key.name == claim), None)
-    if found is None:
-        return  # the cluster may have it
     place = item.at(*_MODEL, "storageUri")
+    if found is None:  # the cluster may have it
+        if near := _called_otherwise(rendering, "PersistentVolumeClaim", claim):
+            message = f"{item.name} reads from the claim {claim}, but here it is called {near}"
+            fix = f"write pvc://{near}/…; a namePrefix or nameSuffix does not reach this field"
+            yield Sight(place, message, fix, item.name, "spec.predictor.model.storageUri")
+        return
     if rendering.place_of(found) != home:
         message = f"{item.name} is in {home}, but {found.name} is in {rendering.place_of(found)}: it cannot be mounted"
         yield Sight(place, message, "put both into one namespace", item.name)
@@ -65,6 +69,30 @@ def _claim(rendering: Rendering, item: Item, uri: str) -> Iterator[Sight]:
     if modes == ["ReadWriteOncePod"] and _least(item) > 1:
         message = f"{item.name} runs {_least(item)} times, but only one Pod may mount {found.name} (ReadWriteOncePod)"
         yield Sight(place, message, "use a claim with ReadOnlyMany or ReadWriteMany", item.name)
+
+
+def _credentials(rendering: Rendering, item: Item) -> Iterator[Sight]:
+    """The account that holds the keys of the storage, and the entry of KServe's own Secret."""
+    account = item.text("spec", "predictor", "serviceAccountName")
+    if account and (near := _called_otherwise(rendering, "ServiceAccount", account)):
+        message = f"{item.name} runs as {account}, but here that ServiceAccount is called {near}"
+        fix = f"write serviceAccountName: {near}; a namePrefix or nameSuffix does not reach this field"
+        field = ("spec", "predictor", "serviceAccountName")
+        yield Sight(item.at(*field), message, fix, item.name, ".".join(field))
+    entry = item.text(*_MODEL, "storage", "key")
+    secret = next((each for each in rendering.of("", "Secret") if each.key.name == _STORAGE), None)
+    if entry and secret and rendering.place_of(secret) == rendering.place_of(item):
+        held = {*secret.fields("data"), *secret.fields("stringData")}
+        if held and entry not in held:
+            message = f"{item.name} wants the entry {entry} of Secret/{_STORAGE}, which has {', '.join(sorted(held))}"
+            yield Sight(item.at(*_MODEL, "storage", "key"), message, "name one of its entries, or add it", item.name)
+
+
+def _called_otherwise(rendering: Rendering, kind: str, name: str) -> str:
+    """The one object of the kind whose name is this one with a prefix or suffix, where none has the name itself."""
+    known = [each.key.name for each in rendering.of("", kind)]
+    near = [each for each in known if each.endswith(f"-{name}") or each.startswith(f"{name}-")]
+    return near[0] if len(near) == 1 and name not in known else ""
 
 
 def _least(item: Item) -> int:
@@ -101,33 +129,6 @@ def _format(item: Item, runtime: Item) -> Iterator[Sight]:
         message = f"{item.name} has the format {wanted}, but {runtime.name} serves {', '.join(map(str, formats))}"
         fix = "name a runtime that serves the format, or add it to supportedModelFormats"
         yield Sight(item.at(*_MODEL, "modelFormat", "name"), message, fix, item.name)
-
-
-def _quota(repository: Repository) -> Iterator[Sight]:
-    for rendering, item in _models(repository):
-        asked = item.fields(*_MODEL, "resources")
-        for quota in rendering.of("", "ResourceQuota"):
-            if rendering.place_of(quota) == rendering.place_of(item):
-                yield from _beyond(item, asked, quota)
-
-
-def _beyond(item: Item, asked: Mapping[str, Any], quota: Item) -> Iterator[Sight]:
-    hard, count = quota.fields("spec", "hard"), _least(item)
-    for part in ("requests", "limits"):
-        given = asked.get(part)
-        for name, each in (read_amounts(given) if isinstance(given, dict) else {}).items():
-            key = _smallest(read_amounts(hard), part, name)
-            if key and each * count > read_amounts(hard)[key]:
-                much = f"{f'{count} × ' if count > 1 else ''}{asked[part][name]}"
-                message = f"{item.name} {part} {much} {name}, but {quota.name} allows {hard[key]}: it never starts"
-                fix = "ask for less, start fewer replicas, or raise the quota"
-                yield Sight(item.at(*_MODEL, "resources", part, name), message, fix, item.name, f"{part}.{name}")
-
-
-def _smallest(hard: Mapping[str, Decimal], part: str, name: str) -> str | None:
-    # k8s: a bare cpu or memory in a quota is about requests.
-    keys = [f"{part}.{name}", *([name] if part == "requests" and name in ("cpu", "memory") else [])]
-    return min((key for key in keys if key in hard), key=lambda key: hard[key], default=None)
 
 
 def _canary(repository: Repository) -> Iterator[Sight]:
@@ -169,8 +170,10 @@ RULES: Final = (
         Severity.ERROR,
         "A model cannot be fetched from where it is said to be",
         "The storage initializer fails, and the model never becomes ready.",
-        "The address has no scheme; or its claim is rendered beside it, in another namespace or for one Pod only.",
-        "Begin the address with its scheme; keep claim and model together.",
+        "The address has no scheme; or its claim is rendered beside it, in another namespace, for one Pod only, or under"
+        " a name that a prefix or suffix made; or so is the ServiceAccount with the keys; or the Secret that KServe reads"
+        " is rendered beside it without the entry. What only the cluster has is not spoken of.",
+        "Begin the address with its scheme; keep claim and model together; write the rendered names.",
         _storage,
     ),
     Rule(
@@ -182,16 +185,6 @@ RULES: Final = (
         " and lists other formats. A runtime that only the cluster has is not spoken of.",
         "Write the rendered name in every overlay; or choose a runtime that lists the format.",
         _runtimes,
-    ),
-    Rule(
-        "AGY204",
-        Severity.ERROR,
-        "A model asks for more than the quota of its namespace",
-        "The Pods are refused, and the model never becomes ready.",
-        "The ResourceQuota is rendered beside it for the same namespace, and the least number of replicas alone is"
-        " above it.",
-        "Ask for less, or raise the quota.",
-        _quota,
     ),
     Rule(
         "AGY207",

@@ -92,9 +92,9 @@ def _not_allowed(repository: Repository) -> Iterator[Sight]:
                 continue
             verb = "list" if call.verb == "get" and not call.name else "get" if call.verb == "wait" else call.verb
             if not any(_allows(rule, verb, call.kind) for rule in granted):
-                message = f"{item.name} asks for {verb} of {call.kind}, which its ServiceAccount {account} may not"
-                fix = f"add the verb {verb} on {call.kind} to a Role of {account}"
-                yield Sight(item.at(*container.path), message, fix, item.name, f"{verb} {call.kind}")
+                message = f"{item.name} asks for {verb} of {call.what}, which its ServiceAccount {account} may not"
+                fix = f"add the verb {verb} on {call.what} to a Role of {account}"
+                yield Sight(item.at(*container.path), message, fix, item.name, f"{verb} {call.what}")
 
 
 def _granted(rendering: Rendering, account: str, namespace: str) -> list[Mapping[str, Any]] | None:

@@ -65,6 +65,21 @@ class File:
         key = ResourceKey("kustomize.config.k8s.io", "Kustomization", "", shown(self.folder))
         return Item(first, key, self._locator(0)) if isinstance(first, dict) else None
 
+    def patch(self) -> Item | None:
+        """A file with the steps of a JSON patch, named by its path."""
+        first = self.documents[0] if len(self.documents) == 1 else None
+        if not isinstance(first, list) or not first:
+            return None
+        if not all(isinstance(each, dict) and {"op", "path"} <= each.keys() for each in first):
+            return None
+        key = ResourceKey("", "Patch", "", shown(self.path))
+        return Item({"steps": first}, key, self._step_locator)
+
+    def _step_locator(self, pointer: str) -> Place:
+        path = [int(step) if step.isdecimal() else step for step in pointer.split("/")[2:]]
+        found = self._lines.documents[0].at(path)[0].line if self._lines.documents else 1
+        return Place(shown(self.path), found)
+
     def _locator(self, number: int) -> Any:
         def locate(pointer: str) -> Place:
             steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]

@@ -54,6 +54,7 @@ class Survey:
             definitions=tuple(definitions),
             loose=tuple(loose),
             kustomizations=tuple(item for file in self.files if (item := file.kustomization())),
+            patches=tuple(item for file in self.files if file.path in self._read and (item := file.patch())),
             told=told_by_others(self.files, self._paths),
             has=self._has,
             notes=tuple(self._notes),
