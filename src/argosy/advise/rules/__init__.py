@@ -21,6 +21,7 @@ from argosy.advise.rules import (
     ordering,
     patches,
     profiles,
+    quotas,
     schemas,
     serving,
     told,
@@ -30,8 +31,8 @@ from argosy.advise.rules.live import drifting, judging, sources, stalling, workl
 from argosy.advise.rules.rule import Rule
 
 _FAMILIES: Final = (
-    *(applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, patches, notebooks),
-    *(told, hygiene),
+    *(applications, history, ignoring, profiles, ordering, waiting, gating, schemas, serving, quotas, patches),
+    *(notebooks, told, hygiene),
     *(drifting, stalling, sources, workloads, judging),
 )
 CATALOGUE: Final[Mapping[str, Rule]] = {

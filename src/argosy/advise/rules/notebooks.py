@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.mends import with_word
+from argosy.advise.naming import renamed
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
 from argosy.model import annotations as names
@@ -66,13 +67,27 @@ def _misnamed(rendering: Rendering, item: Item, entry: dict[str, Any]) -> Iterat
     if entry.get("namespace") not in (None, "", rendering.place_of(item)) or not kind or not name:
         return
     known = [each.key.name for each in rendering.items if each.key.kind == kind]
-    near = [each for each in known if each.endswith(f"-{name}") or each.startswith(f"{name}-")]
-    near += difflib.get_close_matches(name, known, n=1, cutoff=0.85)
-    if name not in known and near:
-        message = f"{item.name}: its trigger names {kind}/{name}, but here it is called {near[0]}"
-        fix = f"write name: {near[0]}; a namePrefix or nameSuffix does not reach annotations"
+    near = renamed(item, name, known) or _misspelt(name, known)
+    if near:
+        message = f"{item.name}: its trigger names {kind}/{name}, but here it is called {near}"
+        fix = f"write name: {near}; a namePrefix or nameSuffix does not reach annotations"
         place = item.at("metadata", "annotations", names.ON_SUCCESS)
         yield Sight(place, message, fix, item.name, f"{kind}/{name}")
+
+
+def _misspelt(name: str, known: list[str]) -> str:
+    """A slip of the finger in one longer word of the name; another letter or number is another object."""
+    found = [] if name in known else [each for each in known if _is_slip(name.split("-"), each.split("-"))]
+    return found[0] if len(found) == 1 else ""
+
+
+def _is_slip(left: list[str], right: list[str]) -> bool:
+    differing = [pair for pair in zip(left, right) if pair[0] != pair[1]]
+    if len(left) != len(right) or len(differing) != 1:
+        return False
+    one, other = differing[0]
+    is_word = min(len(one), len(other)) > 3 and (one + other).isalpha()
+    return is_word and difflib.SequenceMatcher(None, one, other).ratio() >= 0.75
 
 
 def _entries(item: Item) -> list[dict[str, Any]]:
@@ -154,8 +169,8 @@ RULES: Final = (
         Severity.ERROR,
         "A trigger names what is called otherwise",
         "The notebook succeeds, the trigger fails, and the old model goes on being served.",
-        "An object of the same kind and nearly the same name is rendered beside it, and none of the name itself. What"
-        " only the cluster has is not spoken of.",
+        "An object of the same kind is rendered beside it whose name is this one with the job's own prefix or suffix,"
+        " or with a slip in one word; and none of the name itself. What only the cluster has is not spoken of.",
         "Write the rendered name in every overlay.",
         _triggers,
     ),

@@ -18,6 +18,10 @@ from argosy.schema.quantity import Quantity
 
 _MODEL: Final = ("serving.kserve.io", "InferenceService")
 _NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
+_CUSTOM: Final[Mapping[tuple[str, str], tuple[Step, ...]]] = {
+    _MODEL: ("spec", "predictor", "model", "resources"),
+    _NOTEBOOK: ("spec", "podConfig", "resources"),
+}
 _SCALED: Final = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet"))
 _ONCE: Final = (("", "Pod"), ("batch", "Job"))
 _SCALERS: Final = ("HorizontalPodAutoscaler", "ScaledObject")
@@ -58,11 +62,7 @@ def _is_narrow(quota: Item) -> bool:
 
 def _parts(item: Item) -> list[_Part]:
     """Containers that run at the same time. What webhooks add comes on top, so this is the least."""
-    if item.kind == _MODEL:
-        path = ("spec", "predictor", "model", "resources")
-        return [_Part(path, item.fields(*path))]
-    if item.kind == _NOTEBOOK:
-        path = ("spec", "podConfig", "resources")
+    if path := _CUSTOM.get(item.kind):
         return [_Part(path, item.fields(*path))]
     if item.kind not in SPECS:
         return []

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.advise.finding import Severity, Sight
+from argosy.advise.naming import renamed
 from argosy.advise.repository import Item, Rendering, Repository
 from argosy.advise.rules.rule import Rule
 
@@ -57,7 +58,7 @@ def _claim(rendering: Rendering, item: Item, uri: str) -> Iterator[Sight]:
     found = next((each for each in rendering.of("", "PersistentVolumeClaim") if each.key.name == claim), None)
     place = item.at(*_MODEL, "storageUri")
     if found is None:  # the cluster may have it
-        if near := _called_otherwise(rendering, "PersistentVolumeClaim", claim):
+        if near := _called_otherwise(rendering, item, "PersistentVolumeClaim", claim):
             message = f"{item.name} reads from the claim {claim}, but here it is called {near}"
             fix = f"write pvc://{near}/…; a namePrefix or nameSuffix does not reach this field"
             yield Sight(place, message, fix, item.name, "spec.predictor.model.storageUri")
@@ -74,7 +75,7 @@ def _claim(rendering: Rendering, item: Item, uri: str) -> Iterator[Sight]:
 def _credentials(rendering: Rendering, item: Item) -> Iterator[Sight]:
     """The account that holds the keys of the storage, and the entry of KServe's own Secret."""
     account = item.text("spec", "predictor", "serviceAccountName")
-    if account and (near := _called_otherwise(rendering, "ServiceAccount", account)):
+    if account and (near := _called_otherwise(rendering, item, "ServiceAccount", account)):
         message = f"{item.name} runs as {account}, but here that ServiceAccount is called {near}"
         fix = f"write serviceAccountName: {near}; a namePrefix or nameSuffix does not reach this field"
         field = ("spec", "predictor", "serviceAccountName")
@@ -88,11 +89,8 @@ def _credentials(rendering: Rendering, item: Item) -> Iterator[Sight]:
             yield Sight(item.at(*_MODEL, "storage", "key"), message, "name one of its entries, or add it", item.name)
 
 
-def _called_otherwise(rendering: Rendering, kind: str, name: str) -> str:
-    """The one object of the kind whose name is this one with a prefix or suffix, where none has the name itself."""
-    known = [each.key.name for each in rendering.of("", kind)]
-    near = [each for each in known if each.endswith(f"-{name}") or each.startswith(f"{name}-")]
-    return near[0] if len(near) == 1 and name not in known else ""
+def _called_otherwise(rendering: Rendering, item: Item, kind: str, name: str) -> str:
+    return renamed(item, name, (each.key.name for each in rendering.of("", kind)))
 
 
 def _least(item: Item) -> int:
@@ -111,7 +109,7 @@ def _runtimes(repository: Repository) -> Iterator[Sight]:
         found = known.get(wanted) or clustered.get(wanted)
         place = item.at(*_MODEL, "runtime")
         if found is None:
-            if near := next((name for name in known if name.endswith(wanted) or name.startswith(wanted)), ""):
+            if near := renamed(item, wanted, known):
                 message = f"{item.name} wants the runtime {wanted}, but here it is called {near}"
                 fix = f"write runtime: {near}; a namePrefix or nameSuffix does not reach this field"
                 yield Sight(place, message, fix, item.name, "spec.predictor.model.runtime")
@@ -170,9 +168,9 @@ RULES: Final = (
         Severity.ERROR,
         "A model cannot be fetched from where it is said to be",
         "The storage initializer fails, and the model never becomes ready.",
-        "The address has no scheme; or its claim is rendered beside it, in another namespace, for one Pod only, or under"
-        " a name that a prefix or suffix made; or so is the ServiceAccount with the keys; or the Secret that KServe reads"
-        " is rendered beside it without the entry. What only the cluster has is not spoken of.",
+        "The address has no scheme; or its claim is rendered beside it, in another namespace, for one Pod only, or"
+        " under a name that the model's own prefix or suffix made; or so is the ServiceAccount with the keys; or the"
+        " Secret that KServe reads is rendered beside it without the entry. What only the cluster has is not told.",
         "Begin the address with its scheme; keep claim and model together; write the rendered names.",
         _storage,
     ),
@@ -181,8 +179,8 @@ RULES: Final = (
         Severity.ERROR,
         "A model names a runtime that is called otherwise, or does not serve it",
         "KServe reports RuntimeNotRecognized or RuntimeUnsupported, and no Pod is made.",
-        "A runtime of nearly this name is rendered beside the model, with a prefix or suffix; or the runtime is there"
-        " and lists other formats. A runtime that only the cluster has is not spoken of.",
+        "A runtime of this name is rendered beside the model, with the prefix or suffix that the model got too; or the"
+        " runtime is there and lists other formats. A runtime that only the cluster has is not spoken of.",
         "Write the rendered name in every overlay; or choose a runtime that lists the format.",
         _runtimes,
     ),

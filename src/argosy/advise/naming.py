@@ -1,0 +1,26 @@
+"""Names that a prefix or suffix made.
+
+In: an object, and the name that one of its fields gives. Out: what that name has become. Never: a guess: the object's
+own name must show the same prefix or suffix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from argosy.advise.repository import Item
+
+
+def renamed(item: Item, name: str, known: Iterable[str]) -> str:
+    """The one of these names that is the given one with the affix that the object itself got; empty where none is."""
+    names = list(known)
+    if not name or name in names:
+        return ""
+    found = [each for each in names if _has_same_affix(item.key.name, name, each)]
+    return found[0] if len(found) == 1 else ""
+
+
+def _has_same_affix(own: str, name: str, near: str) -> bool:
+    if near.endswith(name) and own.startswith(near.removesuffix(name)):
+        return True
+    return near.startswith(name) and own.endswith(near.removeprefix(name))
