@@ -230,6 +230,8 @@ class _Comparing:
 
     def _unread(self) -> None:
         """What changed, looks like manifests, and belongs to nothing that is deployed from here."""
+        if any(each.fault for each in self.found.touched):
+            return  # what it would have read is not known
         left = [
             path
             for path, each in self.sides.changed.items()

@@ -1,0 +1,401 @@
+"""`argosy preview`: two sides of a repository, and what the change does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from previewing import Repo, application, config, deployment, two_environments
+
+from argosy.cli import CANNOT, DONE, NO, main
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Repo:
+    for name in ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    made = Repo(tmp_path / "models", capsys)
+    made.begin(two_environments())
+    monkeypatch.chdir(made.root)
+    return made
+
+
+# -- what is compared --
+
+
+def test_edits_that_are_not_committed_are_seen_with_the_line_to_edit(repo: Repo) -> None:
+    repo.edit(
+        "overlays/dev/kustomization.yaml",
+        "resources:",
+        "images: [{name: registry.example/front, newTag: v2}]\nresources:",
+    )
+    said = repo.preview()
+    assert said.code == DONE
+    assert (
+        said.impact
+        == "1 app changes · restarts 1 Deployment (rolling) · CPU ±0 · GPU ±0 · no deletions · production untouched"
+    )
+    assert "registry.example/front:v1 → registry.example/front:v2   overlays/dev/kustomization.yaml:3" in said.out
+    assert "1 of 2 rendered" in said.out
+
+
+def test_a_change_of_the_base_reaches_all_overlays_and_production_is_named(repo: Repo) -> None:
+    repo.edit("base/deployment.yaml", "replicas: 2", "replicas: 3")
+    said = repo.preview()
+    assert "2 apps change" in said.impact
+    assert "CPU +1 · memory +2Gi · GPU +2" in said.impact
+    assert "production touched (fraud-prod)" in said.impact
+    assert "replicas 2 → 3" in said.out
+
+
+def test_commits_of_a_branch_are_compared_with_where_it_left_main(repo: Repo) -> None:
+    repo.git("switch", "-q", "-c", "feature")
+    repo.edit("base/config.yaml", "a: '1'", "a: '2'")
+    repo.commit("Change a setting")
+    repo.git("switch", "-q", "main")
+    repo.edit("base/deployment.yaml", "front:v1", "front:v9")
+    repo.commit("Go on without the branch")
+    three, two = repo.preview("main...feature"), repo.preview("main..feature")
+    assert "no restarts" in three.impact and "v9" not in three.out
+    assert "restarts 2 Deployments" in two.impact and "front:v9 → registry.example/front:v1" in two.out
+    repo.git("switch", "-q", "feature")
+    assert "v9" not in repo.preview().out  # what it would be merged into is found by itself
+
+
+def test_ignored_files_are_no_change_and_new_files_are(repo: Repo) -> None:
+    repo.write({".gitignore": "*.local.yaml\n"})
+    repo.write({"plain/a.yaml": config(), "apps/plain.yaml": application("plain", "plain")})
+    repo.commit("Add plain files")
+    repo.write({"plain/secret.local.yaml": config(name="ignored"), "plain/b.yaml": config(name="fresh")})
+    said = repo.preview()
+    assert "+ ConfigMap/fresh" in said.out and "ignored" not in said.out
+
+
+def test_only_applications_whose_files_changed_are_rendered(repo: Repo) -> None:
+    for number in range(5):
+        repo.write(
+            {f"apps/{number}.yaml": application(f"app-{number}", f"plain/{number}"), f"plain/{number}/a.yaml": config()}
+        )
+    repo.commit("Add five")
+    repo.write({"plain/3/a.yaml": config("2")})
+    assert "1 of 7 rendered" in repo.preview().out
+
+
+def test_names_choose_applications_and_a_word_that_is_neither_is_told(repo: Repo) -> None:
+    repo.edit("base/deployment.yaml", "front:v1", "front:v2")
+    said = repo.preview("fraud-dev")
+    assert "1 app changes" in said.impact and "\nfraud-prod" not in said.out
+    assert "1 app changes" in repo.preview("HEAD", "-o", "text", "fraud-prod").impact
+    wrong = repo.preview("fraud-dew")
+    assert wrong.code == CANNOT and "did you mean fraud-dev?" in wrong.err
+
+
+def test_from_a_folder_below_the_whole_repository_is_seen(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo.edit("base/deployment.yaml", "front:v1", "front:v2")
+    monkeypatch.chdir(repo.root / "overlays" / "prod")
+    assert "2 apps change" in repo.preview().impact
+
+
+def test_nothing_changed_says_so_and_what_to_type(repo: Repo) -> None:
+    said = repo.preview()
+    assert (said.code, said.impact) == (DONE, "nothing changes")
+    assert "next: argosy preview HEAD~1" in said.err
+
+
+def test_an_application_that_follows_a_tag_changes_only_with_its_tag(repo: Repo) -> None:
+    repo.git("remote", "add", "origin", "https://git.example.com/acme/models.git")
+    repo.git("tag", "v1")
+    repo.edit("apps/prod.yaml", "targetRevision: main", "targetRevision: v1")
+    repo.edit("base/deployment.yaml", "front:v1", "front:v2")
+    repo.commit("Change the image")
+    repo.git("tag", "v2")
+    repo.edit("base/deployment.yaml", "replicas: 2", "replicas: 1")
+    assert "production untouched" in repo.preview("HEAD").impact
+    repo.git("checkout", "-q", ".")
+    repo.edit("apps/prod.yaml", "targetRevision: v1", "targetRevision: v2")
+    said = repo.preview("HEAD")
+    assert "front:v1 → registry.example/front:v2" in said.out and "production touched" in said.impact
+
+
+def test_the_target_that_ci_names_is_the_base(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo.git("branch", "release")
+    repo.edit("base/config.yaml", "a: '1'", "a: '2'")
+    repo.commit("Change a setting")
+    monkeypatch.setenv("GITHUB_BASE_REF", "release")
+    assert repo.preview().out.startswith("release…working tree")
+
+
+# -- what a change does --
+
+
+def test_a_field_that_cannot_change_is_refused_with_exit_code_1(repo: Repo) -> None:
+    repo.write({"base/deployment.yaml": deployment(label="other")})
+    said = repo.preview()
+    assert said.code == NO
+    assert "2 objects cannot be updated in place, so a sync fails" in said.impact
+    assert "spec.selector cannot change once it is there" in said.out
+    assert "next: argosy explain AGY111" in said.err
+
+
+def test_what_goes_from_git_is_deleted_as_far_as_it_is_pruned(repo: Repo) -> None:
+    repo.write({"base/kustomization.yaml": "resources: [deployment.yaml, config.yaml]\n"})
+    said = repo.preview()
+    assert "deletes 2 objects (2 with data)" in said.impact
+    assert "is deleted by the next sync, with its data" in said.out  # dev prunes by itself
+    assert "is deleted when somebody syncs with --prune, with its data" in said.out
+
+
+def test_an_application_that_goes_takes_its_objects_along_or_leaves_them(repo: Repo) -> None:
+    (repo.root / "apps/dev.yaml").unlink()
+    said = repo.preview()
+    assert "no deletions" in said.impact and "its Application has no finalizer" in said.out
+    repo.git("checkout", "-q", ".")
+    name = "metadata: {name: fraud-dev, namespace: argocd"
+    repo.edit("apps/dev.yaml", name, f"{name}, finalizers: [resources-finalizer.argocd.argoproj.io]")
+    repo.commit("Add a finalizer")
+    (repo.root / "apps/dev.yaml").unlink()
+    said = repo.preview("HEAD")
+    assert "deletes 3 objects (1 with data)" in said.impact and "goes from Git" in said.out
+
+
+def test_a_new_application_asks_for_all_that_it_requests(repo: Repo) -> None:
+    repo.write({"apps/test.yaml": application("fraud-test", "overlays/test")})
+    repo.write({"overlays/test/kustomization.yaml": "namespace: test\nresources: [../../base]\n"})
+    said = repo.preview()
+    assert "CPU +1 · memory +2Gi · GPU +2" in said.impact and "is new" in said.out
+
+
+def test_a_setting_that_is_read_once_is_told_to_be_stale(repo: Repo) -> None:
+    repo.edit("base/config.yaml", "a: '1'", "a: '2'")
+    said = repo.preview()
+    assert "no restarts" in said.impact
+    assert (
+        "ConfigMap/dev-settings" in said.out
+        and "Deployment/dev-front keeps the old values until it restarts" in said.out
+    )
+
+
+def test_a_generated_name_is_one_change_and_restarts_what_reads_it(repo: Repo) -> None:
+    generator = "resources: [deployment.yaml]\nconfigMapGenerator: [{name: settings, literals: [a=1]}]\n"
+    repo.write({"base/kustomization.yaml": generator})
+    repo.commit("Generate the settings")
+    repo.edit("base/kustomization.yaml", "a=1", "a=2")
+    said = repo.preview("HEAD", "fraud-dev")
+    assert "restarts 1 Deployment (rolling)" in said.impact and "no deletions" in said.impact
+    assert "fraud-dev   dev           auto   0   2   0" in said.out
+
+
+def test_children_of_an_application_of_applications_are_found_behind_kustomize(repo: Repo) -> None:
+    repo.write({"apps/kustomization.yaml": "namePrefix: eu-\nresources: [dev.yaml, prod.yaml]\n"})
+    repo.write({"root.yaml": application("root", "apps")})
+    repo.commit("Add a root")
+    repo.edit("overlays/dev/kustomization.yaml", "resources:", "replicas: [{name: front, count: 5}]\nresources:")
+    said = repo.preview("HEAD")
+    assert "eu-fraud-dev" in said.out and "replicas 2 → 5" in said.out
+    repo.edit("apps/dev.yaml", "overlays/dev", "overlays/prod")
+    said = repo.preview("HEAD")
+    assert ".spec.source.path   overlays/dev → overlays/prod" in said.out and "eu-fraud-dev" in said.out
+
+
+def test_a_kustomization_that_no_application_names_is_shown_by_its_folder(repo: Repo) -> None:
+    repo.write({"other/kustomization.yaml": "resources: [a.yaml]\n", "other/a.yaml": config()})
+    repo.commit("Add another")
+    repo.edit("other/a.yaml", "'1'", "'2'")
+    assert repo.preview("HEAD").impact.startswith("1 folder changes")
+
+
+def test_an_application_set_that_would_delete_applications_is_told(repo: Repo) -> None:
+    sets = (
+        "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: teams, namespace: argocd}\nspec:\n"
+        "  generators: [{git: {repoURL: 'https://git.example.com/acme/models.git', directories: [{path: teams/*}]}}]\n"
+        "  template:\n    metadata: {name: 'team-{{path.basename}}'}\n    spec: {}\n"
+    )
+    repo.git("remote", "add", "origin", "https://git.example.com/acme/models.git")
+    repo.write({"teams.yaml": sets, "teams/blue/a.yaml": config(), "teams/red/a.yaml": config()})
+    repo.commit("Add teams")
+    (repo.root / "teams/red/a.yaml").unlink()
+    said = repo.preview("HEAD")
+    assert "deletes 1 Application of ApplicationSets" in said.impact
+    assert (
+        "ApplicationSet/teams would delete 1 Application (team-red), and with them all that they deployed" in said.err
+    )
+
+
+# -- forms --
+
+
+def test_the_comment_has_its_mark_the_impact_and_the_difference(repo: Repo) -> None:
+    repo.edit("base/deployment.yaml", "front:v1", "front:v2")
+    text = repo.preview("-o", "md").out
+    assert text.startswith(
+        "<!-- argosy-preview -->\n### argosy preview · main…working tree\n\n**Impact**: 2 apps change"
+    )
+    assert "| fraud-dev (dev) | 0 | 1 | 0 | auto |" in text
+    assert "```diff" in text and "-        image: registry.example/front:v1" in text
+
+
+def test_a_comment_is_never_longer_than_a_host_takes(repo: Repo) -> None:
+    repo.write({"plain/a.yaml": "\n---\n".join(config(f"{n}", f"c-{n}") for n in range(800))})
+    repo.write({"apps/plain.yaml": application("plain", "plain")})
+    text = repo.preview("-o", "md").out
+    assert len(text) <= 65_536 and "objects are not shown: the comment would be too long" in text
+
+
+def test_text_of_manifests_does_not_become_markup(repo: Repo) -> None:
+    evil = "``` </code></details><script>alert(1)</script> @everyone"
+    repo.write(
+        {
+            "base/config.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata:\n  a: |\n    ```\n    {evil}\n"
+        }
+    )
+    page, comment = repo.preview("-o", "html").out, repo.preview("-o", "md").out
+    assert "<script" not in page and "&lt;script&gt;" in page and "default-src &#x27;none&#x27;" in page
+    assert "\n````diff\n" in comment
+
+
+def test_values_of_secrets_are_in_no_form(repo: Repo) -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: token}\nstringData: {token: %s}\n"
+    repo.write({"plain/a.yaml": secret % "old-hunter2", "apps/plain.yaml": application("plain", "plain")})
+    repo.commit("Add a secret")
+    repo.write({"plain/a.yaml": secret % "new-hunter2"})
+    for words in ((), ("--diff",), ("-o", "md"), ("-o", "html"), ("-o", "json"), ("-o", "yaml")):
+        said = repo.preview("HEAD", *words)
+        assert "hunter2" not in said.out + said.err and "++++++++" in said.out
+
+
+def test_json_has_the_sentence_the_amounts_and_each_field(repo: Repo) -> None:
+    repo.edit("base/deployment.yaml", "cpu: 500m", "cpu: '1'")
+    answer = repo.data()
+    assert (answer["kind"], answer["impact"]["cpu"], answer["impact"]["verdict"]) == ("Preview", "2", "fine")
+    field = answer["items"][0]["objects"][0]["fields"][0]
+    assert (field["before"], field["after"], field["writtenIn"]) == ("500m", "1", "base/deployment.yaml:14")
+
+
+# -- what can be in the way --
+
+
+def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = Repo(tmp_path / "empty", capsys)
+    monkeypatch.chdir(empty.root)
+    said = empty.preview()
+    assert said.code == CANNOT and "is in no Git repository" in said.err
+    empty.git("init", "-q", "-b", "main")
+    said = empty.preview()
+    assert said.code == CANNOT and "has no commit yet" in said.err and "commit first" in said.err
+
+
+def test_a_detached_head_is_compared_like_any_other(repo: Repo) -> None:
+    repo.edit("base/deployment.yaml", "front:v1", "front:v2")
+    repo.commit("Change the image")
+    repo.git("switch", "-q", "--detach")
+    assert "2 apps change" in repo.preview("HEAD~1").impact
+
+
+def test_a_shallow_clone_says_how_to_get_the_common_commit(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.git("switch", "-q", "-c", "feature")
+    for number in range(3):
+        repo.edit("base/config.yaml", "kind:", f"# {number}\nkind:")
+        repo.commit("Change")
+    repo.git("switch", "-q", "main")
+    repo.commit("Go on")
+    clone = Repo(tmp_path / "clone", capsys)
+    clone.git("clone", "-q", "--depth", "1", "--no-single-branch", f"file://{repo.root}", ".")
+    clone.git("switch", "-q", "feature")
+    monkeypatch.chdir(clone.root)
+    said = clone.preview()
+    assert said.code == CANNOT and "have no commit in common here" in said.err and "git fetch --unshallow" in said.err
+    assert clone.preview("origin/main..").code == DONE
+    assert main(["check"]) in (DONE, NO)  # and the rules that need a history are silent
+
+
+def test_a_side_that_does_not_render_is_told_and_does_not_stop_the_others(repo: Repo) -> None:
+    repo.edit("overlays/dev/kustomization.yaml", "../../base", "../../bass")
+    repo.edit("overlays/prod/kustomization.yaml", "resources:", "replicas: [{name: front, count: 9}]\nresources:")
+    said = repo.preview()
+    assert said.code == NO and "fraud-dev cannot be rendered" in said.impact
+    assert "replicas 2 → 9" in said.out and "next: argosy check" in said.err
+    repo.commit("Break it")
+    repo.edit("overlays/dev/kustomization.yaml", "../../bass", "../../base")
+    said = repo.preview("HEAD")
+    assert said.code == DONE and "could not be rendered before, and can now" in said.out
+
+
+def test_a_folder_that_was_renamed_with_its_application_is_no_change(repo: Repo) -> None:
+    repo.git("mv", "overlays/dev", "overlays/development")
+    repo.edit("apps/dev.yaml", "overlays/dev", "overlays/development")
+    repo.git("mv", "apps/dev.yaml", "apps/development.yaml")
+    assert repo.preview().impact == "nothing changes"
+
+
+def test_binary_and_huge_files_and_names_of_any_kind_do_no_harm(repo: Repo) -> None:
+    repo.write(
+        {"base/model.bin": os.urandom(3 << 20), "base/ö ' \n.yaml": b"\xff\xfe\x00", "base/x.yaml": "a: [" * 4000}
+    )
+    repo.write({"base/big.yaml": config("x" * 200_000, "big")})
+    repo.edit("base/kustomization.yaml", "claim.yaml", "claim.yaml, big.yaml")
+    said = repo.preview()
+    assert said.code == DONE and "+ ConfigMap/dev-big" in said.out
+    assert len(repo.preview("-o", "md").out) <= 65_536
+
+
+def test_a_submodule_is_no_part_of_the_repository(
+    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Repo(tmp_path / "other", capsys)
+    other.begin({"a.yaml": config()})
+    repo.git("submodule", "add", "-q", f"file://{other.root}", "vendor")
+    repo.write({"apps/vendor.yaml": application("vendor", "vendor")})
+    repo.commit("Add a submodule")
+    repo.write({"vendor/a.yaml": config("2")})
+    assert repo.preview("HEAD").impact == "nothing changes"
+
+
+def test_a_further_working_tree_and_a_link_in_the_way_are_understood(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.symlink("base", repo.root / "linked")
+    repo.write(
+        {
+            "overlays/link/kustomization.yaml": "resources: [../../linked]\n",
+            "apps/link.yaml": application("link", "overlays/link"),
+        }
+    )
+    repo.commit("Add a link")
+    repo.git("worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
+    tree = Repo(tmp_path / "tree", capsys)
+    monkeypatch.chdir(tree.root)
+    tree.edit("base/deployment.yaml", "front:v1", "front:v2")
+    assert "3 apps change" in tree.preview().impact
+
+
+def test_files_that_are_only_touched_or_made_executable_change_nothing(repo: Repo) -> None:
+    os.utime(repo.root / "base/deployment.yaml", (1, 1))
+    (repo.root / "base/config.yaml").chmod(0o755)
+    assert repo.preview().impact == "nothing changes"
+
+
+def test_a_file_in_the_place_of_a_folder_and_the_reverse_are_understood(repo: Repo) -> None:
+    repo.write({"plain/a/x.yaml": config(name="old"), "plain/b": "text"})
+    recurse = application("plain", "plain").replace(
+        "targetRevision: main", "targetRevision: main, directory: {recurse: true}"
+    )
+    repo.write({"apps/plain.yaml": recurse})
+    repo.commit("Add plain files")
+    (repo.root / "plain/a/x.yaml").unlink()
+    (repo.root / "plain/a").rmdir()
+    (repo.root / "plain/b").unlink()
+    repo.write({"plain/a": "text", "plain/b/y.yaml": config(name="new")})
+    said = repo.preview("HEAD")
+    assert "+ ConfigMap/new" in said.out and "- ConfigMap/old" in said.out
+
+
+def test_nothing_is_written_to_the_repository(repo: Repo) -> None:
+    repo.edit("base/deployment.yaml", "front:v1", "front:v2")
+    before = {path: path.stat().st_mtime_ns for path in (repo.root / ".git").rglob("*")}
+    repo.preview()
+    assert {path: path.stat().st_mtime_ns for path in (repo.root / ".git").rglob("*")} == before
