@@ -6,11 +6,11 @@ In: a change, and the Application that it is of. Out: effects in words. Never: I
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from argosy.advise.amounts import COMPONENTS, RUNTIMES, SERVICE, scale
+from argosy.advise.amounts import COMPONENTS, RUNTIMES, SERVICE, replicas, scale
 from argosy.advise.changes import Becomes, Change, Touched
 from argosy.advise.pods import needs
 from argosy.advise.repository import Item, Step
@@ -115,8 +115,9 @@ def _other(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Effec
     elif new.key.kind in _ROUTING and old.value("spec") != new.value("spec"):
         yield Effect(EffectKind.TRAFFIC, change.name, "changes where requests go")
     elif new.kind == ("", "Service"):
+        before, after = _whole(old, schemas), _whole(new, schemas)
         for name in ("selector", "ports", "type"):
-            if schemas.whole(old.manifest).get("spec", {}).get(name) != schemas.whole(new.manifest)["spec"].get(name):
+            if before.value("spec", name) != after.value("spec", name):
                 yield Effect(EffectKind.TRAFFIC, change.name, f"has another {name.removesuffix('s')}")
 
 
@@ -161,19 +162,23 @@ def _is_ignored(rules: Iterable[Any], item: Item) -> bool:
     )
 
 
+def _whole(item: Item, schemas: Schemas) -> Item:
+    return replace(item, manifest=schemas.whole(item.manifest))
+
+
 def _workload(change: Change, old: Item, new: Item, schemas: Schemas) -> Iterator[Effect]:
-    before, after = schemas.whole(old.manifest).get("spec") or {}, schemas.whole(new.manifest).get("spec") or {}
-    count = after.get("replicas", 1)
-    if before.get("template") != after.get("template") and count != 0:
-        strategy = str((after.get("strategy") or after.get("updateStrategy") or {}).get("type", ""))
+    before, after = _whole(old, schemas), _whole(new, schemas)
+    count = replicas(after)
+    if before.value("spec", "template") != after.value("spec", "template") and count != 0:
+        strategy = after.text("spec", "strategy", "type") or after.text("spec", "updateStrategy", "type")
         if strategy == "OnDelete":
             yield Effect(EffectKind.STALE, change.name, "its Pods change only when they are deleted (OnDelete)")
         else:
             is_gap = strategy == "Recreate"
             how = "all at once (strategy Recreate)" if is_gap else "rolling"
             yield Effect(EffectKind.RESTART, change.name, f"restarts, {how}", new.key.kind, has_gap=is_gap)
-    if before.get("replicas") != count and "replicas" in {*before, *after}:
-        yield Effect(EffectKind.SCALE, change.name, f"replicas {before.get('replicas', 1)} → {count}")
+    if replicas(before) != count and new.key.kind != "DaemonSet":
+        yield Effect(EffectKind.SCALE, change.name, f"replicas {replicas(before)} → {count}")
 
 
 def _inference(change: Change, old: Item, new: Item) -> Iterator[Effect]:

@@ -1,0 +1,68 @@
+"""`argosy preview --live`: the head beside what lives, on a cluster with an engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import CONTROL, config_map
+
+from argosy.model.manifest import Manifest, dump
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
+
+
+def written(url: str, path: str = "app", name: str = "models") -> Manifest:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": CONTROL},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": url, "path": path, "targetRevision": "main"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+        },
+    }
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        repository = found.repository
+        repository.push(
+            {"app/settings.yaml": config_map(a="one", b="two"), "apps/models.yaml": written(repository.url)}, "Begin"
+        )
+        await found.deliver()
+        await found.until(lambda status: bool(status.get("sync")))
+        said = await found.argosy("app", "sync", "models", "--timeout", "30")
+        assert said.code == 0, said.err
+        monkeypatch.chdir(repository.path)
+        yield found
+
+
+async def test_the_head_is_compared_with_what_lives_drift_included(desk: Scene) -> None:
+    await desk.cluster.patch(SETTINGS, {"data": {"b": "by hand"}}, manager="kubectl-edit")
+    (desk.repository.path / "app/settings.yaml").write_text(dump(config_map(a="three", b="two")))
+    without, live = await desk.argosy("preview"), await desk.argosy("preview", "--live")
+    assert ".data.a   one → three   app/settings.yaml:" in without.out and "by hand" not in without.out
+    assert ".data.a   one → three" in live.out and ".data.b   by hand → two" in live.out
+    assert "against live" in live.out and live.code == 0
+
+
+async def test_what_goes_and_what_is_new_is_told_against_live(desk: Scene) -> None:
+    assert "nothing changes" in (await desk.argosy("preview", "--live", "models")).out
+    (desk.repository.path / "app/settings.yaml").unlink()
+    more = config_map(c="new")
+    more["metadata"]["name"] = "more"
+    (desk.repository.path / "app/more.yaml").write_text(dump(more))
+    said = await desk.argosy("preview", "--live")
+    assert "+ ConfigMap/more -n ml" in said.out and "- ConfigMap/settings -n ml" in said.out
+    assert "deletes 1 object" in said.out
+    (desk.repository.path / "apps/second.yaml").write_text(dump(written(desk.repository.url, name="second")))
+    said = await desk.argosy("preview", "--live")
+    assert "second: there is no such Application in the cluster" in said.err
