@@ -244,11 +244,8 @@ def test_a_comment_is_never_longer_than_a_host_takes(repo: Repo) -> None:
 
 def test_text_of_manifests_does_not_become_markup(repo: Repo) -> None:
     evil = "``` </code></details><script>alert(1)</script> @everyone"
-    repo.write(
-        {
-            "base/config.yaml": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata:\n  a: |\n    ```\n    {evil}\n"
-        }
-    )
+    head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+    repo.write({"base/config.yaml": f"{head}data:\n  a: |\n    ```\n    {evil}\n"})
     page, comment = repo.preview("-o", "html").out, repo.preview("-o", "md").out
     assert "<script" not in page and "&lt;script&gt;" in page and "default-src &#x27;none&#x27;" in page
     assert "\n````diff\n" in comment
