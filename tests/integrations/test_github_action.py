@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from github_runner import Runner
@@ -26,6 +31,7 @@ def runner(tmp_path: Path) -> Runner:
     path = os.environ.get("PYTHONPATH", "")
     program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m argosy "$@"\n')
     program.chmod(0o755)
+    (program.parent / "python").symlink_to(sys.executable)
     return found
 
 
@@ -88,3 +94,126 @@ def test_it_installs_the_argosy_that_it_is_part_of(tmp_path: Path) -> None:
     ran = bare(tmp_path).run(python=sys.executable)
     assert ran.failed == [], ran.printed
     assert "argosy 0.1.0" in ran.printed["Install argosy"] and ran.outputs["result"] == "passed"
+
+
+OVERLAY = "deploy_model/overlays/dev/kustomization.yaml"
+
+
+class Host(ThreadingHTTPServer):
+    """GitHub's API, as far as comments go."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.comments: list[dict[str, Any]] = [
+            {"id": 1, "user": {"type": "User"}, "body": "<!-- argosy-preview -->\nsomebody writes so by hand"},
+            *({"id": 2 + number, "user": {"type": "User"}, "body": "talk"} for number in range(120)),
+        ]
+        self.refuses = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def previews(self) -> list[str]:
+        return [each["body"] for each in self.comments if each["user"]["type"] == "Bot"]
+
+
+class Answers(BaseHTTPRequestHandler):
+    server: Host
+
+    def answer(self, document: Any) -> None:
+        assert self.headers["Authorization"] == "Bearer s3cret"
+        body = json.dumps(document).encode()
+        self.send_response(self.server.refuses or 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        assert path == "/repos/acme/models/issues/7/comments"
+        page = int(dict(each.split("=") for each in query.split("&"))["page"])
+        self.answer(self.server.comments[(page - 1) * 100 : page * 100])
+
+    def given(self) -> str:
+        return str(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"])
+
+    def do_POST(self) -> None:
+        assert self.path == "/repos/acme/models/issues/7/comments"
+        self.server.comments.append({"id": 900, "user": {"type": "Bot"}, "body": self.given()})
+        self.answer({})
+
+    def do_PATCH(self) -> None:
+        number = int(self.path.removeprefix("/repos/acme/models/issues/comments/"))
+        next(each for each in self.server.comments if each["id"] == number)["body"] = self.given()
+        self.answer({})
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    with Host() as host:
+        threading.Thread(target=host.serve_forever, daemon=True).start()
+        yield host
+        host.shutdown()
+
+
+def pull_request(runner: Runner, host: Host, old: str, new: str) -> Runner:
+    """As GitHub checks it out: the merge of both sides, and no more of the history than two commits."""
+
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+        subprocess.run(["git", *who, *words], cwd=runner.workspace, check=True, capture_output=True)
+
+    git("checkout", "-q", "-B", "feature", "main")
+    file = runner.workspace / OVERLAY
+    assert file.read_text().count(old) == 1
+    file.write_text(file.read_text().replace(old, new))
+    git("commit", "-qam", new)
+    git("checkout", "-q", "main")
+    git("merge", "-q", "--no-ff", "-m", "Merge feature into main", "feature")
+    git("checkout", "-q", "--detach")
+    git("branch", "-f", "main", "HEAD^1")
+    event = runner.temp / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7}}))
+    there = {"GITHUB_API_URL": host.url, "GITHUB_REPOSITORY": "acme/models", "GITHUB_BASE_REF": "main"}
+    told = {"GITHUB_EVENT_PATH": str(event), "THE_TOKEN": "s3cret", **there}
+    return Runner(runner.action, runner.workspace, runner.temp, {**runner.environment, **told})
+
+
+def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, host: Host) -> None:
+    there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
+    ran = there.run(command="preview")
+    assert ran.failed == [], ran.printed
+    assert ran.outputs["result"] == "passed" and "1 app" in ran.outputs["summary"]
+    assert json.loads(ran.outputs["changed-apps"]) == ["llmops-dev"]
+    (first,) = host.previews()
+    assert "llmops-dev" in first and "800m" in first and first in ran.summary
+    ran = pull_request(runner, host, 'value: "500m"', 'value: "900m"').run(command="preview")
+    assert ran.failed == [] and "renewed the comment" in ran.printed["Tell it on the pull request"]
+    (second,) = host.previews()
+    assert "900m" in second and "800m" not in second and len(host.comments) == 122
+
+
+def test_a_token_that_may_not_write_fails_no_job(runner: Runner, host: Host) -> None:
+    host.refuses = 403
+    ran = pull_request(runner, host, 'value: "500m"', 'value: "800m"').run(command="preview")
+    assert ran.failed == [] and "800m" in ran.summary
+    assert "GitHub answered 403; the summary of the job has it" in ran.printed["Tell it on the pull request"]
+
+
+def test_a_preview_outside_of_a_pull_request_is_in_the_summary_alone(runner: Runner, host: Host) -> None:
+    there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
+    (there.temp / "event.json").write_text("{}")
+    ran = there.run(command="preview", base="HEAD~1")
+    assert ran.failed == [] and host.previews() == [] and "llmops-dev" in ran.summary
+    ran = there.run(command="promote")
+    assert ran.failed == ["Run argosy"] and "the input command is check or preview" in ran.printed["Run argosy"]
+
+
+def test_a_preview_that_cannot_be_made_is_an_error_and_comments_nothing(runner: Runner, host: Host) -> None:
+    there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
+    ran = there.run(command="preview", base="no-such-branch")
+    assert ran.failed == ["Run argosy"] and ran.outputs["result"] == "error" and host.previews() == []

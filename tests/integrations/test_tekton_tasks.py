@@ -114,3 +114,16 @@ def test_parameters_are_never_run(pod: Pod) -> None:
     proof = pod.folder / "run"
     ended = pod.run("argosy-check.yaml", folder=f"$(touch {proof});`touch {proof}`", baseline=f"a; touch {proof}")
     assert not proof.exists() and ended.code == 2 and ended.results["result"] == "error"
+
+
+def test_what_a_branch_would_change_is_told_and_kept_for_a_comment(pod: Pod) -> None:
+    overlay = pod.source / "deploy_model" / "overlays" / "dev" / "kustomization.yaml"
+    overlay.write_text(overlay.read_text().replace('value: "500m"', 'value: "800m"'))
+    ended = pod.run("argosy-preview.yaml", has_reports=True, base="HEAD")
+    assert ended.code == 0, ended.printed
+    assert ended.results["result"] == "passed" and "1 app" in ended.results["summary"]
+    assert "800m" in ended.printed and "800m" in (pod.reports / "preview.md").read_text()
+    assert sorted(each.name for each in pod.reports.iterdir()) == ["preview.html", "preview.json", "preview.md"]
+    proof = pod.folder / "run"
+    ended = pod.run("argosy-preview.yaml", base=f"$(touch {proof})")
+    assert ended.results["result"] == "error" and ended.code == 2 and not proof.exists()
