@@ -151,6 +151,7 @@ class SettingsView:
     changed: str = ""  # when a person last wrote the resource, RFC 3339
     phase: str = ""  # status.phase of the resource
     operator: OperatorState = OperatorState()
+    errors: tuple[str, ...] = ()  # of the application controller's log, about health checks
     judged: frozenset[GroupKind] = frozenset()  # kinds whose health is judged there, by whatever rule
     is_engine: bool = False  # argosy delivers there itself
 

@@ -74,11 +74,12 @@ async def _run(chosen: argparse.Namespace) -> int:
     from argosy.advise.finding import Severity
     from argosy.app.applications.desk import open_desk
     from argosy.app.applications.reader import open_reader
-    from argosy.app.doctor.examining import Wanted, examine
+    from argosy.app.doctor.examining import Wanted, at_home, examine
     from argosy.app.doctor.report import Report
 
     wanted = Wanted(tuple(chosen.names), chosen.match, is_whole=chosen.checklist)
-    async with open_desk(target_options(chosen), chosen.app_namespace) as desk:
+    async with open_desk(target_options(chosen), chosen.app_namespace) as opened:
+        desk = await at_home(opened) if not chosen.app_namespace else opened
         async with _patience(desk), open_reader(desk) as reader:
             found = await examine(desk, reader, wanted)
         report = Report(found)

@@ -16,18 +16,18 @@ from argosy.advise.finding import Finding
 from argosy.advise.live_view import EVENT, Answer, LiveApp, LiveView, ModelView, RepositorySecret
 from argosy.advise.rules import diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK
-from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, is_ready
+from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_ready
 from argosy.advise.waves import Wait, wait_of
 from argosy.app.applications.desk import Desk, clock
 from argosy.app.applications.reader import Reader, open_reader
 from argosy.app.doctor.applications import Seen, first_sight, is_at_rest, look_at
 from argosy.app.doctor.asking import Asking
 from argosy.app.doctor.head import HeadCheck, Mark, head_checks
-from argosy.app.doctor.installation import Settings, read_installation
+from argosy.app.doctor.installation import Settings, controller_errors, read_installation
 from argosy.app.doctor.treating import Treatment, treat
 from argosy.app.models import ModelDesk
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ArgosyError, Forbidden, UserError
+from argosy.model.errors import ArgosyError, ClusterError, Forbidden, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.models.facts import read_model
@@ -71,6 +71,19 @@ class Examination:
         return any(each.name == "applications" and each.mark is not Mark.OK for each in self.checks)
 
 
+async def at_home(desk: Desk) -> Desk:
+    """Where Applications may be read, though who asks may not look for the installation everywhere."""
+    for place in dict.fromkeys((desk.control, USUAL, PLAIN_NAMESPACE)):
+        try:
+            await _in(desk, place)
+        except ClusterError as error:
+            if error.code != 403:
+                return desk
+        else:
+            return desk if place == desk.control else Desk(desk.cluster, desk.where, place, place)
+    return desk
+
+
 async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     asking, now = Asking(desk.cluster), clock()
     (apps, check), settings = await asyncio.gather(
@@ -88,9 +101,10 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     for each in seen.values():
         _add(objects, each.objects.values())
     models = await _models(desk, objects, is_asking=wanted.probes)
-    view = LiveView(
-        now, live, objects, frozenset(asking.unread), settings.view, secrets, models, settings.told, tuple(asking.notes)
-    )
+    shown = settings.view
+    if not shown.is_engine and any(each.health == "Progressing" for each in live if each.name in seen):
+        shown = replace(shown, errors=await controller_errors(asking, shown.namespace))
+    view = LiveView(now, live, objects, frozenset(asking.unread), shown, secrets, models, settings.told)
     names = {app.name for app in chosen}
     mine = tuple(each for each in live if each.name in names)
     waits = tuple(wait for each in mine if (wait := wait_of(each, view)))
@@ -207,8 +221,10 @@ async def _objects(asking: Asking, apps: Iterable[LiveApp], names: Collection[st
     mine = [app for app in apps if app.name in names]
     namespaces = {app.app.destination.namespace for app in mine}
     namespaces |= {row.key.namespace for app in mine for row in app.rows}
-    found, classes = await asyncio.gather(asking.list_all(WATCHED, sorted(namespaces - {""})), asking.all_of(CLASS))
-    return {**found, CLASS: classes}
+    found, classes, volumes = await asyncio.gather(
+        asking.list_all(WATCHED, sorted(namespaces - {""})), asking.all_of(CLASS), asking.all_of(VOLUME)
+    )
+    return {**found, CLASS: classes, VOLUME: volumes}
 
 
 def _add(objects: dict[GroupKind, list[Manifest]], more: Iterable[Manifest]) -> None:

@@ -15,17 +15,18 @@ from typing import Final
 
 from argosy.advise.live_view import SettingsView, moment, span
 from argosy.app.doctor.asking import Asking
-from argosy.app.doctor.installation import STATEFUL_SET
+from argosy.app.doctor.installation import CONTROLLER, STATEFUL_SET
 from argosy.cluster import Versioned
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
 from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import SETTINGS
-from argosy.setup.openshift import DEPLOYMENT
+from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
 
-CONTROLLER: Final = "application-controller"
 PARTS: Final = (CONTROLLER, "repo-server", "-server")
+INSTALLED: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 STALE: Final = 900.0  # seconds without a sign of life
 _TAG: Final = re.compile(r":v?(\d[\w.+-]*)$")
 
@@ -49,11 +50,13 @@ class HeadCheck:
 async def head_checks(
     asking: Asking, view: SettingsView, now: datetime, apps: Sequence[Application]
 ) -> list[HeadCheck]:
-    workloads, version = await asyncio.gather(_workloads(asking, view.namespace), _version(asking))
+    workloads, version, product = await asyncio.gather(
+        _workloads(asking, view.namespace), _version(asking), _product(asking, view)
+    )
     return [
         HeadCheck("cluster", Mark.OK, f"cluster reachable{f' ({version})' if version else ''}"),
         _owner(view),
-        _alive(view, workloads, now, apps),
+        _alive(view, workloads, product, now, apps),
     ]
 
 
@@ -63,6 +66,17 @@ async def _version(asking: Asking) -> str:
     except ArgosyError:
         return ""
     return found.removeprefix("v").partition("+")[0]
+
+
+async def _product(asking: Asking, view: SettingsView) -> str:
+    """Of an installation that an operator made; its images need not tell a version."""
+    if not view.owner:
+        return ""
+    for place in (view.namespace, *PLACES):
+        for each in await asking.all_of(INSTALLED, place):
+            if str(each["metadata"]["name"]).startswith(OPERATOR):
+                return f"OpenShift GitOps {mapping(each.get('spec')).get('version') or ''}".strip()
+    return ""
 
 
 async def _workloads(asking: Asking, control: str) -> list[Manifest]:
@@ -82,7 +96,9 @@ def _owner(view: SettingsView) -> HeadCheck:
     return HeadCheck("owner", Mark.BAD, f"there is no {SETTINGS} in {view.namespace}")
 
 
-def _alive(view: SettingsView, workloads: Sequence[Manifest], now: datetime, apps: Sequence[Application]) -> HeadCheck:
+def _alive(
+    view: SettingsView, workloads: Sequence[Manifest], product: str, now: datetime, apps: Sequence[Application]
+) -> HeadCheck:
     """Parts that say of themselves that they are ready; else the time at which somebody last wrote a status."""
     ill = [each for each in workloads if not _has_replicas(each)]
     if ill:
@@ -92,7 +108,8 @@ def _alive(view: SettingsView, workloads: Sequence[Manifest], now: datetime, app
         return HeadCheck("controllers", Mark.OK, "argosy delivers")
     if any(CONTROLLER in each["metadata"]["name"] for each in workloads):
         version = _argo_version(workloads)
-        return HeadCheck("controllers", Mark.OK, f"Argo CD{f' {version}' if version else ''} runs")
+        told = " of ".join(filter(None, (f"Argo CD {version}".strip(), product)))
+        return HeadCheck("controllers", Mark.OK, f"{told} runs")
     times = [found for each in apps if (found := moment(str(each.status.get("reconciledAt") or "")))]
     if not times:
         return HeadCheck("controllers", Mark.UNKNOWN, "whether a controller runs cannot be seen")

@@ -31,12 +31,13 @@ from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS, Installation
 from argosy.setup.checks.merging import KEY_PREFIX
 from argosy.setup.checks.place import Place as ChecksPlace
 from argosy.setup.checks.verify import Verification
-from argosy.setup.openshift import PLACES
+from argosy.setup.openshift import DEPLOYMENT, PLACES
 
 POD: Final = GroupKind("", "Pod")
 STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
 LEASES: Final = GroupKind("coordination.k8s.io", "Lease")
 OPERATOR: Final = "gitops-operator"
+CONTROLLER: Final = "application-controller"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 OPERATORS: Final = ("gitops-operator", "argocd-operator", "manager")  # who writes on the operator's behalf
 LOG_LINES: Final = 200
@@ -104,13 +105,21 @@ async def _operator(asking: Asking, *, has_to_tell: bool) -> OperatorState:
     if not has_to_tell:
         return OperatorState()
     for namespace in reversed(PLACES):
-        pods = [each for each in await asking.all_of(POD, namespace) if OPERATOR in each["metadata"]["name"]]
-        if pods:
-            told = tuple(f"{each['metadata']['name']} {_pod_state(each)}" for each in pods)
-            is_ready = any(_is_ready(each) for each in pods)
-            return OperatorState(namespace, told, is_ready, tuple(await _errors(asking, pods[0])))
+        kinds = (DEPLOYMENT, POD)
+        listed = await asyncio.gather(*(asking.all_of(kind, namespace) for kind in kinds))
+        workloads, pods = ([each for each in some if OPERATOR in each["metadata"]["name"]] for some in listed)
+        if workloads or pods:
+            told = [f"Deployment {each['metadata']['name']} {_replicas(each)}" for each in workloads]
+            told += [f"{each['metadata']['name']} {_pod_state(each)}" for each in pods]
+            errors = await errors_of(asking, pods[0]) if pods else []
+            return OperatorState(namespace, tuple(told), any(_is_ready(each) for each in pods), tuple(errors))
     is_seen = POD not in asking.unread
     return OperatorState(PLACES[-1], (), False if is_seen else None)
+
+
+def _replicas(deployment: Manifest) -> str:
+    ready = mapping(deployment.get("status")).get("readyReplicas") or 0
+    return f"{ready}/{mapping(deployment.get('spec')).get('replicas', 1)} ready"
 
 
 def _pod_state(pod: Manifest) -> str:
@@ -123,7 +132,15 @@ def _is_ready(pod: Manifest) -> bool:
     return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
 
 
-async def _errors(asking: Asking, pod: Manifest) -> list[str]:
+async def controller_errors(asking: Asking, control: str) -> tuple[str, ...]:
+    """What the application controller says of health checks that fail; nothing where it may not be read."""
+    pods = [each for each in await asking.all_of(POD, control) if CONTROLLER in each["metadata"]["name"]]
+    found = await errors_of(asking, pods[0]) if pods else []
+    return tuple(each for each in found if "lua" in each.lower() or "health" in each.lower())
+
+
+async def errors_of(asking: Asking, pod: Manifest) -> list[str]:
+    """The last lines of its log that speak of an error."""
     key = ResourceKey(*POD, str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]))
     found: list[str] = []
     try:
@@ -131,7 +148,7 @@ async def _errors(asking: Asking, pod: Manifest) -> list[str]:
             lines = asking.cluster.logs(key, tail=LOG_LINES)
             found += [line.strip()[:200] async for line in lines if "error" in line.lower()]
     except (ArgosyError, TimeoutError):
-        asking.note("the operator's log cannot be read")
+        asking.note(f"the log of {key.name} cannot be read")
     return found[-3:]
 
 

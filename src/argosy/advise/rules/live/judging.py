@@ -80,6 +80,7 @@ def _chain(settings: SettingsView, kind: GroupKind) -> tuple[str, str] | None:
         return f"no health check for {kind.kind} in argocd-cm", f"bring it in: argosy health apply --kinds {kind.kind}"
     where = "in ArgoCD CR and in ConfigMap" if settings.owner else "in ConfigMap" if settings.data else "not readable"
     text = f"the health check is {where}" if not settings.is_engine else "what is shown is old"
+    text += f"; the application controller logs: {settings.errors[-1]}" if settings.errors else ""
     return text, f"{REFRESH}, as argosy doctor --fix does; {BROWSER}"
 
 
@@ -100,6 +101,7 @@ def _unseen(view: LiveView) -> Iterator[Sight]:
             text = f"{_UNSHOWN}: the key {wrong[0]} is not spelled {NOTEBOOK_KEY}"
     fix = (
         "bring the check in: argosy health apply --kinds NotebookValidationJob; if nothing shows after a minute:"
+        f" kubectl logs -n {settings.namespace} -l app.kubernetes.io/name=argocd-server,"
         f" kubectl rollout restart deployment argocd-server -n {settings.namespace}"
     )
     yield Sight(Place(f"Application/{apps[0].name}"), text, fix, "ConfigMap/argocd-cm")

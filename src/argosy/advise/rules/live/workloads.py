@@ -18,6 +18,7 @@ from argosy.report.wire import mapping, mappings
 
 CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
+VOLUME: Final = GroupKind("", "PersistentVolume")
 POD: Final = GroupKind("", "Pod")
 BUILD: Final = GroupKind("build.openshift.io", "Build")
 MODEL: Final = GroupKind("serving.kserve.io", "InferenceService")
@@ -53,15 +54,24 @@ def _unbound(view: LiveView, claim: Manifest) -> tuple[str, str] | None:
     classes = {str(each["metadata"]["name"]): each for each in view.of(CLASS)}
     events = view.events(key_of(claim))
     failed = next((each for each in reversed(events) if each.get("reason") == "ProvisioningFailed"), None)
-    if name and name not in classes and CLASS not in view.unread and not spec.get("volumeName"):
+    is_alone = not spec.get("volumeName") and _is_without_volume(view, name or "")
+    if name and name not in classes and is_alone:
         return f"Pending: there is no StorageClass {name}", f"name one of {', '.join(sorted(classes)) or 'yours'}"
-    if name is None and CLASS not in view.unread and not any(map(_is_default, classes.values())):
+    if name is None and is_alone and not any(map(_is_default, classes.values())):
         return "Pending: it names no StorageClass, and the cluster has no default", "name one in storageClassName"
     if failed is not None:
         said = str(failed.get("message") or "no reason is given")
         what = "the quota is used up" if "exceeded quota" in said else "its provisioner failed"
         return f"Pending: {what}: {said}", "correct what the provisioner names, or ask for less"
     return None
+
+
+def _is_without_volume(view: LiveView, name: str) -> bool:
+    """Whether no volume that somebody made by hand could be bound; no, where one may not know."""
+    if {CLASS, VOLUME} & view.unread:
+        return False
+    free = [each for each in view.of(VOLUME) if mapping(each.get("status")).get("phase") == "Available"]
+    return not any(str(mapping(each.get("spec")).get("storageClassName") or "") == name for each in free)
 
 
 def _is_default(found: Manifest) -> bool:
@@ -177,8 +187,8 @@ RULES: Final = (
         Severity.WARNING,
         "A claim that nobody will bind",
         "Pods that mount it never start, and a wave that waits for it never ends.",
-        "Its class is not there, or there is no default class, or the provisioner said that it failed. A claim that"
-        " waits for its first consumer is well, and nothing is said of it.",
+        "Its class is not there, or there is no default class, and no free volume has that class; or the provisioner"
+        " said that it failed. A claim that waits for its first consumer is well, and nothing is said of it.",
         "Name a class that is there; correct what the provisioner complains of.",
         _claims,
     ),
