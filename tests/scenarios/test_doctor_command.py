@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from app_desk import Scene, scene
-from engine_room import APPLICATION, config_map
+from engine_room import APPLICATION, CONTROL, config_map
+from git_host import git_host
 
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -27,8 +28,7 @@ JOB: Manifest = {
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.app.doctor.examining.SECONDS", 30.0)  # a busy machine is no finding
-    monkeypatch.setattr("argosy.app.doctor.examining.PROOF_SECONDS", 30.0)
+    monkeypatch.setattr("argosy.app.doctor.examining.LEAST", 30.0)  # a busy machine is no finding
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
         found.repository._git("branch", "old")
@@ -40,7 +40,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def diagnosed(desk: Scene, *words: str, code: int) -> dict[str, Any]:
-    said = await desk.argosy("doctor", *words, "-o", "json")
+    said = await desk.argosy("doctor", *words, "-o", "json", "--timeout", "60")
     assert said.code == code, said
     found: dict[str, Any] = json.loads(said.out)
     assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "Diagnosis")
@@ -161,6 +161,44 @@ async def test_an_application_is_explained_from_its_conditions_to_the_proof(desk
         "OutOfSync",
         "/data/a",
     )
+
+
+async def test_a_repository_that_refuses_the_credentials_is_told_with_the_name_of_the_secret(
+    desk: Scene, tmp_path: Path
+) -> None:
+    with git_host(tmp_path) as host:
+        host.wanted = "Basic nobody-knows"
+        await desk.configure({"source.protocols": "https, ssh, http"}, "argosy-cm")
+        url = f"{host.url}/repository/.git"
+        values = {"type": "git", "url": url, "username": "ann", "password": "of-yesterday"}
+        metadata = {"name": "ml-git", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "repository"}}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values}
+        await desk.cluster.create(secret)
+        await desk.deliver("private", source={"repoURL": url, "path": "app", "targetRevision": "main"})
+        await desk.until_condition("ComparisonError", "private")
+        said = await desk.argosy("doctor", "private", "-o", "json")
+    (finding,) = json.loads(said.out)["findings"]
+    assert finding["rule"] == "AGY505", finding
+    assert f"Git at {url} does not accept the credentials of Secret argocd/ml-git" in finding["cause"]
+    assert "of-yesterday" not in said.out + said.err
+
+
+async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk: Scene) -> None:
+    child = json.loads(json.dumps(await desk.app()))
+    made = {"apiVersion": child["apiVersion"], "kind": child["kind"], "spec": child["spec"]}
+    metadata = {"name": "child", "namespace": CONTROL}
+    desk.repository._git("checkout", "-q", "old")
+    desk.repository.push({"apps/child.yaml": {**made, "metadata": metadata}}, "A child")
+    desk.repository._git("checkout", "-q", "main")
+    source = {"repoURL": desk.repository.url, "path": "apps", "targetRevision": "old"}
+    await desk.deliver("root", source=source)
+    await desk.settled("root")
+    assert (await desk.argosy("app", "sync", "root", "--timeout", "30")).code == 0
+    await desk.until(lambda status: bool(status.get("sync")), "child")
+    await desk.settled("root")
+    found = await diagnosed(desk, code=1)
+    (told,) = (each["cause"] for each in found["findings"] if each["rule"] == "AGY516")
+    assert told == "it makes 1 Application from old, not from main: their definitions are stale"
 
 
 async def test_a_name_that_is_not_there_and_a_flag_that_means_nothing_are_told(desk: Scene) -> None:

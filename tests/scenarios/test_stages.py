@@ -111,6 +111,34 @@ def test_the_root_differs_by_one_switch_that_a_person_turned(shown: Demo) -> Non
     assert cause["manager"] == "kubectl-edit" and "by hand" in cause["text"]
 
 
+def test_the_doctor_tells_each_cause_and_what_helps_and_counts_what_it_proved(shown: Demo) -> None:
+    found = json.loads(shown.argosy("doctor", "-o", "json", "--timeout", "60", code=1))
+    assert {each["state"] for each in found["checks"]} == {"ok"}
+    told = {each["application"]: (each["rule"], each["state"]) for each in found["findings"]}
+    assert told == {
+        "private-ai-demo-root": ("AGY515", "OutOfSync"),
+        "stage00-datasciencecluster": ("AGY501", "OutOfSync"),
+        "stage00-minio": ("AGY501", "OutOfSync"),
+        "stage01-model-registry": ("AGY511", "Warning"),
+        "stage01-model-serving": ("AGY509", "ComparisonError"),
+        "stage02-model-alignment": ("AGY510", "SyncError"),
+    }
+    fixes = {each["application"]: (each["remedy"], each["certain"]) for each in found["findings"]}
+    assert fixes["stage01-model-serving"] == ("main", True)
+    assert fixes["stage01-model-registry"] == ("informational", None)
+    assert fixes["stage00-minio"][1] is True and fixes["stage00-minio"][0].startswith("ignore rule")
+    causes = {each["application"]: each["cause"] for each in found["findings"]}
+    assert causes["stage01-model-serving"] == (
+        "targetRevision stage1-complete: path serving/vllm/pvc-mistral-24b.yaml not in branch; main can be rendered"
+    )
+    assert causes["stage00-minio"].startswith("acceptable: Route/minio-api, Route/minio-console: spec.host")
+    score = found["score"]
+    assert (score["synced"], score["applications"], score["syncedPercent"]) == (3, 8, 37.5)
+    assert score["after"] >= 7
+    lines = shown.argosy("doctor", "--match", "stage0|stage1|stage2", "-o", "status", code=1).splitlines()
+    assert len(lines) == 7 and "stage00-operators          ... Synced/Healthy" in lines
+
+
 def test_accidents_of_another_example_are_not_staged_here(shown: Demo) -> None:
     told = shown.argosy_said("demo", "break", "model", code=2)
     assert "the demo of stages has no accidents to stage" in told

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from argosy.cli import DONE, NO, REFUSED, answering, failed
-from argosy.cli.app_flags import asked, can_ask, print_data, talk
+from argosy.cli.app_flags import asked, can_ask, print_data, seconds, talk
 from argosy.cli.screen import plain
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError, UserError
@@ -52,6 +52,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add("-y", "--yes", action="store_true", help="with --fix: do not ask")
     about = "exit 1 on a finding that is at least so bad (default: warning)"
     add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
+    about = "compare and prove for at most so many seconds (default: 9)"
+    add("--timeout", type=seconds, default=9.0, metavar="S", help=about)
     about = "where the Applications are (default: the control namespace)"
     add("-N", "--app-namespace", default="", metavar="NS", help=about)
     add("-o", "--output", choices=FORMS, default="text", help="text (default), json, yaml or status")
@@ -77,13 +79,14 @@ async def _run(chosen: argparse.Namespace) -> int:
     from argosy.app.doctor.examining import Wanted, at_home, examine
     from argosy.app.doctor.report import Report
 
-    wanted = Wanted(tuple(chosen.names), chosen.match, is_whole=chosen.checklist)
+    is_quick = chosen.output == "status"
+    wanted = Wanted(tuple(chosen.names), chosen.match, chosen.checklist, is_quick, chosen.timeout)
     async with open_desk(target_options(chosen), chosen.app_namespace) as opened:
         desk = await at_home(opened) if not chosen.app_namespace else opened
         async with _patience(desk), open_reader(desk) as reader:
             found = await examine(desk, reader, wanted)
         report = Report(found)
-        code = NO if report.is_bad(Severity(chosen.fail_on)) else DONE
+        code = NO if (not report.is_calm if is_quick else report.is_bad(Severity(chosen.fail_on))) else DONE
         if chosen.checklist and any(item.holds is False for item in report.checklist):
             code = NO
         if found.is_blind:

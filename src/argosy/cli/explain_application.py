@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from argosy.app.doctor.report import Report
 
 KINDS: Final = ("app", "apps", "application", "applications", "application.argoproj.io", "applications.argoproj.io")
+SECONDS: Final = 30.0  # to compare and to prove
 MOST: Final = 20  # fields that are shown
 
 
@@ -47,7 +48,8 @@ async def _report(chosen: argparse.Namespace, name: str) -> Report:
 
     async with open_desk(target_options(chosen), chosen.namespace) as desk, open_reader(desk) as reader:
         app = await desk.find(name)
-        return Report(await examine(desk, reader, Wanted((f"{app.namespace}/{app.name}",), is_whole=True)))
+        wanted = Wanted((f"{app.namespace}/{app.name}",), is_whole=True, seconds=SECONDS)
+        return Report(await examine(desk, reader, wanted))
 
 
 def _document(report: Report) -> dict[str, Any]:

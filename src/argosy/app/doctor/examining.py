@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
@@ -35,8 +36,9 @@ from argosy.models.lineage import trace
 from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL
 from argosy.source.credentials import read_credentials
 
-SECONDS: Final = 5.0  # for all comparisons together
-PROOF_SECONDS: Final = 4.0  # for all proofs together
+SECONDS: Final = 9.0  # for all comparisons and proofs together
+LOOKS: Final = 0.6  # of that time at most
+LEAST: Final = 2.0  # seconds for proofs, whatever comparisons took
 AT_ONCE: Final = 4  # comparisons
 Found = TypeVar("Found")
 PROBE_SECONDS: Final = 2.0
@@ -51,7 +53,8 @@ class Wanted:
     names: tuple[str, ...] = ()
     pattern: str = ""  # of names
     is_whole: bool = False  # compare those that are well, too
-    probes: bool = True  # ask models whether they answer
+    is_quick: bool = False  # compare none, and ask no model: what statuses tell is enough
+    seconds: float = SECONDS
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,10 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
         _applications(desk, asking, wanted), read_installation(asking, desk.control)
     )
     chosen = _chosen(apps, wanted)
-    looked = [app for app in chosen if wanted.is_whole or not is_at_rest(first_sight(app)) or _has_children(app)]
-    seen = await in_time(looked, lambda app: look_at(reader, app, asking), SECONDS, "compared", asking)
+    looked = [] if wanted.is_quick else [app for app in chosen if wanted.is_whole or _needs_a_look(app)]
+    end = time.monotonic() + wanted.seconds
+    share = wanted.seconds * LOOKS
+    seen = await in_time(looked, lambda app: look_at(reader, app, asking), share, "compared", asking)
     live = tuple(seen[app.name].live if app.name in seen else first_sight(app) for app in apps)
     heads, objects, secrets = await asyncio.gather(
         head_checks(asking, settings.view, now, apps),
@@ -100,7 +105,7 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     )
     for each in seen.values():
         _add(objects, each.objects.values())
-    models = await _models(desk, objects, is_asking=wanted.probes)
+    models = await _models(desk, objects, is_asking=not wanted.is_quick)
     shown = settings.view
     if not shown.is_engine and any(each.health == "Progressing" for each in live if each.name in seen):
         shown = replace(shown, errors=await controller_errors(asking, shown.namespace))
@@ -108,7 +113,8 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     names = {app.name for app in chosen}
     mine = tuple(each for each in live if each.name in names)
     waits = tuple(wait for each in mine if (wait := wait_of(each, view)))
-    treatments = await _treatments(reader, apps, [each for each in mine if each.name in seen], seen, asking)
+    compared = [each for each in mine if each.name in seen]
+    treatments = await _treatments(reader, apps, compared, seen, asking, max(end - time.monotonic(), LEAST))
     findings = tuple(each for each in diagnose(view) if _is_mine(each, names, has_names=bool(wanted.names)))
     view = replace(view, notes=tuple(asking.notes))
     return Examination(desk.where, (*heads, check), view, mine, findings, waits, treatments, settings)
@@ -184,7 +190,7 @@ async def in_time(
     for name, task in tasks.items():
         if task in late:
             task.cancel()
-            asking.note(f"{name} was not {what} within {seconds:g} s; by itself it is: argosy doctor {name}")
+            asking.note(f"{name} was not {what} within {seconds:.0f} s; give it longer: --timeout 60")
     await asyncio.gather(*tasks.values(), return_exceptions=True)
     found = {}
     for name, task in tasks.items():
@@ -199,7 +205,12 @@ async def in_time(
 
 
 async def _treatments(
-    reader: Reader, apps: Sequence[Application], mine: Sequence[LiveApp], seen: Mapping[str, Seen], asking: Asking
+    reader: Reader,
+    apps: Sequence[Application],
+    mine: Sequence[LiveApp],
+    seen: Mapping[str, Seen],
+    asking: Asking,
+    seconds: float,
 ) -> dict[str, Treatment]:
     """What would help those that are not well, proven."""
     ill = [each.app for each in mine if not is_at_rest(each) and (seen[each.name].look or each.unrendered)]
@@ -207,11 +218,13 @@ async def _treatments(
     async def treated(app: Application) -> Treatment:
         return await treat(reader, app, seen[app.name].look, apps)
 
-    return await in_time(ill, treated, PROOF_SECONDS, "proven", asking)
+    return await in_time(ill, treated, seconds, "proven", asking)
 
 
-def _has_children(app: Application) -> bool:
-    return any(row.key.kind == "Application" for row in first_sight(app).rows)
+def _needs_a_look(app: Application) -> bool:
+    """Whoever is not well; and who makes other Applications, whatever is said of it."""
+    seen = first_sight(app)
+    return not is_at_rest(seen) or any(row.key.kind == "Application" for row in seen.rows)
 
 
 # -- what lives beside them -------------------------------------------------------------------------------------------

@@ -56,6 +56,11 @@ class Report:
     def is_bad(self, least: Severity) -> bool:
         return any(each.finding is not None and each.severity.weight >= least.weight for each in self.lines)
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether every Application is Synced and Healthy."""
+        return all((app.sync, app.health) == ("Synced", "Healthy") for app in self.found.chosen)
+
     def document(self, *, has_checklist: bool) -> dict[str, Any]:
         found = self.found
         return {
