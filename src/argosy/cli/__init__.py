@@ -44,8 +44,8 @@ AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argo
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 GROUPS = ("align", "app", "check", "controller", "demo", "doctor", "explain", "generate", "health", "init", "kubectl",
-          "model", "notebook", "notifications", "oc", "preview", "proj", "render", "sandbox", "setup", "trace",
-          "version")  # fmt: skip
+          "model", "notebook", "notifications", "oc", "preview", "proj", "promote", "render", "sandbox", "setup",
+          "trace", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -76,6 +76,7 @@ Commands:
   notifications  list, try and trace messages about Applications and notebooks
   preview    what a branch would change, before it is merged
   proj       list and change projects
+  promote    take a release from one environment to the next, through gates
   render     print the manifests of folders and Applications
   sandbox    start, stop and fill the embedded cluster
   setup      environments, permissions and Applications for an Argo CD

@@ -54,6 +54,15 @@ class Screen:
             return Styled(plain(text))
         return self.colour(f"{MARKS[word][self._place]} {plain(text)}", MARKS[word][2])
 
+    @property
+    def has_signs(self) -> bool:
+        """Whether it shows more than ASCII."""
+        return self._place == 0
+
+    def sign(self, word: str) -> str:
+        """The mark alone, for what says the rest in words."""
+        return self.colour(MARKS[word][self._place], MARKS[word][2])
+
     def bad(self, text: str) -> str:
         return self.colour(f"{MARKS['failed'][self._place]} {text}", MARKS["failed"][2])
 

@@ -1,6 +1,7 @@
 """What the demo is made of: its repository, its settings, its Applications.
 
-In: files that ship with argosy. Out: commits and manifests. Never: differs from llmops-via-argocd/ at its last commit.
+In: files that ship with argosy. Out: commits and manifests. Never: differs from llmops-via-argocd/ at its last commit,
+but for a newer runtime in dev, which waits to be promoted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 from argosy.model.annotations import SIMULATED
 from argosy.model.manifest import Manifest, read_manifests
+from argosy.setup.delivery.values import FILE
 from argosy.setup.repository.bare import Author, BareRepository, Change
 from argosy.setup.repository.files import REPO_URL, File, delivery_files
 
@@ -19,6 +21,7 @@ DEV, STAGING, PRODUCTION = "llmops-dev", "llmops-staging", "llmops-production"
 FOLDER: Final = "llmops-via-argocd"
 OVERLAYS: Final = f"{FOLDER}/deploy_model/overlays"
 STAGING_OVERLAY: Final = f"{OVERLAYS}/staging/kustomization.yaml"
+DEV_OVERLAY: Final = f"{OVERLAYS}/dev/kustomization.yaml"
 APPLICATIONS: Final = tuple(
     f"{FOLDER}/argocd-apps/{name}-application.yaml" for name in ("dev", "staging", "production")
 )
@@ -29,26 +32,77 @@ BY: Final = "simulated by argosy"
 NOTEBOOK_SYSTEM: Final = "jupyter-notebook-validator-system"
 NOTEBOOK_OPERATOR: Final = "jupyter-notebook-validator-operator-controller-manager"
 
+# What only dev has, until somebody promotes it.
+NEXT_RUNTIME: Final = """\
+  - target:
+      kind: ServingRuntime
+      name: qwen25-05b-instruct
+    patch: |-
+      - op: replace
+        path: /spec/containers/0/image
+        value: registry.redhat.io/rhaii/vllm-cuda-rhel9:3.3.0
+"""
+
+# The way from one environment to the next, with gates that a demo of a few minutes can pass.
+DELIVERY: Final = f"""\
+# How changes get from one environment to the next: argosy promote status
+apiVersion: argosy.dev/v1
+kind: Delivery
+repository:
+  url: {REPO_URL}
+  ref: main
+environments:
+  dev:
+    application: {DEV}
+    path: {OVERLAYS}/dev
+    sync: auto
+  staging:
+    application: {STAGING}
+    path: {OVERLAYS}/staging
+    sync: manual
+    after: dev
+    gates:
+      - check: true
+      - healthy: 5s # here so short because it is a demo; 10m is usual
+  production:
+    application: {PRODUCTION}
+    namespace: llmops-prod
+    path: {OVERLAYS}/production
+    sync: manual
+    after: staging
+    gates:
+      - check: true
+      - healthy: 5s
+      - soak: 10s
+      - approval: release-managers
+rbac:
+  roles:
+    release-managers:
+      groups: [carol@example.com, "system:masters"] # you, in the demo
+      may: [get, sync]
+      applications: default/llmops-*
+"""
+
 # Staging as it was: each commit brings it one step nearer to what ships. Old text, new text.
 FIRST_SIZE: Final = ("requests/memory\n        value: 6Gi", "requests/memory\n        value: 4Gi")
 SECOND_SIZE: Final = ('limits/cpu\n        value: "3"', 'limits/cpu\n        value: "2"')
 
 
 def make_repository(folder: Path) -> BareRepository:
-    """Three commits: staging is delivered twice and has a third one to come."""
+    """Staging is delivered twice and has a third commit to come; dev has a runtime that is not promoted yet."""
     repository = BareRepository(folder)
     if repository.is_there:
         return repository
     repository.create()
     now = int(time.time())
     last = {file.path: file for file in delivery_files()}
-    staging = last[STAGING_OVERLAY]
+    staging, dev = last[STAGING_OVERLAY], last[DEV_OVERLAY]
     second = _with(staging, SECOND_SIZE)
     first = _with(second, FIRST_SIZE)
     repository.commit(
         [
             Change(
-                [*(each for each in last.values() if each != staging), first],
+                [*(each for each in last.values() if each != staging), first, File(FILE, DELIVERY.encode())],
                 "Begin: a model in three environments",
                 ANN,
                 now - 50 * HOUR,
@@ -61,6 +115,12 @@ def make_repository(folder: Path) -> BareRepository:
             ),
             Change(
                 [staging], "staging: allow three CPUs\n\nThe first token took too long under load.", ANN, now - 2 * HOUR
+            ),
+            Change(
+                [File(DEV_OVERLAY, dev.content + NEXT_RUNTIME.encode())],
+                "dev: try the next vLLM\n\nIt starts in half the time. If dev is content with it, it can be promoted.",
+                BEN,
+                now - HOUR,
             ),
         ]
     )

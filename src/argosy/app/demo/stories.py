@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.app.control import control_namespace, has_engine
-from argosy.app.demo.content import BEN, DEV, OVERLAYS, STAGING, STAGING_OVERLAY
+from argosy.app.demo.content import BEN, DEV, DEV_OVERLAY, STAGING, STAGING_OVERLAY
 from argosy.app.demo.examples import example_of
 from argosy.app.folder import Run
 from argosy.app.target import TargetOptions, open_target
@@ -29,7 +29,6 @@ from argosy.setup.repository.files import File
 
 TRAILER: Final = "Demo-Break: "
 MODEL: Final = "staging-qwen25-05b-instruct"
-DEV_OVERLAY: Final = f"{OVERLAYS}/dev/kustomization.yaml"
 REPLICAS: Final = "      - op: replace\n        path: /spec/predictor/minReplicas\n"
 WRONG_STORAGE: Final = "      - op: replace\n        path: /spec/predictor/model/storageUri\n        value: pvc://models/qwen2.5-0.5b-instruct\n"
 WRONG_IMAGE: Final = """\

@@ -1,0 +1,125 @@
+"""One command about promotions: the repository that is meant, a survey of it, and a cluster's answers.
+
+In: what was typed. Out: Session. Never: another repository than the one that it names on stderr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from argosy.app.promoting.asking import Answers, ask, refresh
+from argosy.app.promoting.doing import who
+from argosy.app.promoting.planning import Asked, Plan, Planner
+from argosy.app.promoting.repository import Repository
+from argosy.app.promoting.surveying import NoEnvironments, Survey
+from argosy.app.rendering.checkouts import Talk
+from argosy.app.target import TargetOptions
+from argosy.model.errors import UserError
+from argosy.promote.log import By
+from argosy.setup.delivery.values import Environment
+
+
+@dataclass
+class Session:
+    survey: Survey
+    options: TargetOptions
+    is_offline: bool
+    talk: Talk
+    is_read_by_engine: bool = False  # the demo's own: what is committed there is seen without a push
+
+    @cached_property
+    def answers(self) -> Answers:
+        if self.is_offline:
+            return Answers(why="no cluster was to be asked (--offline)")
+        return ask(self.options, self.survey.way)
+
+    @cached_property
+    def planner(self) -> Planner:
+        return Planner(self.survey, self.answers)
+
+    def plan(self, asked: Asked) -> Plan:
+        return self.planner.plan(asked)
+
+    @cached_property
+    def waiting(self) -> dict[str, Plan | None]:
+        """For each environment after another, what would come next; None where it has everything."""
+        found: dict[str, Plan | None] = {}
+        for each in self.survey.way.environments:
+            if each.after:
+                found[each.name] = self.planner.pending(each)
+        return found
+
+    def again(self) -> None:
+        """Reads the repository anew: somebody may have been first while the lock was waited for."""
+        if self.survey.repository.head() != self.survey.head:
+            self.survey.close()
+            self.survey = Survey(self.survey.repository, self.talk)
+            self.__dict__.pop("planner", None)
+
+    @property
+    def by(self) -> By:
+        return who(self.survey, self.answers)
+
+    def environment(self, name: str) -> Environment:
+        return self.survey.way.find(name)
+
+    def seen(self, environment: Environment) -> None:
+        if self.is_read_by_engine and not self.is_offline:
+            refresh(self.options, self.survey.way, [environment.application])
+
+
+@contextmanager
+def session(folder: Path | None, options: TargetOptions, *, is_offline: bool, talk: Talk) -> Iterator[Session]:
+    repository, is_demo = _meant(folder, options, talk)
+    survey = Survey(repository, talk)
+    try:
+        opened = Session(survey, options, is_offline, talk, is_demo)
+        yield opened
+        opened.survey.close()
+    finally:
+        survey.close()
+
+
+def _meant(folder: Path | None, options: TargetOptions, talk: Talk) -> tuple[Repository, bool]:
+    """The one that is named; else the one that somebody stands in, if it has environments; else the demo's."""
+    if folder is not None:
+        if not folder.is_dir() or (named := Repository.open(folder)) is None:
+            raise UserError("is in no Git repository; name a folder of one", where=str(folder))
+        return named, _is_demos(folder, options)
+    here = Repository.open(Path.cwd())
+    problem: UserError | None = None
+    if here is not None:
+        survey = Survey(here, talk) if here.commit_of("HEAD") else None
+        try:
+            if survey is not None and survey.way:
+                return here, False
+            problem = UserError("has no commit yet; commit first, then promote", where=str(here.place.folder))
+        except NoEnvironments as error:
+            problem = error
+        finally:
+            if survey is not None:
+                survey.close()
+    if (demo := _demo(options)) and (found := Repository.open(demo)):
+        talk(f"repository: the demo's, {demo}")
+        return found, True
+    if problem is not None:
+        raise problem
+    advice = "go to a clone of the one to promote in, name it with --repo DIR, or begin with: argosy demo"
+    raise UserError(f"this folder is in no Git repository; {advice}")
+
+
+def _demo(options: TargetOptions) -> Path | None:
+    from argosy.app.choosing import chosen_folder
+    from argosy.app.folder import DEMO_NAME
+
+    run = chosen_folder(options.data_dir, DEMO_NAME).running()
+    return Path(run.repository) if run and run.repository else None
+
+
+def _is_demos(folder: Path, options: TargetOptions) -> bool:
+    demo = _demo(options)
+    return demo is not None and demo.resolve() == folder.resolve()

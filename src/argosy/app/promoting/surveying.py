@@ -1,0 +1,218 @@
+"""The environments of a repository at a commit: what each runs, from which files, as which release.
+
+In: a repository. Out: Survey. Never: reads a work tree: what is not committed cannot be promoted.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from argosy.app.promoting.repository import Repository
+from argosy.app.rendering.checkouts import Checkouts, Talk
+from argosy.model.application import Application, read_application, read_source
+from argosy.model.errors import ArgosyError, LimitError, TransientError, UserError
+from argosy.model.flow import Checkout, Rendered
+from argosy.model.manifest import load_all
+from argosy.model.tree import Tree, TreeEntry
+from argosy.promote.environments import Way, declared, found
+from argosy.promote.log import BRINGS, MARK, Entry, entries, last
+from argosy.promote.moving import Moving, moving
+from argosy.promote.releases import Contents, Decoration, Kind, Release, contents
+from argosy.promote.writing import Kustomization, kustomization
+from argosy.render import render
+from argosy.setup.delivery.values import FILE, Environment
+
+MOST_FILES: Final = 5000  # that are looked at for Applications
+MOST_BYTES: Final = 1 << 20
+
+
+class NoEnvironments(UserError):
+    """The repository tells of none."""
+
+
+class EditedTree:
+    """A tree with some files as they would be. Implements `Tree`."""
+
+    def __init__(self, tree: Tree, files: Mapping[str, bytes]) -> None:
+        self._tree, self._files = tree, files
+
+    def entry(self, path: str) -> TreeEntry | None:
+        known = self._tree.entry(path)
+        return known._replace(id="") if known and path in self._files else known
+
+    def listing(self, path: str) -> Sequence[TreeEntry]:
+        return self._tree.listing(path)
+
+    def read(self, path: str) -> bytes:
+        return self._files[path] if path in self._files else self._tree.read(path)
+
+
+@dataclass(frozen=True)
+class View:
+    """An environment as it is at a commit."""
+
+    environment: Environment
+    rendered: Rendered
+    contents: Contents
+    file: Kustomization | None
+
+    @cached_property
+    def inputs(self) -> list[str]:
+        """The files that it is made of."""
+        own = (each.path for each, id in self.rendered.inputs.items() if not each.place and id not in ("", "folder"))
+        return sorted({self.environment.path, *own})
+
+
+class Survey:
+    """Everything at one commit; what is asked for twice is made once."""
+
+    def __init__(self, repository: Repository, talk: Talk) -> None:
+        self.repository = repository
+        self.head = repository.head()
+        self._checkouts = Checkouts(talk=talk)
+        self._views: dict[tuple[str, str], View] = {}
+        self._releases: dict[str, Release] = {}
+
+    def close(self) -> None:
+        self._checkouts.close()
+
+    @cached_property
+    def tree(self) -> Tree:
+        return self.repository.tree(self.head)
+
+    @cached_property
+    def log(self) -> list[Entry]:
+        return entries(self.repository.log(self.head, MARK))
+
+    @cached_property
+    def way(self) -> Way:
+        folder = self.repository.place.inner
+        while True:
+            path = posixpath.join(folder, FILE)
+            if (text := self.read(path)) is not None:
+                from argosy.setup.delivery.form import read_delivery
+
+                return declared(read_delivery(text, path), path)
+            if not folder:
+                break
+            folder = posixpath.dirname(folder)
+        way = found(self._applications())
+        if way is None:
+            message = f"no environments were found: there is no {FILE}, and no Applications of dev, staging, production"
+            raise NoEnvironments(f"{message}; write {FILE} (docs/reference/argosy-yaml.md), or name --repo DIR")
+        return way
+
+    def _applications(self) -> list[Application]:
+        apps = []
+        for path in _files(self.tree):
+            text = self.read(path)
+            if text is None or "kind: Application" not in text:
+                continue
+            try:
+                documents = [each for each in load_all(text, where=path) if isinstance(each, dict)]
+                apps += [read_application(each, path) for each in documents if each.get("kind") == "Application"]
+            except ArgosyError:
+                continue  # a template, or a file that nobody deploys: `argosy check` tells of it
+        return [app for app in apps if app.sources and self.tree.entry(app.sources[0].path.strip("/"))]
+
+    def read(self, path: str, commit: str = "") -> str | None:
+        tree = self.repository.tree(commit) if commit else self.tree
+        entry = tree.entry(path)
+        return tree.read(path).decode("utf-8", "replace") if entry and entry.kind == "file" else None
+
+    # -- environments --
+
+    def view(self, environment: Environment, commit: str = "") -> View:
+        commit = commit or self.head
+        key = environment.name, commit
+        if key not in self._views:
+            tree = self.tree if commit == self.head else self.repository.tree(commit)
+            self._views[key] = self.rendered(environment, tree, commit)
+        return self._views[key]
+
+    def rendered(self, environment: Environment, tree: Tree, commit: str) -> View:
+        app = Application(name=environment.application)
+        source = read_source({"path": environment.path})
+        try:
+            done = render(Checkout(tree, commit), app, source, fetch=self._checkouts.fetch)
+        except (LimitError, TransientError):
+            raise
+        except ArgosyError as error:
+            message = f"{environment.name} cannot be built at {commit[:7]}: {str(error).partition('; ')[0]}"
+            advice = f"correct its files, or its path in {self.way.told_by}"
+            raise UserError(f"{message}; {advice}, commit, and run it again") from error
+        file = kustomization(environment.path, lambda path: _text(tree, path))
+        decoration = file.decoration if file else Decoration()
+        return View(environment, done, contents(done.manifests, decoration), file)
+
+    def moving(self, source: View, target: View) -> Moving:
+        """Also back: then whatever changed since, parameters as well, becomes what it was."""
+        is_back = source.environment.name == target.environment.name
+        was = target.contents if is_back else self._was(source.environment, target.environment)
+        return moving(source.contents, target.contents, was)
+
+    def _was(self, source: Environment, target: Environment) -> Contents | None:
+        """The source when the target got from it what it has."""
+        entry = next((each for each in self.log if each.environment == target.name and each.action in BRINGS), None)
+        if entry is None or entry.source != source.name or entry.release is None:
+            return None
+        if not self.repository.commit_of(entry.release.commit):
+            return None
+        try:
+            return self.view(source, entry.release.commit).contents
+        except ArgosyError:
+            return None  # as it was then it cannot be built any more
+
+    # -- releases --
+
+    def named(self, commit: str) -> Release:
+        return Release(f"r{self.repository.number(commit)}", commit)
+
+    def release(self, environment: Environment) -> Release:
+        if environment.name not in self._releases:
+            self._releases[environment.name] = self._release(environment)
+        return self._releases[environment.name]
+
+    def _release(self, environment: Environment) -> Release:
+        view = self.view(environment)
+        newest = self.repository.last_change(self.head, view.inputs)
+        if not environment.after:
+            return self.named(newest)
+        entry = last(self.log, environment.name, *BRINGS)
+        if entry is not None and entry.release is not None:
+            if self._is_as_brought(entry, view, newest):
+                return entry.release
+            return Release(self.named(newest).name, newest, is_by_hand=True)
+        return self.named(newest)
+
+    def _is_as_brought(self, entry: Entry, view: View, newest: str) -> bool:
+        if self.repository.contains(entry.commit, newest):
+            return True
+        try:
+            then = self.view(view.environment, entry.commit).contents
+        except ArgosyError:
+            return False
+        return then.of(Kind.IMAGE, Kind.MODEL) == view.contents.of(Kind.IMAGE, Kind.MODEL)
+
+
+def _files(tree: Tree, folder: str = "") -> list[str]:
+    """The YAML files of a tree, links and hidden folders left out."""
+    paths, waiting = list[str](), [folder]
+    while waiting and len(paths) < MOST_FILES:
+        here = waiting.pop(0)
+        for entry in tree.listing(here):
+            path = posixpath.join(here, entry.name)
+            if entry.kind == "folder" and not entry.name.startswith("."):
+                waiting.append(path)
+            elif entry.kind == "file" and entry.name.endswith((".yaml", ".yml")):
+                paths.append(path)
+    return paths
+
+
+def _text(tree: Tree, path: str) -> str | None:
+    entry = tree.entry(path)
+    return tree.read(path).decode("utf-8", "replace") if entry and entry.kind == "file" else None

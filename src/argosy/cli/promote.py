@@ -1,0 +1,314 @@
+"""`argosy promote status|plan|run|rollback|approve|reject|hold|resume|history|graph`: on to the next environment."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argosy.cli import DONE, NO, answering, failed, say
+from argosy.cli.app_flags import described, print_data, talk
+from argosy.cli.screen import Screen, plain
+from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.model.errors import ArgosyError
+
+if TYPE_CHECKING:
+    from argosy.app.promoting.doing import Done
+    from argosy.app.promoting.planning import Asked, Plan
+    from argosy.app.promoting.session import Session
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+Work = Callable[["Session", argparse.Namespace], int]
+
+EXAMPLES = """\
+Examples:
+  argosy promote status
+  argosy promote plan --to staging
+  argosy promote run --to staging
+
+See also: docs/guides/promoting.md
+"""
+HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", "MESSAGE")
+PATIENCE = 1.0  # seconds before somebody at a terminal is told what takes so long
+VERBS = "status|plan|run|rollback|approve|reject|hold|resume|history|graph"
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "promote",
+        help="take a release from one environment to the next, through gates",
+        description="What moves is decided by Git, whether it may by gates; a promotion is a commit.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parts = parser.add_subparsers(dest="part", metavar=VERBS, required=True)
+    _add(parts, "status", "show what each environment has, and what comes next", _status, ["status", "status -o json"])
+    about = "show what would move, what stays, and which gates are open"
+    _to(_add(parts, "plan", about, _plan, ["plan --to staging", "plan r42 --to staging"]))
+    about = "promote a release: one commit, with the results of the gates in its message"
+    run = _add(parts, "run", about, _run, ["run --to staging", "run r42 --to staging --branch promote-r42"])
+    _branch(_to(run))
+    about = "bring back the release that an environment had before, and hold the one that it has"
+    examples = ["rollback production", "rollback production --reason 'wrong answers'"]
+    back = _add(parts, "rollback", about, _rollback, examples)
+    _branch(_reason(_environment(back)))
+    for word, answer in (("approve", "yes"), ("reject", "no")):
+        about = f"say {answer} to a release, as a commit"
+        made = _add(parts, word, about, _answer, [f"{word} --to production", f"{word} r42 --to production"])
+        _branch(_to(made, is_skipping=False))
+    about = "let nothing be promoted to an environment until it is resumed"
+    _branch(_reason(_environment(_add(parts, "hold", about, _hold, ["hold production --reason 'quarter end'"]))))
+    about = "end a hold, also the one that a rollback left"
+    _branch(_reason(_environment(_add(parts, "resume", about, _hold, ["resume production"]))))
+    examples = ["history", "history production"]
+    listing = _add(parts, "history", "list promotions, approvals and holds", _history, examples)
+    listing.add_argument("environment", nargs="?", default="", metavar="ENV", help="of this environment alone")
+    shown = ["graph", "graph | dot -Tsvg"]
+    _add(parts, "graph", "print the environments and their gates for dot", _graph, shown, has_forms=False)
+
+
+def _add(
+    parts: Commands[argparse.ArgumentParser], name: str, about: str, work: Work, examples: list[str], *,
+    has_forms: bool = True,
+) -> argparse.ArgumentParser:  # fmt: skip
+    parser = described(parts, name, about, [f"promote {each}" for each in examples])
+    about = "a folder of the repository (default: the current one; else that of a running demo)"
+    parser.add_argument("--repo", type=Path, metavar="DIR", help=about)
+    parser.add_argument("--offline", action="store_true", help="ask no cluster; gates that need one stay closed")
+    if has_forms:
+        about = "text (default), json or yaml"
+        parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help=about)
+    add_target_flags(parser)
+    parser.set_defaults(run=functools.partial(_working, work))
+    return parser
+
+
+def _to(parser: argparse.ArgumentParser, *, is_skipping: bool = True) -> argparse.ArgumentParser:
+    about = "a release, such as r42, or a commit (default: what the environment before has)"
+    parser.add_argument("release", nargs="?", default="", metavar="RELEASE", help=about)
+    parser.add_argument("--to", required=True, metavar="ENV", help="the environment that it goes to")
+    if is_skipping:
+        about = "pass by the environment before; needs --reason"
+        parser.add_argument("--skip", action="append", default=[], metavar="ENV", help=about)
+    return _reason(parser)
+
+
+def _environment(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("environment", metavar="ENV", help="the environment")
+    return parser
+
+
+def _reason(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why; it is kept in the history")
+    return parser
+
+
+def _branch(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    about = "commit to a new branch, for a pull request (default: to the current one)"
+    parser.add_argument("--branch", default="", metavar="NAME", help=about)
+    return parser
+
+
+def _working(work: Work, chosen: argparse.Namespace) -> int:
+    from argosy.app.promoting.session import session
+
+    try:
+        opened = session(chosen.repo, target_options(chosen), is_offline=chosen.offline, talk=talk)
+        with _patiently("asking the cluster, and checking the files"), opened as found:
+            return work(found, chosen)
+    except ArgosyError as error:
+        return failed(error, f"promote {chosen.part} failed")
+
+
+@contextmanager
+def _patiently(doing: str) -> Iterator[None]:
+    if not sys.stderr.isatty():
+        yield
+        return
+    timer = threading.Timer(PATIENCE, talk, [doing])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+# -- reading --
+
+
+def _status(session: Session, chosen: argparse.Namespace) -> int:
+    from argosy.cli import promote_screen as shown
+
+    if chosen.output != "text":
+        print_data(shown.status_document(session), chosen.output)
+        return DONE
+    for line in shown.picture(session, Screen(sys.stdout)):
+        print(line)
+    sys.stdout.flush()
+    if session.answers.why:
+        talk(f"note: {plain(session.answers.why)}: gates that need a cluster are closed")
+    ready = [plan for plan in session.waiting.values() if plan]
+    for plan in ready[:1]:
+        talk(f"next: argosy promote plan --to {plan.target.name}")
+    return DONE
+
+
+def _plan(session: Session, chosen: argparse.Namespace) -> int:
+    plan = session.plan(_asked(chosen))
+    with answering(DONE if plan.is_open or not plan.moving.moves else NO) as code:
+        _show(plan, chosen.output)
+        if plan.moving.moves:
+            talk(f"next: {_advice(plan, chosen)}")
+    return code
+
+
+def _show(plan: Plan, output: str) -> None:
+    from argosy.cli import promote_screen as shown
+
+    if output != "text":
+        print_data(shown.plan_document(plan), output)
+        return
+    for line in shown.planned(plan, Screen(sys.stdout)):
+        print(line)
+    sys.stdout.flush()
+    for note in plan.notes:
+        talk(f"note: {plain(note)}")
+
+
+def _asked(chosen: argparse.Namespace) -> Asked:
+    from argosy.app.promoting.planning import Asked
+
+    return Asked(chosen.to, chosen.release, tuple(getattr(chosen, "skip", ())), chosen.reason)
+
+
+def _advice(plan: Plan, chosen: argparse.Namespace) -> str:
+    if not plan.is_open:
+        return next((each.next for each in plan.closed if each.next), "open the gates, and look again")
+    skipped = "".join(f" --skip {each}" for each in chosen.skip) + (" --reason TEXT" if chosen.skip else "")
+    named = f" {chosen.release}" if chosen.release else ""
+    return f"argosy promote run{named} --to {plan.target.name}{skipped}"
+
+
+def _history(session: Session, chosen: argparse.Namespace) -> int:
+    from argosy.cli import promote_screen as shown
+
+    name = session.environment(chosen.environment).name if chosen.environment else ""
+    log = [each for each in session.survey.log if name in ("", each.environment)]
+    if chosen.output != "text":
+        print_data(shown.history_document(log), chosen.output)
+        return DONE
+    if not log:
+        talk("nothing was promoted here yet; begin with: argosy promote status")
+        return DONE
+    for line in Screen(sys.stdout).table(HEADINGS, [shown.happened(each) for each in log]):
+        print(line)
+    return DONE
+
+
+def _graph(session: Session, chosen: argparse.Namespace) -> int:
+    from argosy.cli.promote_screen import graph
+
+    for line in graph(session.survey.way.environments):
+        print(line)
+    return DONE
+
+
+# -- writing --
+
+
+def _run(session: Session, chosen: argparse.Namespace) -> int:
+    return _promoted(session, chosen, _asked(chosen))
+
+
+def _rollback(session: Session, chosen: argparse.Namespace) -> int:
+    from argosy.app.promoting.planning import Asked
+
+    target = session.environment(chosen.environment)
+    return _promoted(session, chosen, Asked(target.name, session.planner.previous(target), (), chosen.reason))
+
+
+def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int:
+    from argosy.app.promoting.doing import promote
+
+    with session.survey.repository.alone():
+        session.again()
+        plan = session.plan(asked)
+        if not plan.moving.moves:
+            _show(plan, chosen.output)
+            return DONE
+        if not plan.is_open:
+            closed = [f"{each.gate}: {plain(each.why)}" for each in plan.closed]
+            chosen.skip = list(asked.skipped)
+            say(f"{plan.release.name} is not promoted to {plan.target.name}", closed, _advice(plan, chosen))
+            return NO
+        done = promote(session.survey, plan, session.by, chosen.branch)
+    session.seen(plan.target)
+    with answering(DONE) as code:
+        _show(plan, chosen.output)
+        told = "committed" if done.is_new else "was committed before:"
+        talk(f"{told} {done.commit[:7]} to {done.branch}: {_title(plan)}")
+        talk(f"next: {_onward(session, plan, done, chosen)}")
+    return code
+
+
+def _title(plan: Plan) -> str:
+    from argosy.app.promoting.doing import subject
+
+    return subject(plan)
+
+
+def _onward(session: Session, plan: Plan, done: Done, chosen: argparse.Namespace) -> str:
+    if chosen.branch:
+        return f"git push -u origin {done.branch}, then open a pull request; the message has the results of the gates"
+    if session.is_read_by_engine:
+        waits = "argosy app wait" if plan.target.sync == "auto" else "argosy app sync"
+        return f"{waits} {plan.target.application}"
+    return "git push"
+
+
+def _answer(session: Session, chosen: argparse.Namespace) -> int:
+    from argosy.app.promoting.doing import answer
+
+    is_yes = chosen.part == "approve"
+    with session.survey.repository.alone():
+        session.again()
+        target = session.environment(chosen.to)
+        release = session.planner.named_release(_asked(chosen))
+        done = answer(
+            session.survey, target, release, session.by, is_yes=is_yes, reason=chosen.reason, branch=chosen.branch
+        )
+    word = "approved" if is_yes else "rejected"
+    what = f"{word} {release} for {target.name} as {session.by.name}"
+    return _told(session, chosen, done, what, f"argosy promote plan --to {target.name}")
+
+
+def _hold(session: Session, chosen: argparse.Namespace) -> int:
+    from argosy.app.promoting.doing import hold, resume
+
+    is_hold = chosen.part == "hold"
+    with session.survey.repository.alone():
+        session.again()
+        target = session.environment(chosen.environment)
+        done = (hold if is_hold else resume)(session.survey, target, session.by, chosen.reason, chosen.branch)
+    what = f"{target.name} is {'held: nothing is promoted to it' if is_hold else 'not held'}"
+    after = f"argosy promote resume {target.name}" if is_hold else f"argosy promote plan --to {target.name}"
+    return _told(session, chosen, done, what, after)
+
+
+def _told(session: Session, chosen: argparse.Namespace, done: Done, what: str, after: str) -> int:
+    if chosen.output != "text":
+        from argosy.cli.promote_screen import API
+
+        made = {"apiVersion": API, "kind": "PromotionNote", "commit": done.commit, "branch": done.branch}
+        print_data({**made, "isNew": done.is_new}, chosen.output)
+    else:
+        print(plain(what) + ("" if done.is_new else " (it was so before)"))
+    talk(f"committed {done.commit[:7]} to {done.branch}" if done.is_new else "nothing was written")
+    talk(f"next: {after}" if session.is_read_by_engine or not done.is_new else f"next: git push; then: {after}")
+    return DONE

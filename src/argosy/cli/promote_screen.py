@@ -1,0 +1,279 @@
+"""How promotions are shown: the picture, a plan, the history. In: values. Out: lines and documents. Never: decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from argosy.cli.screen import Screen, Styled, plain, shown_width
+
+if TYPE_CHECKING:
+    from argosy.app.promoting.planning import Plan
+    from argosy.app.promoting.session import Session
+    from argosy.promote.gates import Verdict
+    from argosy.promote.log import Entry
+    from argosy.promote.moving import Move
+    from argosy.promote.releases import At, Contents, Release
+    from argosy.setup.delivery.values import Environment
+
+API: Final = "cli.argosy.dev/v1"
+GAP: Final = "  "
+
+
+# -- status --
+
+
+def picture(session: Session, screen: Screen) -> Iterator[str]:
+    from argosy.promote.releases import Kind
+
+    way = session.survey.way
+    plans = session.waiting
+    columns = []
+    for each in way.environments:
+        view = session.survey.view(each)
+        rows = {
+            "release": [_release(session.survey.release(each))],
+            "model": _versions(view.contents, Kind.MODEL),
+            "image": _versions(view.contents, Kind.IMAGE),
+            "health": [_health(session, each, screen)],
+            "gates": _gates(plans.get(each.name), screen) if each.after else ["–"],
+            "next": [_next(each, plans.get(each.name))] if each.after else ["–"],
+        }
+        columns.append(rows)
+    widths = [
+        max(len(each.name) + 4, *(shown_width(cell) for cells in rows.values() for cell in cells))
+        for each, rows in zip(way.environments, columns, strict=True)
+    ]
+    if screen.width is not None:
+        most = max(16, (screen.width - 9) // len(widths) - len(GAP))
+        widths = [min(each, most) for each in widths]
+    yield f"{'':9}{_heads(way.environments, widths, screen)}".rstrip()
+    for name in columns[0]:
+        for line in range(max(len(rows[name]) for rows in columns)):
+            cells = (rows[name][line] if line < len(rows[name]) else "" for rows in columns)
+            fitted = ((_cut(cell, width), width) for cell, width in zip(cells, widths, strict=True))
+            padded = (cell + " " * (width - shown_width(cell)) for cell, width in fitted)
+            yield f"{name if not line else '':9}{GAP.join(padded)}".rstrip()
+
+
+def _cut(cell: str, width: int) -> str:
+    """On a terminal that is narrow; what has a colour is short, and stays."""
+    return cell if shown_width(cell) <= width or isinstance(cell, Styled) else f"{cell[: width - 1]}…"
+
+
+def _heads(environments: Sequence[Environment], widths: Sequence[int], screen: Screen) -> str:
+    """A line with arrows where each is after its neighbour; where the way forks, words say what is after what."""
+    dash, tip = ("─", "▶") if screen.has_signs else ("-", ">")
+    is_chain = all(each.after == before.name for before, each in pairwise(environments))
+    found = []
+    for place, (each, width) in enumerate(zip(environments, widths, strict=True)):
+        is_last = place == len(environments) - 1
+        if is_chain and not is_last:
+            line = dash * (width + len(GAP) - len(each.name) - 3)
+            found.append(f"{each.name} {line}{tip} ")
+        else:
+            name = each.name if is_chain or not each.after else f"{each.name} (after {each.after})"
+            found.append(name.ljust(width) + GAP)
+    return "".join(found)
+
+
+def _release(release: Release) -> str:
+    return f"{release}{', by commit' if release.is_by_hand else ''}"
+
+
+def _versions(contents: Contents, kind: Any) -> list[str]:
+    found = dict.fromkeys(short(str(value)) for value in contents.of(kind).values() if value)
+    return list(found)[:4] or ["–"]
+
+
+def short(value: str) -> str:
+    """The end of an address, with a digest cut to what people compare."""
+    from argosy.promote.moving import parted
+
+    name, version = parted(value.partition("://")[2] or value)
+    if "@sha256:" in version:
+        tag, _, digest = version.partition("@sha256:")
+        version = f"{tag}@{digest[:7]}"
+    return name.rpartition("/")[2] + version
+
+
+def _health(session: Session, environment: Environment, screen: Screen) -> str:
+    from argosy.promote.gates import spoken
+
+    standing = session.planner.standing(environment)
+    if standing is None:
+        return "no cluster" if session.answers.why else "no Application"
+    age = f" {spoken((datetime.now(UTC) - standing.since).total_seconds())}" if standing.since else ""
+    behind = f", {standing.sync}" if standing.sync != "Synced" else ""
+    return f"{screen.mark(standing.health)}{age}{behind}"
+
+
+def _gates(plan: Plan | None, screen: Screen) -> list[str]:
+    return [judged(each, screen) for each in plan.verdicts] if plan else ["–"]
+
+
+def judged(verdict: Verdict, screen: Screen) -> str:
+    mark = screen.sign("Healthy" if verdict.is_open else "failed")
+    return f"{mark} {verdict.gate}"
+
+
+def _next(environment: Environment, plan: Plan | None) -> str:
+    if plan is None:
+        return f"has all of {environment.after}"
+    state = "ready" if plan.is_open else f"waits: {plan.closed[0].gate}"
+    return f"promote {plan.release.name} → {environment.name} ({state})"
+
+
+# -- plan --
+
+
+def planned(plan: Plan, screen: Screen) -> Iterator[str]:
+    way = "roll back" if plan.is_back else "promote"
+    skipped = f", skipping {', '.join(plan.asked.skipped)}" if plan.asked.skipped else ""
+    come = f"from {plan.source.name}{skipped}" if not plan.is_back else f"instead of {plan.over}"
+    yield f"{way} {plan.release} to {plan.target.name}, {come}"
+    yield "moves:" if plan.moving.moves else f"moves: nothing; {plan.target.name} has all of {plan.release.name}"
+    for line in _moves(plan.moving.moves):
+        yield f"  {line}"
+    for path in plan.files:
+        yield f"  in {path}"
+    if kept := _kept(plan):
+        yield f"stays as it is in {plan.target.name}: {kept}"
+    if plan.commits:
+        yield f"new since {plan.over.name}: {plan.commits} commit{'s' if plan.commits > 1 else ''}"
+    if plan.verdicts:
+        yield "gates:"
+        width = max(len(each.gate) for each in plan.verdicts)
+        for each in plan.verdicts:
+            who = f" (can open it: {each.who})" if each.who and not each.is_open else ""
+            mark = screen.sign("Healthy" if each.is_open else "failed")
+            yield f"  {mark} {each.gate.ljust(width)}  {plain(each.why)}{who}"
+
+
+def _moves(moves: Sequence[Move]) -> list[str]:
+    rows = [(str(each.kind), str(each.at.owner), _brief(each.before), _brief(each.after)) for each in moves]
+    widths = [max((len(row[place]) for row in rows), default=0) for place in range(2)]
+    return [f"{row[0].ljust(widths[0])}  {row[1].ljust(widths[1])}  {row[2]} → {row[3]}" for row in rows]
+
+
+def _brief(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, list):
+        return plain(" ".join(map(str, value)))
+    return plain(short(value)) if isinstance(value, str) and "/" in value else plain(str(value))
+
+
+def _kept(plan: Plan) -> str:
+    from argosy.promote.moving import told
+
+    found: dict[str, str] = {}
+    for name, value in told(plan.moving.stays):
+        found.setdefault(name, value)
+    if plan.prefix:
+        found["prefix"] = plan.prefix
+    return plain(", ".join(f"{name} {value}" for name, value in found.items()))
+
+
+# -- history --
+
+
+def happened(entry: Entry) -> tuple[str, ...]:
+    when = datetime.fromtimestamp(entry.seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    what = str(entry.action)
+    release = entry.release.name if entry.release else "–"
+    more = []
+    if entry.source and entry.action == "promote":
+        more.append(f"from {entry.source}")
+    if entry.over:
+        more.append(f"instead of {entry.over.name}")
+    if entry.skipped:
+        more.append(f"skipped {', '.join(entry.skipped)}")
+    if entry.role:
+        more.append(f"as {entry.role}")
+    if entry.reason:
+        more.append(entry.reason)
+    by = f"{entry.by.name} ({entry.by.known_by})"
+    return when, entry.environment, what, release, by, entry.commit[:7], "; ".join(more)
+
+
+# -- documents --
+
+
+def status_document(session: Session) -> dict[str, Any]:
+    from argosy.promote.releases import Kind
+
+    plans, found = session.waiting, []
+    for each in session.survey.way.environments:
+        view, standing = session.survey.view(each), session.planner.standing(each)
+        plan = plans.get(each.name)
+        found.append({
+            "name": each.name, "after": each.after or None, "application": each.application,
+            "release": _release_document(session.survey.release(each)),
+            "models": sorted(set(map(str, view.contents.of(Kind.MODEL).values()))),
+            "images": sorted(set(map(str, view.contents.of(Kind.IMAGE).values()))),
+            "health": standing.health if standing else None, "sync": standing.sync if standing else None,
+            "next": plan_document(plan) if plan else None,
+        })  # fmt: skip
+    return {"apiVersion": API, "kind": "PromotionStatus", "environments": found}
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": "PromotionPlan",
+        "from": plan.source.name,
+        "to": plan.target.name,
+        "release": _release_document(plan.release),
+        "over": _release_document(plan.over),
+        "isRollback": plan.is_back,
+        "skipped": list(plan.asked.skipped),
+        "moves": [
+            {"kind": each.kind.value, **_place(each.at), "from": each.before, "to": each.after} for each in plan.moving.moves
+        ],
+        "stays": [
+            {**_place(each.at), "value": each.target, "there": each.source} for each in plan.moving.stays
+        ],
+        "files": sorted(plan.files),
+        "gates": [
+            {"gate": each.gate, "open": each.is_open, "why": each.why, "who": each.who} for each in plan.verdicts
+        ],
+        "ready": plan.is_open,
+        "notes": list(plan.notes),
+    }
+
+
+def _place(at: At) -> dict[str, str]:
+    return {"object": str(at.owner), "field": at.path}
+
+
+def history_document(log: Sequence[Entry]) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": "PromotionHistory", "items": [_entry_document(each) for each in log]}
+
+
+def _entry_document(entry: Entry) -> Mapping[str, Any]:
+    return {
+        "action": entry.action.value, "environment": entry.environment, "from": entry.source or None,
+        "release": _release_document(entry.release), "over": _release_document(entry.over),
+        "by": entry.by.name, "knownBy": entry.by.known_by, "reason": entry.reason or None,
+        "skipped": list(entry.skipped), "gates": list(entry.gates), "commit": entry.commit,
+        "time": datetime.fromtimestamp(entry.seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }  # fmt: skip
+
+
+def _release_document(release: Release | None) -> dict[str, Any] | None:
+    return {"name": release.name, "commit": release.commit, "byHand": release.is_by_hand} if release else None
+
+
+def graph(environments: Sequence[Environment]) -> Iterator[str]:
+    """For `dot`, and for whoever wants to draw it otherwise."""
+    yield "digraph promotion {"
+    yield "  rankdir=LR;"
+    for each in environments:
+        yield f'  "{each.name}";'
+        if each.after:
+            gates = ", ".join(f"{gate.kind} {gate.value}".strip() for gate in each.gates)
+            yield f'  "{each.after}" -> "{each.name}" [label="{gates}"];'
+    yield "}"

@@ -1,0 +1,208 @@
+"""Whether a release may go on.
+
+In: gates, and facts that others have gathered. Out: a verdict for each. Never: open because something is not known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from argosy.promote.environments import ANYBODY, Way
+from argosy.promote.log import Action, Entry, last
+from argosy.promote.releases import Release
+from argosy.setup.delivery.values import Environment, Gate
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+AHEAD: Final = 5.0  # seconds that clocks of two machines may differ
+
+
+@dataclass(frozen=True)
+class Verdict:
+    gate: str  # as it is told: `soak 1h`
+    is_open: bool
+    why: str
+    who: str = ""  # who can open it
+    next: str = ""  # what to type
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a cluster says of an environment."""
+
+    health: str = ""
+    since: datetime | None = None  # when it got this health
+    sync: str = ""
+    runs: bool | None = None  # whether the release is part of what was synced; None: this clone cannot tell
+    revision: str = ""
+    deployed: datetime | None = None  # when that was
+    hold: str = ""  # a hold on the Application, as a sentence
+    trouble: str = ""  # a sync that failed since
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A notebook job."""
+
+    phase: str
+    ended: datetime | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known when a gate is judged. Without a standing, there was nobody to ask, and `why` says why."""
+
+    now: datetime
+    log: Sequence[Entry] = ()
+    release: Release | None = None
+    released: datetime | None = None  # the time of its commit
+    check: Callable[[], tuple[bool, str]] | None = None  # green?, and in words
+    source: Standing | None = None
+    target: Standing | None = None
+    notebooks: dict[str, Ran | None] | None = None
+    why: str = ""  # there is no cluster, or no Application
+
+
+def verdicts(way: Way, source: Environment, target: Environment, facts: Facts) -> list[Verdict]:
+    """Holds first, then the gates as they are written."""
+    found = [*_holds(target, facts)]
+    return [*found, *(_judged(each, way, source, target, facts) for each in target.gates)]
+
+
+def shown(gate: Gate) -> str:
+    if gate.kind == "healthy" and duration(gate.value) == 0:
+        return gate.kind
+    if gate.kind == "approval":
+        return f"approval ({gate.value or 'anybody'})"
+    return f"{gate.kind} {gate.value}".rstrip()
+
+
+def _holds(target: Environment, facts: Facts) -> list[Verdict]:
+    found = []
+    held = last(facts.log, target.name, Action.HOLD, Action.RESUME)
+    if held and held.action is Action.HOLD:
+        told = f"held by {held.by.name}: {held.reason or 'no reason is given'}"
+        found.append(Verdict("hold", False, told, next=f"argosy promote resume {target.name}", kind="hold"))
+    if facts.target and facts.target.hold:
+        command = f"argosy app release {target.application}"
+        found.append(Verdict("hold", False, facts.target.hold, next=command, kind="hold"))
+    back = last(facts.log, target.name, Action.ROLLBACK, Action.RESUME)
+    if back and back.action is Action.ROLLBACK and facts.release and _is_same(back.over, facts.release):
+        told = f"rolled back from {facts.release.name} by {back.by.name}: {back.reason or 'no reason'}"
+        advice = f"argosy promote resume {target.name}"
+        found.append(Verdict("rolled back", False, told, "a newer release is not held", advice, "hold"))
+    return found
+
+
+def _is_same(one: Release | None, other: Release | None) -> bool:
+    return one is not None and other is not None and one.commit == other.commit
+
+
+def _judged(gate: Gate, way: Way, source: Environment, target: Environment, facts: Facts) -> Verdict:
+    name = shown(gate)
+    if gate.kind == "check":
+        is_green, told = facts.check() if facts.check else (False, "cannot be judged: nothing was checked")
+        return Verdict(name, is_green, told, next="" if is_green else "argosy check", kind=gate.kind)
+    if gate.kind == "approval":
+        return _approval(name, gate, way, target, facts)
+    if facts.source is None:
+        return Verdict(name, False, f"cannot be judged: {facts.why or 'no cluster'}", kind=gate.kind)
+    if gate.kind == "notebook":
+        return _notebook(name, gate, source, facts)
+    return _lasting(name, gate, source, facts.source, facts)
+
+
+def _approval(name: str, gate: Gate, way: Way, target: Environment, facts: Facts) -> Verdict:
+    role = way.role(gate.value)
+    members = role.groups if role else ()
+    who = "anybody who may push" if gate.value == ANYBODY else ", ".join(members)
+    if gate.value != ANYBODY and not members:
+        told = f"nobody has the role {gate.value}"
+        advice = f"add rbac.roles.{gate.value}.groups to {way.told_by}"
+        return Verdict(name, False, told, "", advice, gate.kind)
+    for entry in facts.log:
+        if entry.environment != target.name or not _is_same(entry.release, facts.release):
+            continue
+        if entry.action is Action.REJECT:
+            told = f"rejected by {entry.by.name}: {entry.reason or 'no reason is given'}"
+            return Verdict(name, False, told, who, _approve(target), gate.kind)
+        if entry.action is Action.APPROVE and (gate.value == ANYBODY or entry.by.has(members)):
+            since = _ago(facts.now, datetime.fromtimestamp(entry.seconds, facts.now.tzinfo))
+            return Verdict(name, True, f"approved by {entry.by.name}{since}", who, kind=gate.kind)
+    return Verdict(name, False, "nobody approved it yet", who, _approve(target), gate.kind)
+
+
+def _approve(target: Environment) -> str:
+    return f"argosy promote approve --to {target.name}"
+
+
+def _notebook(name: str, gate: Gate, source: Environment, facts: Facts) -> Verdict:
+    found = (facts.notebooks or {}).get(gate.value)
+    where = f"NotebookValidationJob/{gate.value} in {source.namespace}"
+    if found is None:
+        return Verdict(name, False, f"there is no {where}", kind=gate.kind)
+    again = f"argosy notebook trigger {gate.value} -n {source.namespace}"
+    if found.phase != "Succeeded":
+        told = f"{where} is {found.phase or 'not run yet'}" + (f": {found.message}" if found.message else "")
+        return Verdict(name, False, told, next=again, kind=gate.kind)
+    if found.ended is None or (facts.released and found.ended < facts.released):
+        told = f"{where} succeeded before this release was made"
+        return Verdict(name, False, told, next=again, kind=gate.kind)
+    return Verdict(name, True, f"succeeded{_ago(facts.now, found.ended)}", kind=gate.kind)
+
+
+def _lasting(name: str, gate: Gate, source: Environment, standing: Standing, facts: Facts) -> Verdict:
+    app, needed = source.application, duration(gate.value)
+
+    def closed(why: str, advice: str = "") -> Verdict:
+        return Verdict(name, False, why, next=advice, kind=gate.kind)
+
+    if standing.runs is None:
+        return closed(f"{app} runs {standing.revision[:7] or 'nothing'}, which this clone does not know", "git fetch")
+    if not standing.runs:
+        return closed(f"{app} does not run this release yet", f"argosy app sync {app}")
+    if standing.sync != "Synced":
+        return closed(f"{app} is {standing.sync}: not all that is promoted runs there", f"argosy app diff {app}")
+    if standing.health != "Healthy":
+        return closed(f"{app} is {standing.health}", f"argosy app get {app}")
+    begin = standing.since
+    if gate.kind == "soak":
+        if standing.trouble:
+            return closed(f"{app}: {standing.trouble}", f"argosy app get {app}")
+        times = [each for each in (standing.since, standing.deployed) if each]
+        begin = max(times) if standing.deployed else None
+    if begin is None:
+        return closed(f"{app} is Healthy, but does not tell since when") if needed else _healthy(name, gate, app, "")
+    lasted = (facts.now - begin).total_seconds()
+    if lasted < -AHEAD:
+        return closed(f"the clock of this machine is {spoken(-lasted)} behind the cluster's", "set the clock")
+    if lasted < needed:
+        left = f"{spoken(math.ceil(needed - max(lasted, 0)))} to go"
+        return closed(f"{app} is Healthy for {spoken(max(lasted, 0))}, {left}", "wait, and run it again")
+    return _healthy(name, gate, app, f" for {spoken(lasted)}")
+
+
+def _healthy(name: str, gate: Gate, app: str, since: str) -> Verdict:
+    return Verdict(name, True, f"{app} is Healthy{since}", kind=gate.kind)
+
+
+def duration(text: str) -> float:
+    return float(sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smhd])", text)))
+
+
+def spoken(seconds: float) -> str:
+    """The largest unit that tells enough: 45s, 12m, 3h, 9d."""
+    for unit, size in reversed(_UNITS.items()):
+        if seconds >= size * (1 if unit in "sd" else 1.5 if unit == "m" else 2) or unit == "s":
+            return f"{int(seconds // size)}{unit}"
+    raise AssertionError
+
+
+def _ago(now: datetime, then: datetime) -> str:
+    return f" {spoken(max(0.0, (now - then).total_seconds()))} ago"

@@ -1,0 +1,132 @@
+"""A small repository with three environments, for tests of promotions. In: a folder. Out: a Shelf to type at.
+
+Never: reads the settings of whoever runs the tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from argosy.cli import main
+
+BASE = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - {name: web, image: "example.com/web:1.0"}
+"""
+OVERLAY = """\
+# %(name)s: what only this environment has
+namePrefix: %(name)s-
+resources:
+  - ../base
+replicas:
+  - {name: web, count: %(count)s}
+"""
+DELIVERY = """\
+apiVersion: argosy.dev/v1
+kind: Delivery
+repository: {url: https://example.com/web.git}
+environments:
+  dev: {application: web-dev, path: dev, sync: auto}
+  staging: {application: web-staging, path: staging, after: dev}
+  production:
+    application: web-production
+    path: production
+    after: staging
+    gates:
+      - approval: leads
+rbac:
+  roles:
+    leads: {groups: [ann@example.com], may: [get]}
+"""
+ALONE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Shelf:
+    """A clone with a work tree, and commands typed in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def write(self, path: str, text: str) -> None:
+        place = self.folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+    def commit(self, message: str) -> str:
+        self.git("add", "--all")
+        self.git("commit", "-qm", message)
+        return self.git("rev-parse", "HEAD")
+
+    def pin(self, environment: str, tag: str) -> str:
+        """Somebody merges another version."""
+        text = OVERLAY % {"name": environment, "count": 1}
+        self.write(f"{environment}/kustomization.yaml", f"{text}images:\n  - {{name: example.com/web, newTag: \"{tag}\"}}\n")
+        return self.commit(f"{environment}: {tag}")
+
+    def images(self, environment: str, ref: str = "HEAD") -> str:
+        return self.git("show", f"{ref}:{environment}/kustomization.yaml")
+
+    def argosy(self, *words: str, code: int | None = 0) -> Said:
+        with chdir(self.folder):
+            return typed("promote", *words, "--offline", code=code)
+
+
+def typed(*words: str, code: int | None = 0) -> Said:
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        found = main(list(words))
+    said = Said(found, *(each.buffer.getvalue().decode() for each in (out, err)))  # type: ignore[attr-defined]
+    assert code is None or found == code, said
+    return said
+
+
+@contextlib.contextmanager
+def chdir(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def make(folder: Path) -> Shelf:
+    """Its first commit; all environments have 1.0."""
+    folder.mkdir(parents=True)
+    shelf = Shelf(folder)
+    shelf.git("init", "-q")
+    shelf.git("symbolic-ref", "HEAD", "refs/heads/main")
+    for name, value in (("user.name", "Ann"), ("user.email", "ann@example.com"), ("commit.gpgsign", "false")):
+        shelf.git("config", name, value)
+    shelf.write("base/web.yaml", BASE)
+    shelf.write("base/kustomization.yaml", "resources: [web.yaml]\n")
+    for count, name in enumerate(("dev", "staging", "production"), 1):
+        shelf.write(f"{name}/kustomization.yaml", OVERLAY % {"name": name, "count": count})
+    shelf.write("argosy.yaml", DELIVERY)
+    shelf.commit("Begin")
+    return shelf

@@ -1,0 +1,397 @@
+"""`argosy promote` in a clone, with no cluster: what moves, who may, what stays when it is killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from in_full import in_full
+from promotion_repository import ALONE, DELIVERY, Shelf, chdir, make, typed
+
+from argosy.app.promoting import repository as plumbing
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ALONE.items():
+            patch.setenv(name, value)
+        folder = tmp_path_factory.mktemp("begun") / "web"
+        make(folder).pin("dev", "1.1")
+        yield folder
+
+
+@pytest.fixture
+def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """Dev has 1.1, the others have 1.0."""
+    for name, value in ALONE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shutil.copytree(begun, tmp_path / "web")
+    return Shelf(tmp_path / "web")
+
+
+# -- looking --
+
+
+def test_the_picture_shows_each_environment_and_what_comes_next(web: Shelf) -> None:
+    lines = web.argosy("status").out.splitlines()
+    assert lines[0].split() == ["dev", lines[0].split()[1], "staging", lines[0].split()[3], "production"]
+    assert lines[0].split()[1].endswith("▶")
+    release = next(line for line in lines if line.startswith("release"))
+    assert "r2" in release and release.count("r1") == 2
+    assert next(line for line in lines if line.startswith("next")).split("  ")[-1] == "has all of staging"
+    assert any("promote r2 → staging (ready)" in line for line in lines)
+
+
+def test_a_plan_tells_what_moves_what_stays_and_what_to_type(web: Shelf) -> None:
+    said = web.argosy("plan", "--to", "staging")
+    assert "image  Deployment/web  web:1.0 → web:1.1" in said.out
+    assert "in staging/kustomization.yaml" in said.out
+    assert "replicas 2" in said.out and "prefix staging-" in said.out
+    assert said.err.strip() == "next: argosy promote run --to staging"
+
+
+def test_a_plan_and_the_status_are_documents_too(web: Shelf) -> None:
+    plan = json.loads(web.argosy("plan", "--to", "staging", "-o", "json").out)
+    assert plan["kind"] == "PromotionPlan" and plan["ready"] is True
+    assert plan["moves"][0]["to"] == "example.com/web:1.1"
+    status = yaml.safe_load(web.argosy("status", "-o", "yaml").out)
+    assert [each["name"] for each in status["environments"]] == ["dev", "staging", "production"]
+    assert status["environments"][1]["next"]["release"]["name"] == "r2"
+
+
+def test_environments_are_found_by_convention_where_no_file_tells_them(web: Shelf) -> None:
+    web.git("rm", "-q", "argosy.yaml")
+    for name in ("dev", "staging", "production"):
+        source = {"repoURL": "https://example.com/web.git", "path": name, "targetRevision": "main"}
+        spec = {"source": source, "destination": {"namespace": name}, "project": "default"}
+        app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": f"web-{name}"}}
+        web.write(f"apps/{name}.yaml", yaml.safe_dump({**app, "spec": spec}))
+    web.commit("no file")
+    said = web.argosy("plan", "--to", "staging", code=1)
+    assert "web:1.0 → web:1.1" in said.out and "✖ healthy" in said.out
+
+
+def test_gates_that_need_a_cluster_say_so_and_are_closed(web: Shelf) -> None:
+    web.write("argosy.yaml", DELIVERY.replace("after: dev}", "after: dev, gates: [{healthy: 10m}]}"))
+    web.commit("a gate")
+    said = web.argosy("plan", "--to", "staging", code=1)
+    assert "✖ healthy 10m  cannot be judged: no cluster was to be asked" in said.out
+    refused = web.argosy("run", "--to", "staging", code=1)
+    assert "r2 is not promoted to staging" in refused.err and web.git("log", "--oneline").count("\n") == 2
+
+
+def test_a_file_that_breaks_a_rule_keeps_the_gate_check_closed(web: Shelf) -> None:
+    web.write("argosy.yaml", DELIVERY.replace("after: dev}", "after: dev, gates: [{check: true}]}"))
+    web.commit("a gate")
+    assert "✔ check  no errors, no warnings" in web.argosy("plan", "--to", "staging").out
+    web.write("base/broken.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\nspec: {replicas: many}\n")
+    web.write("base/kustomization.yaml", "resources: [web.yaml, broken.yaml]\n")
+    web.commit("broken")
+    said = web.argosy("plan", "--to", "staging", code=1)
+    assert "✖ check" in said.out and "AGY" in said.out and said.err.endswith("next: argosy check\n")
+
+
+# -- doing --
+
+
+def test_a_run_is_one_commit_with_the_results_of_the_gates_in_its_message(web: Shelf) -> None:
+    before = web.git("rev-parse", "HEAD")
+    web.argosy("run", "--to", "staging")
+    assert web.git("rev-parse", "HEAD~1") == before and web.git("status", "--porcelain") == ""
+    assert web.git("show", "--format=", "--name-only", "HEAD") == "staging/kustomization.yaml"
+    text = web.git("log", "-1", "--format=%B")
+    assert text.startswith("Promote r2 to staging\n") and "web:1.0 → example.com/web:1.1" in text
+    assert f"Argosy-Release: r2 {before}" in text and "Argosy-By: ann@example.com (git)" in text
+    assert web.images("staging").startswith("# staging: what only this environment has")
+    again = web.argosy("run", "--to", "staging")
+    assert "moves: nothing" in again.out and web.git("rev-parse", "HEAD~1") == before
+
+
+def test_a_run_on_a_branch_leaves_the_current_one_alone_and_is_repeatable(web: Shelf) -> None:
+    before = web.git("rev-parse", "HEAD")
+    said = web.argosy("run", "--to", "staging", "--branch", "promote-r2")
+    assert "git push -u origin promote-r2" in said.err
+    assert web.git("rev-parse", "main") == before == web.git("rev-parse", "promote-r2~1")
+    assert "1.1" in web.images("staging", "promote-r2") and "1.1" not in web.images("staging")
+    assert "was committed before" in web.argosy("run", "--to", "staging", "--branch", "promote-r2").err
+    web.pin("dev", "1.2")
+    refused = web.argosy("run", "--to", "staging", "--branch", "promote-r2", code=2)
+    assert "there is a branch promote-r2 already" in refused.err
+
+
+def test_an_environment_is_never_skipped_without_a_reason_and_with_one_it_is_recorded(web: Shelf) -> None:
+    refused = web.argosy("run", "r2", "--to", "production", code=2)
+    assert "r2 has not been in staging, which is before production" in refused.err
+    assert "argosy promote run r2 --to staging, or say why not: --skip staging --reason TEXT" in refused.err
+    refused = web.argosy("run", "--to", "production", "--skip", "staging", code=2)
+    assert "staging is skipped only with a reason" in refused.err
+    web.argosy("approve", "r2", "--to", "production", code=2)
+    assert web.git("rev-list", "--count", "HEAD") == "2"
+
+
+def test_a_skip_with_a_reason_still_passes_the_gates_and_is_told_in_the_history(web: Shelf) -> None:
+    web.write("argosy.yaml", DELIVERY.replace("gates:\n      - approval: leads", "gates: []"))
+    web.commit("no gate")
+    web.argosy("run", "--to", "production", "--skip", "staging", "--reason", "fire")
+    assert "1.1" in web.images("production") and "1.1" not in web.images("staging")
+    told = web.argosy("history", "production").out
+    assert "skipped staging" in told and "fire" in told
+    assert "Argosy-Skipped: staging" in web.git("log", "-1", "--format=%B")
+
+
+def test_production_waits_for_somebody_of_the_role_and_a_new_release_waits_again(web: Shelf) -> None:
+    web.argosy("run", "--to", "staging")
+    refused = web.argosy("run", "--to", "production", code=1)
+    assert "approval (leads): nobody approved it yet" in refused.err
+    assert "argosy promote approve --to production" in refused.err
+    web.git("config", "user.email", "eve@example.com")
+    stranger = web.argosy("approve", "--to", "production", code=2)
+    assert "eve@example.com does not have the role leads (it is of: ann@example.com)" in stranger.err
+    web.git("config", "user.email", "ann@example.com")
+    web.argosy("approve", "--to", "production")
+    assert web.git("show", "--format=", "--name-only", "HEAD") == ""
+    assert "it was so before" in web.argosy("approve", "--to", "production").out
+    web.argosy("run", "--to", "production")
+    assert "1.1" in web.images("production")
+    web.pin("dev", "1.2")
+    web.argosy("run", "--to", "staging")
+    web.argosy("run", "--to", "production", code=1)
+
+
+def test_who_rejects_closes_the_gate_until_somebody_approves(web: Shelf) -> None:
+    web.argosy("run", "--to", "staging")
+    web.argosy("approve", "--to", "production")
+    web.argosy("reject", "--to", "production", "--reason", "slow")
+    assert "rejected by ann@example.com: slow" in web.argosy("run", "--to", "production", code=1).err
+    web.argosy("approve", "--to", "production")
+    web.argosy("run", "--to", "production")
+
+
+def test_a_hold_is_remembered_until_it_is_resumed(web: Shelf) -> None:
+    web.argosy("hold", "staging", "--reason", "quarter end")
+    assert "held by ann@example.com: quarter end" in web.argosy("run", "--to", "staging", code=1).err
+    assert "(it was so before)" in web.argosy("hold", "staging").out
+    web.argosy("resume", "staging")
+    web.argosy("run", "--to", "staging")
+    words = [line.split()[3] for line in web.argosy("history").out.splitlines()[1:]]
+    assert words == ["promote", "resume", "hold"]
+
+
+def test_a_rollback_is_a_promotion_backwards_and_holds_what_it_took_back(web: Shelf) -> None:
+    before = web.images("staging")
+    web.argosy("run", "--to", "staging")
+    said = web.argosy("rollback", "staging", "--reason", "wrong answers")
+    assert "roll back r1" in said.out and "web:1.1 → web:1.0" in said.out
+    assert 'newTag: "1.0"' in web.images("staging") or web.images("staging") == before
+    refused = web.argosy("run", "--to", "staging", code=1)
+    assert "rolled back from r2 by ann@example.com: wrong answers" in refused.err
+    web.pin("dev", "1.2")
+    web.argosy("run", "--to", "staging")
+    assert "1.2" in web.images("staging")
+    web.argosy("run", "r2", "--to", "staging")
+    assert "1.1" in web.images("staging")
+
+
+def test_a_rollback_where_nothing_was_promoted_says_what_else_there_is(web: Shelf) -> None:
+    refused = web.argosy("rollback", "staging", code=2)
+    assert "no promotion has brought r1 to staging" in refused.err and "git revert" in refused.err
+
+
+def test_parameters_move_only_when_they_changed_since_the_last_promotion(web: Shelf) -> None:
+    def argue(environment: str, value: str) -> None:
+        text = (web.folder / environment / "kustomization.yaml").read_text().partition("patches:")[0]
+        operation = f'- {{op: add, path: /spec/template/spec/containers/0/args, value: ["{value}"]}}'
+        patch = f"patches:\n  - target: {{kind: Deployment, name: web}}\n    patch: |-\n      {operation}\n"
+        web.write(f"{environment}/kustomization.yaml", text + patch)
+        web.commit(f"{environment}: {value}")
+
+    argue("staging", "-quiet")
+    argue("dev", "-loud")
+    assert "args" not in web.argosy("plan", "--to", "staging").out.partition("stays")[0]
+    web.argosy("run", "--to", "staging")
+    assert "-quiet" in web.images("staging")
+    argue("staging", "-loud")
+    web.argosy("run", "--to", "staging")
+    argue("dev", "-louder")
+    assert "parameter" in web.argosy("plan", "--to", "staging").out
+    web.argosy("run", "--to", "staging")
+    assert "-louder" in web.images("staging")
+
+
+# -- a repository that is not as it should be --
+
+
+def test_what_is_not_committed_is_not_promoted_and_never_overwritten(web: Shelf) -> None:
+    path = web.folder / "staging/kustomization.yaml"
+    path.write_text(path.read_text() + "# mine\n")
+    web.write("notes.txt", "mine")
+    assert "not committed, so not looked at: staging/kustomization.yaml" in web.argosy("plan", "--to", "staging").err
+    refused = web.argosy("run", "--to", "staging", code=2)
+    assert "staging/kustomization.yaml: changed, and not committed" in refused.err
+    web.argosy("run", "--to", "staging", "--branch", "aside")
+    assert path.read_text().endswith("# mine\n") and "# mine" not in web.images("staging", "aside")
+
+
+def test_other_changes_in_the_work_tree_and_in_the_index_stay_as_they_are(web: Shelf) -> None:
+    web.write("notes.txt", "staged")
+    web.git("add", "notes.txt")
+    web.write("base/web.yaml", (web.folder / "base/web.yaml").read_text() + "# mine\n")
+    web.argosy("run", "--to", "staging")
+    assert web.git("status", "--porcelain").splitlines() == ["M base/web.yaml", "A  notes.txt"]
+    assert web.git("show", "--format=", "--name-only", "HEAD") == "staging/kustomization.yaml"
+
+
+def test_a_detached_head_is_refused_and_a_branch_of_its_own_is_not(web: Shelf) -> None:
+    web.git("checkout", "-q", "--detach")
+    refused = web.argosy("run", "--to", "staging", code=2)
+    assert "HEAD is detached" in refused.err and "--branch NAME" in refused.err
+    web.argosy("run", "--to", "staging", "--branch", "aside")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("after: dev", "after: production", "it comes after itself"),
+        ("after: dev", "after: dve", "did you mean dev?"),
+        ("path: staging", "path: stagin", "staging cannot be built"),
+        ("kind: Delivery", "kind: [", "argosy.yaml"),
+    ],
+)
+def test_a_bad_file_is_told_with_what_to_do_and_nothing_happens(web: Shelf, old: str, new: str, told: str) -> None:
+    web.write("argosy.yaml", DELIVERY.replace(old, new))
+    before = web.commit("bad")
+    for words in (("status",), ("plan", "--to", "staging"), ("run", "--to", "staging")):
+        assert told in web.argosy(*words, code=2).err
+    assert web.git("rev-parse", "HEAD") == before
+
+
+def test_a_folder_that_is_no_repository_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "empty").mkdir()
+    with chdir(tmp_path / "empty"):
+        said = typed("promote", "status", "--offline", code=2)
+    assert "this folder is in no Git repository" in said.err and "argosy demo" in said.err
+
+
+def test_a_bare_repository_is_promoted_in_without_a_work_tree(web: Shelf, tmp_path: Path) -> None:
+    web.git("clone", "-q", "--bare", str(web.folder), str(tmp_path / "web.git"))
+    bare = Shelf(tmp_path / "web.git")
+    bare.argosy("run", "--to", "staging")
+    assert "1.1" in bare.images("staging")
+
+
+# -- killed, and two at once --
+
+
+class Killed(BaseException):
+    """As kill -9: nothing of ours runs after it."""
+
+
+def steps_of(web: Shelf, monkeypatch: pytest.MonkeyPatch, at: int, *, after: bool) -> int:
+    """Runs a promotion that dies before or after its git call of this number; how many it made."""
+    made, run = [0], plumbing.subprocess.run
+
+    def counted(*words: Any, **options: Any) -> Any:
+        made[0] += 1
+        if made[0] == at and not after:
+            raise Killed
+        done = run(*words, **options)
+        if made[0] == at and after:
+            raise Killed
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(plumbing.subprocess, "run", counted)
+        try:
+            web.argosy("run", "--to", "staging", code=None)
+        except Killed:
+            pass
+    return made[0]
+
+
+def is_whole(web: Shelf, before: str) -> None:
+    """Git knows all of the promotion or nothing; a second run ends where an undisturbed one does."""
+    head = web.git("rev-parse", "HEAD")
+    assert head == before or web.git("rev-parse", "HEAD~1") == before
+    assert ("1.1" in web.images("staging")) is (head != before)
+    web.argosy("run", "--to", "staging")
+    assert web.git("status", "--porcelain") == "" and "1.1" in web.images("staging")
+    assert web.git("rev-parse", "HEAD~1") == before and web.git("fsck", "--strict", "--no-dangling") == ""
+
+
+def test_a_promotion_that_is_killed_near_its_end_is_whole_or_has_not_happened(
+    web: Shelf, begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = web.git("rev-parse", "HEAD")
+    count = steps_of(web, monkeypatch, 0, after=False)
+    for number, (back, after) in enumerate(((4, True), (3, True), (2, True), (1, False), (1, True))):
+        shutil.copytree(begun, tmp_path / f"web{number}")
+        again = Shelf(tmp_path / f"web{number}")
+        steps_of(again, monkeypatch, count - back, after=after)
+        is_whole(again, before)
+
+
+@in_full
+def test_a_promotion_that_is_killed_anywhere_is_whole_or_has_not_happened(
+    web: Shelf, begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = web.git("rev-parse", "HEAD")
+    count = steps_of(web, monkeypatch, 0, after=False)
+    for at in range(1, count + 1):
+        for after in (False, True):
+            shutil.copytree(begun, tmp_path / f"web{at}{after}")
+            again = Shelf(tmp_path / f"web{at}{after}")
+            steps_of(again, monkeypatch, at, after=after)
+            is_whole(again, before)
+
+
+def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: Shelf) -> None:
+    from argosy.app.promoting.doing import promote
+    from argosy.app.promoting.planning import Asked
+    from argosy.app.promoting.session import session
+    from argosy.app.target import TargetOptions
+
+    before, moved = web.git("rev-parse", "HEAD"), []
+    start = threading.Barrier(2)
+
+    def run() -> None:
+        opened = session(web.folder, TargetOptions(), is_offline=True, talk=lambda _: None)
+        with opened as found:
+            assert found.survey.head
+            start.wait()
+            with found.survey.repository.alone():
+                found.again()
+                plan = found.plan(Asked("staging"))
+                moved.append(len(plan.moving.moves))
+                if plan.moving.moves:
+                    promote(found.survey, plan, found.by)
+
+    both = [threading.Thread(target=run) for _ in range(2)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert sorted(moved) == [0, 1] and web.git("rev-parse", "HEAD~1") == before
+
+
+def test_a_commit_of_somebody_else_meanwhile_is_not_lost(web: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = plumbing.Repository.stage
+
+    def slow(self: plumbing.Repository, *words: Any) -> str:
+        made = stage(self, *words)
+        web.write("notes.txt", "quick")
+        web.commit("somebody was quicker")
+        return made
+
+    monkeypatch.setattr(plumbing.Repository, "stage", slow)
+    refused = web.argosy("run", "--to", "staging", code=2)
+    assert "main was changed by somebody else meanwhile" in refused.err
+    assert web.git("log", "-1", "--format=%s") == "somebody was quicker" and web.git("status", "--porcelain") == ""

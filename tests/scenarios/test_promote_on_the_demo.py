@@ -1,0 +1,55 @@
+"""`argosy promote` right after `argosy demo`, as somebody types it in any folder: to staging, and on to production."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from demo_theatre import Demo, demo
+from serving import KUBECTL
+
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo(tmp_path_factory.mktemp("demo"), "--api-port", "0") as running:
+        yield running
+
+
+def plan(shown: Demo, environment: str) -> dict[str, object]:
+    """The exit code says whether it is open; the document does, too."""
+    done = shown._run([*shown.command(), "promote", "plan", "--to", environment, "-o", "json"])
+    found: dict[str, object] = json.loads(done.stdout)
+    assert done.returncode == (0 if found["ready"] or not found["moves"] else 1)
+    return found
+
+
+def test_dev_has_a_runtime_that_can_be_promoted_at_once_and_staging_gets_it_by_one_commit(shown: Demo) -> None:
+    shown.until(lambda: plan(shown, "staging")["ready"])
+    picture = shown.argosy("promote", "status")
+    assert "promote r4 → staging (ready)" in picture and "✔ Healthy" in picture
+    shown.argosy("promote", "run", "--to", "staging")
+    shown.until(lambda: "2 of 3 objects differ" in shown.argosy("app", "list"))
+    shown.argosy("app", "sync", "llmops-staging")
+    image = "{.spec.containers[0].image}"
+    runtime = ("servingruntime/staging-qwen25-05b-instruct", "-n", "llmops-staging")
+    assert shown.kubectl("get", *runtime, "-o", f"jsonpath={image}").endswith("vllm-cuda-rhel9:3.3.0")
+    shown.until(lambda: shown.words("llmops-staging") == ("Synced", "Healthy"))
+
+
+def test_production_waits_for_staging_and_for_somebody_who_has_the_role(shown: Demo) -> None:
+    gates = {each["gate"]: each for each in plan(shown, "production")["gates"]}  # type: ignore[attr-defined]
+    assert gates["approval (release-managers)"]["who"] == "carol@example.com, system:masters"
+    assert not gates["approval (release-managers)"]["open"]
+    shown.argosy("app", "hold", "llmops-production", "--reason", "not today")
+    shown.argosy("promote", "approve", "--to", "production")
+    assert "held by" in shown.argosy_said("promote", "run", "--to", "production", code=1)
+    shown.argosy("app", "release", "llmops-production")
+    shown.until(lambda: plan(shown, "production")["ready"])
+    shown.argosy("promote", "run", "--to", "production")
+    shown.argosy("app", "sync", "llmops-production")
+    told = shown.argosy("promote", "history")
+    assert [line.split()[3] for line in told.splitlines()[1:]] == ["promote", "approve", "promote"]
+    assert "admin (cluster)" in told
