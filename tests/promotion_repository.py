@@ -85,7 +85,8 @@ class Shelf:
     def pin(self, environment: str, tag: str) -> str:
         """Somebody merges another version."""
         text = OVERLAY % {"name": environment, "count": 1}
-        self.write(f"{environment}/kustomization.yaml", f"{text}images:\n  - {{name: example.com/web, newTag: \"{tag}\"}}\n")
+        images = f'images:\n  - {{name: example.com/web, newTag: "{tag}"}}\n'
+        self.write(f"{environment}/kustomization.yaml", text + images)
         return self.commit(f"{environment}: {tag}")
 
     def images(self, environment: str, ref: str = "HEAD") -> str:

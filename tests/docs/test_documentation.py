@@ -201,8 +201,8 @@ def test_every_limit_in_the_reference_has_the_value_it_has_in_the_program() -> N
 
 SCENARIO = re.compile(r"^\| (\S+-\d\d) \| .+ \| \[`(\w+)`\]\(([^)]+)\) \|$", re.MULTILINE)
 
-WAITING = "## What waits for check or promote"
-CLOSING = {"check", "promote"}
+WAITING = "## What waits for check"
+CLOSING = {"check"}
 
 
 def test_every_scenario_is_shown_by_a_test_that_exists() -> None:

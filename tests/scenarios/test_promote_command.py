@@ -92,7 +92,8 @@ def test_a_file_that_breaks_a_rule_keeps_the_gate_check_closed(web: Shelf) -> No
     web.write("argosy.yaml", DELIVERY.replace("after: dev}", "after: dev, gates: [{check: true}]}"))
     web.commit("a gate")
     assert "✔ check  no errors, no warnings" in web.argosy("plan", "--to", "staging").out
-    web.write("base/broken.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\nspec: {replicas: many}\n")
+    broken = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\nspec: {replicas: many}\n"
+    web.write("base/broken.yaml", broken)
     web.write("base/kustomization.yaml", "resources: [web.yaml, broken.yaml]\n")
     web.commit("broken")
     said = web.argosy("plan", "--to", "staging", code=1)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from demo_theatre import Demo, demo
+from demo_theatre import PATIENCE, Demo, demo, own, run
 from serving import KUBECTL
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
@@ -20,7 +20,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 def plan(shown: Demo, environment: str) -> dict[str, object]:
     """The exit code says whether it is open; the document does, too."""
-    done = shown._run([*shown.command(), "promote", "plan", "--to", environment, "-o", "json"])
+    done = run(("promote", "plan", "--to", environment, "-o", "json"), env=own(shown.home), timeout=PATIENCE)
     found: dict[str, object] = json.loads(done.stdout)
     assert done.returncode == (0 if found["ready"] or not found["moves"] else 1)
     return found
@@ -31,7 +31,8 @@ def test_dev_has_a_runtime_that_can_be_promoted_at_once_and_staging_gets_it_by_o
     picture = shown.argosy("promote", "status")
     assert "promote r4 → staging (ready)" in picture and "✔ Healthy" in picture
     shown.argosy("promote", "run", "--to", "staging")
-    shown.until(lambda: "2 of 3 objects differ" in shown.argosy("app", "list"))
+    made = shown.git("--git-dir", shown.where["repository"], "rev-parse", "main").strip()
+    shown.until(lambda: shown.apps()["llmops-staging"]["status"]["sync"]["revision"] == made)
     shown.argosy("app", "sync", "llmops-staging")
     image = "{.spec.containers[0].image}"
     runtime = ("servingruntime/staging-qwen25-05b-instruct", "-n", "llmops-staging")

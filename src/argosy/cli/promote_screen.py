@@ -231,7 +231,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "isRollback": plan.is_back,
         "skipped": list(plan.asked.skipped),
         "moves": [
-            {"kind": each.kind.value, **_place(each.at), "from": each.before, "to": each.after} for each in plan.moving.moves
+            {"kind": each.kind.value, **_place(each.at), "from": each.before, "to": each.after}
+            for each in plan.moving.moves
         ],
         "stays": [
             {**_place(each.at), "value": each.target, "there": each.source} for each in plan.moving.stays
