@@ -60,7 +60,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     for word, answer in (("approve", "yes"), ("reject", "no")):
         about = f"say {answer} to a release, as a commit"
         made = _add(parts, word, about, _answer, [f"{word} --to production", f"{word} r42 --to production"])
-        _branch(_to(made, is_skipping=False))
+        _branch(_to(made))
     about = "let nothing be promoted to an environment until it is resumed"
     _branch(_reason(_environment(_add(parts, "hold", about, _hold, ["hold production --reason 'quarter end'"]))))
     about = "end a hold, also the one that a rollback left"
@@ -88,13 +88,12 @@ def _add(
     return parser
 
 
-def _to(parser: argparse.ArgumentParser, *, is_skipping: bool = True) -> argparse.ArgumentParser:
+def _to(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     about = "a release, such as r42, or a commit (default: what the environment before has)"
     parser.add_argument("release", nargs="?", default="", metavar="RELEASE", help=about)
     parser.add_argument("--to", required=True, metavar="ENV", help="the environment that it goes to")
-    if is_skipping:
-        about = "pass by the environment before; needs --reason"
-        parser.add_argument("--skip", action="append", default=[], metavar="ENV", help=about)
+    about = "pass by the environment before; needs --reason"
+    parser.add_argument("--skip", action="append", default=[], metavar="ENV", help=about)
     return _reason(parser)
 
 
@@ -184,7 +183,7 @@ def _show(plan: Plan, output: str) -> None:
 def _asked(chosen: argparse.Namespace) -> Asked:
     from argosy.app.promoting.planning import Asked
 
-    return Asked(chosen.to, chosen.release, tuple(getattr(chosen, "skip", ())), chosen.reason)
+    return Asked(chosen.to, chosen.release, tuple(chosen.skip), chosen.reason)
 
 
 def _advice(plan: Plan, chosen: argparse.Namespace) -> str:

@@ -78,6 +78,8 @@ def _decided(at: At, there: Field, here: Field | None, was: Contents | None) -> 
         if after is None:
             return None, "another image" if there.kind is Kind.IMAGE else "another kind of place"
         return (after, "") if after != here.value else (None, "")
+    if there.kind in (Kind.IMAGE, Kind.MODEL):
+        return None, "not there"
     if there.kind is not Kind.PARAMETER or was is None:
         return None, ""
     known = was.fields.get(at)

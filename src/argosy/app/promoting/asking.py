@@ -34,6 +34,7 @@ class Answers:
     apps: dict[str, Manifest | None] = field(default_factory=dict)  # by environment
     notebooks: dict[tuple[str, str], Ran | None] = field(default_factory=dict)  # by environment and name
     by: By | None = None
+    now: datetime | None = None  # by the cluster's clock, where it tells
     why: str = ""
 
 
@@ -63,7 +64,8 @@ async def _answers(cluster: Cluster, where: str, way: Way) -> Answers:
             if gate.kind == "notebook" and before is not None:
                 found = await _get(cluster, ResourceKey(*JOB, before.namespace, gate.value))
                 notebooks[before.name, gate.value] = _ran(found)
-    return Answers(where, apps, notebooks, await _who(cluster))
+    by, now = await _who(cluster)
+    return Answers(where, apps, notebooks, by, now)
 
 
 async def _get(cluster: Cluster, key: ResourceKey) -> Manifest | None:
@@ -81,15 +83,16 @@ def _ran(job: Manifest | None) -> Ran | None:
     return Ran(str(status.get("phase") or ""), ended, str(status.get("message") or ""))
 
 
-async def _who(cluster: Cluster) -> By | None:
+async def _who(cluster: Cluster) -> tuple[By | None, datetime | None]:
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         answer = await cluster.create(review)
     except ClusterError:
-        return None
+        return None, None
+    now = time_of((answer.get("metadata") or {}).get("creationTimestamp"))
     user: dict[str, Any] = (answer.get("status") or {}).get("userInfo") or {}
     groups = tuple(str(each) for each in user.get("groups") or () if each != "system:authenticated")
-    return By(str(user["username"]), "cluster", groups) if user.get("username") else None
+    return (By(str(user["username"]), "cluster", groups) if user.get("username") else None), now
 
 
 def refresh(options: TargetOptions, way: Way, names: Sequence[str]) -> None:

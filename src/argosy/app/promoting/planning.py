@@ -65,7 +65,7 @@ class Plan:
 class Planner:
     def __init__(self, survey: Survey, answers: Answers, now: datetime | None = None) -> None:
         self.survey, self.answers = survey, answers
-        self.now = now or datetime.now(UTC)
+        self.now = now or answers.now or datetime.now(UTC)  # a cluster's times are compared with its own clock
         self._checks: dict[tuple[tuple[str, bytes], ...], tuple[bool, str]] = {}
 
     def plan(self, asked: Asked) -> Plan:
@@ -196,7 +196,7 @@ class Planner:
 
     def standing(self, environment: Environment, release: Release | None = None) -> Standing | None:
         app = self.answers.apps.get(environment.name)
-        if app is None or _path(app) != environment.path:
+        if app is None or environment.path not in _paths(app):
             return None  # of that name, but of another repository
         status: Manifest = app.get("status") or {}
         health, sync = status.get("health") or {}, status.get("sync") or {}
@@ -238,15 +238,18 @@ class Planner:
             notes.append(f"{told}: {stay.source!r} there, {stay.target!r} here")
         if over.is_by_hand:
             notes.append(f"{here.environment.name} was changed after its last promotion, by {over.commit[:7]}")
+        if self.survey.repository.is_shallow:
+            notes.append("this clone is shallow: numbers and history begin in the middle; git fetch --unshallow")
         inputs = [*there.inputs, *here.inputs]
         if dirty := self.survey.repository.dirty(inputs):
             notes.append(f"not committed, so not looked at: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
         return notes
 
 
-def _path(app: Manifest) -> str:
+def _paths(app: Manifest) -> set[str]:
     spec = app.get("spec") or {}
-    return folder(str((spec.get("source") or {}).get("path") or ""))
+    sources = [spec.get("source") or {}, *(spec.get("sources") or ())]
+    return {folder(str(each.get("path") or "")) for each in sources if isinstance(each, dict)}
 
 
 def _backwards(facts: Facts) -> list[Verdict]:

@@ -58,7 +58,10 @@ class Repository:
                 return cls(Place(folder, Path(git), Path(shared), None))
             top = _run(folder, "rev-parse", "--show-toplevel")
             inner = _run(folder, "rev-parse", "--show-prefix")
-        except GitRefused:
+        except GitRefused as error:
+            if "dubious ownership" in error.message:
+                advice = f"git config --global --add safe.directory {folder}"
+                raise UserError(f"belongs to another user, and git refuses it; {advice}", where=str(folder)) from error
             return None
         return cls(Place(Path(top), Path(git), Path(shared), Path(top), inner.strip("/")))
 
@@ -82,6 +85,10 @@ class Repository:
             return self.git("symbolic-ref", "--quiet", "--short", "HEAD")
         except GitRefused:
             return ""
+
+    @property
+    def is_shallow(self) -> bool:
+        return (self.place.shared / "shallow").is_file()
 
     def commit_of(self, ref: str) -> str:
         """Empty where there is none."""
