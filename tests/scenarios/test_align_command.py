@@ -20,7 +20,7 @@ from argosy.model.manifest import Manifest, load
 from argosy.model.names import GroupKind, ResourceKey
 
 WIDGETS = GroupKind("example.org", "Widget")
-CHILDREN = ("behind", "crowded", "good", "leaky", "mine", "moved", "stale", "tuned")
+CHILDREN = ("behind", "crowded", "elder", "good", "leaky", "mine", "moved", "stale", "tuned", "younger")
 APPLICATION = """\
 # {name}, written by hand
 apiVersion: argoproj.io/v1alpha1
@@ -136,7 +136,7 @@ def _application(desk: Scene, name: str, ref: str = "main", more: str = "") -> s
 
 
 async def _begun(desk: Scene) -> None:
-    """Eight Applications that a ninth makes, each synced but one."""
+    """Ten Applications that an eleventh makes, each synced but one."""
     push, git = desk.repository.push, desk.repository._git
     push({"README.md": "begin"})
     git("branch", "old")
@@ -156,6 +156,10 @@ async def _begun(desk: Scene) -> None:
             "moved/deployment.yaml": deployment("moved", app="moved"),
             "leaky/deployment.yaml": deployment("leaky", app="leaky"),
             "leaky/kustomization.yaml": "resources:\n  - deployment.yaml\n",
+            "family/deployment.yaml": deployment("family", app="family"),
+            "family/kustomization.yaml": "resources:\n  - deployment.yaml\n",
+            "elder/kustomization.yaml": "namePrefix: elder-\nresources:\n  - ../family\n",
+            "younger/kustomization.yaml": "namePrefix: younger-\nresources: []\n",
         }
     )
     await desk.deliver("root", "apps", destination={"server": "https://kubernetes.default.svc", "namespace": CONTROL})
@@ -173,9 +177,11 @@ async def _gone_on(desk: Scene) -> None:
             "moved/deployment.yaml": deployment("moved", app="renamed"),
             "leaky/kustomization.yaml": LABELS,
             "behind/settings.yaml": config_map("behind", a="two"),
+            "family/kustomization.yaml": LABELS,
+            "younger/kustomization.yaml": "namePrefix: younger-\nresources:\n  - ../family\n",
         }
     )
-    said = await desk.argosy("app", "sync", "behind", "--timeout", "30")
+    said = await desk.argosy("app", "sync", "behind", "younger", "--timeout", "30")
     assert said.code == 0, said
     desk.repository.push({"apps/behind.yaml": _application(desk, "behind", "old-behind")})
     said = await desk.argosy("app", "sync", "root", "--timeout", "30")
@@ -187,7 +193,8 @@ async def _gone_on(desk: Scene) -> None:
     await desk.cluster.patch(made, image, kind_of_patch=PatchKind.STRATEGIC, manager="updater")
     other = ResourceKey("example.org", "Widget", "ml", "other")
     await desk.cluster.patch(other, {"spec": {"speed": 9}}, manager="tuner")
-    await _until(desk, dict.fromkeys(CHILDREN, "OutOfSync") | {"good": "Synced", "stale": "Unknown"})
+    found = {"good": "Synced", "younger": "Synced", "stale": "Unknown"}
+    await _until(desk, dict.fromkeys(CHILDREN, "OutOfSync") | found)
 
 
 async def _until(desk: Scene, wanted: dict[str, str]) -> None:
@@ -210,6 +217,7 @@ async def _typed(desk: Scene) -> Story:
     await turn("documented", "moved", *repo, "--as-documented", "-o", "json")
     await turn("recreate", "moved", *repo, "--recreate", "-o", "json")
     await turn("nowhere", "good", "-o", "json")
+    await turn("elder", "elder", "-o", "json")
     await turn("patch", *repo, "--patch", "-")
     await turn("branch", *repo, "--branch", "aligned", "-m", "Align them")
     story.branch = _git(root, "log", "-1", "--format=%s", "--name-only", "aligned")
@@ -293,6 +301,14 @@ def test_labels_that_a_kustomization_leaks_into_selectors_are_kept_out_of_them(s
     assert written == LABELS.replace("includeSelectors: true", "includeSelectors: false")
 
 
+def test_a_kustomization_that_others_need_as_it_is_is_not_changed(story: Story) -> None:
+    for turn in ("json", "elder"):
+        assert story.kinds("elder", turn) == ["Recreate"], turn
+        assert story.app("elder", turn)["files"] == []
+    assert story.app("younger")["afterSync"]["sync"] == "Synced"
+    assert story.files["write"]["family/kustomization.yaml"] == LABELS
+
+
 def test_what_must_be_made_anew_is_asked_for_and_the_proof_says_that_it_is_left(story: Story) -> None:
     found = story.app("moved")
     (anew,) = (each for each in found["proposals"] if each["kind"] == "Recreate")
@@ -327,12 +343,12 @@ def test_your_own_change_needs_a_sync_and_no_rule(story: Story) -> None:
 def test_the_figures_before_and_after_are_counted(story: Story) -> None:
     found = story.data()
     assert found["before"] | {"errors": 0} == {
-        "applications": 9, "synced": 2, "syncedPercent": 22.2, "healthy": found["before"]["healthy"],
-        "healthyPercent": round(100 * found["before"]["healthy"] / 9, 1), "errors": 0,
+        "applications": 11, "synced": 3, "syncedPercent": 27.3, "healthy": found["before"]["healthy"],
+        "healthyPercent": round(100 * found["before"]["healthy"] / 11, 1), "errors": 0,
     }  # fmt: skip
-    assert (found["afterSync"]["synced"], found["afterSync"]["syncedPercent"]) == (8, 88.9)
-    assert found["afterSync"]["errors"] == ["SyncError"]
-    assert "8/9 (88.9%)" in story.said["text"].out
+    assert (found["afterSync"]["synced"], found["afterSync"]["syncedPercent"]) == (9, 81.8)
+    assert found["afterSync"]["errors"] == ["SyncError", "SyncError"]
+    assert "9/11 (81.8%)" in story.said["text"].out
 
 
 def test_the_parent_reads_the_changed_files_and_is_synced_first(story: Story) -> None:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ Examples:
 
 See also: docs/reference/aligning.md, docs/reference/explaining.md
 """
+SECONDS = 2.0
 MESSAGE = "Bring Applications in line with what lives"
 
 
@@ -62,6 +64,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 def run(chosen: argparse.Namespace) -> int:
     if chosen.all and chosen.names:
         raise UserError("--all stands for all of them; name some, or none", where="--all")
+    if chosen.patch == "-" and chosen.output != "text":
+        raise UserError(f"stdout is for the patch; leave out -o {chosen.output}, or name a file", where="--patch -")
     try:
         files = _files(chosen)
         found = asyncio.run(_found(chosen, files))
@@ -97,12 +101,25 @@ async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
     async with open_desk(target_options(chosen), chosen.app_namespace) as desk:
         everyone = await desk.all()
         picked = await desk.chosen(chosen.names, chosen.selector) if chosen.names or chosen.selector else everyone
+        picked = [each for each in picked if not each.deleted]
         if not picked:
             raise UserError(f"there is no Application in {desk.namespace}; see where they are: argosy app list")
         talk(f"looking at {counted(len(picked), 'Application')} of {desk.where}; nothing is changed there")
         wishes = Wishes(recreates=chosen.recreate, is_documented=chosen.as_documented, siblings=everyone)
         async with open_reader(desk) as reader:
-            return await align(reader, picked, files, wishes)
+            return await align(reader, picked, files, wishes, _Progress(len(picked)))
+
+
+class _Progress:
+    """A line now and then, where it takes long."""
+
+    def __init__(self, total: int) -> None:
+        self._total, self._due = total, time.monotonic() + SECONDS
+
+    def __call__(self, number: int) -> None:
+        if time.monotonic() > self._due and number < self._total:
+            self._due = time.monotonic() + SECONDS
+            talk(f"… {number} of {self._total}")
 
 
 def _show(chosen: argparse.Namespace, found: Alignment) -> None:

@@ -59,6 +59,8 @@ def _proposals(each: Aligned, screen: Screen, found: Alignment) -> Iterator[str]
     for path in each.paths:
         added, removed = _counts(*found.files.changed[path]) if found.files else (0, 0)
         yield f"  file   {path}  {screen.colour(f'+{added}', '32')} {screen.colour(f'-{removed}', '31')}"
+    if each.done and found.files and not each.paths and not each.faults:
+        yield "  note   the files here say so already: push them, and sync what makes this Application"
     yield from (f"  {screen.bad('by hand: ' + plain(fault))}" for fault in each.faults)
     yield from (f"  {screen.bad('refused: ' + plain(told))}" for told in each.proof.rehearsal.refused)
     yield from (f"  contested: {plain(told)}" for told in each.proof.contested)

@@ -155,6 +155,23 @@ def test_one_of_several_objects_is_named_and_all_of_them_are_not() -> None:
     assert both.ignores[0].name == ""
 
 
+def test_the_replicas_of_one_deployment_are_not_ignored_for_all_and_a_route_stands_for_all() -> None:
+    scaled = seen(DEPLOYMENT, (changed("/spec/replicas"), Cause(CauseKind.OTHER_CONTROLLER, "", manager="scaler")))
+    other = DEPLOYMENT._replace(name="other")
+    (found,) = of(propose(sight(scaled, desired={DEPLOYMENT: {}, other: {}})), ProposalKind.IGNORE)
+    assert found.ignores[0].name == "playground"
+    routed = seen(ROUTE, (changed("/spec/host"), ROUTER))
+    (found,) = of(propose(sight(routed, desired={ROUTE: {}, ROUTE._replace(name="b"): {}})), ProposalKind.IGNORE)
+    assert found.ignores[0].name == ""
+
+
+@pytest.mark.parametrize("manager", ["helm", "Terraform", "python-requests", "OpenAPI-Generator"])
+def test_what_a_tool_of_people_wrote_is_asked_about(manager: str) -> None:
+    cause = Cause(CauseKind.OTHER_CONTROLLER, "", manager=manager)
+    (found,) = of(propose(sight(seen(WIDGET, (changed("/spec/size"), cause)))), ProposalKind.IGNORE)
+    assert not found.certain and found.mark == "[ask]"
+
+
 def test_objects_that_differ_otherwise_each_have_their_rule() -> None:
     one = seen(WIDGET, (changed("/spec/size"), ROUTER))
     two = seen(WIDGET._replace(name="two"), (changed("/spec/colour"), ROUTER))
@@ -273,6 +290,13 @@ def test_an_immutable_field_without_such_a_cause_is_to_be_recreated_and_asks() -
         "argosy app sync models --force --replace --resource apps:Deployment:playground",
         "kubectl delete deployment playground -n ml",
     )
+
+
+def test_common_labels_of_the_application_itself_are_kept_out_by_its_own_switch() -> None:
+    app = application(source={"path": "x", "kustomize": {"commonLabels": {"stage": "two"}}})
+    (cure,) = of(propose(sight(seen(DEPLOYMENT, (LABEL, FIXED)), app=app)), ProposalKind.SELECTORS)
+    made = altered(app.wire, edits_of(app.wire, [cure]))
+    assert made["spec"]["source"]["kustomize"]["labelWithoutSelector"] is True and not cure.file
 
 
 def test_labels_stay_on_objects_and_leave_selectors() -> None:

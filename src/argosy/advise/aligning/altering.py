@@ -22,7 +22,14 @@ _LISTS: Final = (("jsonPointers", "pointers"), ("jqPathExpressions", "jq_paths")
 def edits_of(manifest: Mapping[str, Any], proposals: Iterable[Proposal]) -> tuple[Edit, ...]:
     """One after another: removals come last, from the end on, so that every index holds."""
     chosen = [each for each in proposals if each.kind.changes and not each.file]
-    return (*_refs(manifest, chosen), *_rules(manifest, chosen), *_options(manifest, chosen), *_drops(manifest, chosen))
+    sets = (edit for each in chosen for edit in each.sets if _at(manifest, edit.path) != edit.value)
+    return (
+        *sets,
+        *_refs(manifest, chosen),
+        *_rules(manifest, chosen),
+        *_options(manifest, chosen),
+        *_drops(manifest, chosen),
+    )
 
 
 def _refs(manifest: Mapping[str, Any], proposals: Sequence[Proposal]) -> Iterator[Edit]:

@@ -19,6 +19,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.patch.pointer import format_tokens, parse
 
 MANY: Final = 5  # fields of one writer: from there on the writer is named instead
+_PEOPLES: Final = frozenset({"", "apps", "batch"})  # groups of kinds that people write
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -95,7 +96,8 @@ def _of_kind(
     kind: GroupKind, objects: Sequence[tuple[Foreign, tuple[Spot, ...]]], number: int
 ) -> list[IgnoreDifference]:
     spots = dict.fromkeys(spot for _, each in objects for spot in each)
-    is_known = all(reason_for(*kind, spot.pointer) for spot in spots)
+    # What an operator does to one object of its kind, it does to all; what happens to a Deployment happens to that one.
+    is_known = kind.group not in _PEOPLES and all(reason_for(*kind, spot.pointer) for spot in spots)
     has_agreed = number <= len(objects) and len({frozenset(each) for _, each in objects}) == 1
     if is_known or has_agreed:
         return [_rule(kind, "", tuple(spots), [each for each, _ in objects])]

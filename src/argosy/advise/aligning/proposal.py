@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.model.application import IgnoreDifference
+from argosy.model.manifest.yaml_editing import Edit
 
 
 class ProposalKind(enum.StrEnum):
@@ -54,6 +55,7 @@ class Proposal:
     drops: tuple[Dropped, ...] = ()
     options: tuple[str, ...] = ()  # of the sync, to be added
     ref: str = ""  # to be followed instead
+    sets: tuple[Edit, ...] = ()  # other fields of the Application
     file: str = ""
     labels: tuple[str, ...] = ()  # that a kustomization writes into selectors
     on_pods: bool = False  # those that live have them, too

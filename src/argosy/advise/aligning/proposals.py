@@ -23,12 +23,16 @@ from argosy.compare.rules import concerns
 from argosy.model.application import Application, IgnoreDifference
 from argosy.model.errors import PatchError
 from argosy.model.flow import Difference, Pair
+from argosy.model.manifest.yaml_editing import Edit
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.patch.pointer import parse
 
 RESPECT: Final = "RespectIgnoreDifferences=true"
 RECREATE: Final = "Force=true,Replace=true"
 SHARED: Final = "SharedResourceWarning"
+# Tools that people start, and libraries that scripts are written with: what they changed may have been meant.
+_TOOLS: Final = ("helm", "Helm", "terraform", "Terraform", "HashiCorp", "pulumi", "curl", "python-requests", "Python",
+                 "OpenAPI-Generator", "node-fetch", "ansible")  # fmt: skip
 _IGNORABLE: Final = frozenset({CauseKind.WEBHOOK, CauseKind.OTHER_CONTROLLER, CauseKind.DEFAULTING})
 
 
@@ -111,7 +115,8 @@ def _ignored(seen: AppSight) -> Iterator[Proposal]:
         why = _why(rule, objects, causes)
         # Who takes a field away is only guessed at: nobody owns what is not there. Some kinds are known for it.
         is_certain = all(
-            found.has_live or reason_for(rule.group, rule.kind, found.pointer)
+            (found.has_live and not cause.manager.startswith(_TOOLS))
+            or reason_for(rule.group, rule.kind, found.pointer)
             for each in objects
             for found, cause in each.fields
             if is_foreign(cause)
@@ -205,12 +210,13 @@ def _immutable(seen: AppSight) -> Iterator[Proposal]:
 def _selectors(seen: AppSight, each: SeenObject, fields: Sequence[Difference], told: str) -> Iterator[Proposal]:
     """Kustomize's labels, leaked into selectors: to keep them out changes nothing that lives."""
     wanted = added_labels(fields)
+    evidence = (f"{each.name}: {told} cannot be changed while the object lives",)
+    yield from _own_labels(seen, each, wanted, evidence)
     for file, kustomization in seen.kustomizations.items():
         if labels := writes_selectors(kustomization, wanted):
             named = ", ".join(labels)
             text = f"{file}: leave {named} out of selectors: it came into that of {each.name}, which cannot be changed"
             target = (each.key.group, each.key.kind, each.key.name)
-            evidence = (f"{each.name}: {told} cannot be changed while the object lives",)
             pods = value_at(each.form, ("spec", "template", "metadata", "labels"), each.form)
             has_them = isinstance(pods, Mapping) and any(label in pods for label in labels)
             yield Proposal(
@@ -219,12 +225,27 @@ def _selectors(seen: AppSight, each: SeenObject, fields: Sequence[Difference], t
             )  # fmt: skip
 
 
+def _own_labels(
+    seen: AppSight, each: SeenObject, wanted: Sequence[str], evidence: tuple[str, ...]
+) -> Iterator[Proposal]:
+    """argo: commonLabels of an Application go into selectors, too, unless it says otherwise."""
+    options = seen.app.sources[0].kustomize if len(seen.app.sources) == 1 else None
+    labels = [name for name in wanted if options and name in options.common_labels]
+    if labels and options and not options.label_without_selector and not seen.app.has_many_sources:
+        path = ("spec", "source", "kustomize", "labelWithoutSelector")
+        text = f"leave commonLabels ({', '.join(labels)}) out of selectors: one came into that of {each.name}"
+        sets = (Edit(path, True),)
+        yield Proposal(
+            seen.app.name, ProposalKind.SELECTORS, text, "labelWithoutSelector", True, evidence, sets=sets
+        )  # fmt: skip
+
+
 def _recreated(seen: AppSight, each: SeenObject, told: str) -> Proposal:
     group, kind, name = each.key.group, each.key.kind, each.key.name
     chosen = f"{group}:{kind}:{name}"
     text = (
         f"recreate {each.name}: {told} cannot be changed while it lives;"
-        f" annotate it with sync-options {RECREATE} (Replace=true alone does not recreate), or delete it and sync"
+        f" annotate it once with sync-options {RECREATE} (Replace=true alone does not recreate), or delete it and sync"
     )
     place = f" -n {each.key.namespace}" if each.key.namespace else ""
     commands = (
@@ -287,6 +308,6 @@ def contested(objects: Iterable[SeenObject]) -> tuple[str, ...]:
         f"{each.name} {found.pointer}: {cause.manager} would write it again": None
         for each in objects
         for found, cause in each.fields
-        if cause.kind is CauseKind.OTHER_CONTROLLER and is_foreign(cause)
+        if cause.kind is CauseKind.OTHER_CONTROLLER and is_foreign(cause) and not cause.manager.startswith(_TOOLS)
     }
     return tuple(told)

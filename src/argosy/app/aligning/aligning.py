@@ -6,7 +6,8 @@ In: a reader, Applications, a working tree. Out: an Alignment. Never: a status t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 
 AT_ONCE: Final = 4
+Tell = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Aligned:
     paths: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()  # what is to be done by hand, and why
     parent: str = ""  # the Application that makes this one
+    broken_by: tuple[str, ...] = ()  # files that change for others, and that it cannot bear
 
     @property
     def is_accepted(self) -> bool:
@@ -100,26 +103,81 @@ class Alignment:
         }
 
 
-async def align(reader: Reader, apps: Sequence[Application], files: Files | None, wishes: Wishes) -> Alignment:
-    """Without files, proposals are only proven."""
-    gate = asyncio.Semaphore(AT_ONCE)
+async def align(
+    reader: Reader, apps: Sequence[Application], files: Files | None, wishes: Wishes, tell: Tell = lambda number: None
+) -> Alignment:
+    """Without files, proposals are only proven. `tell` is told how many have been looked at.
+
+    What would break another Application is not done: then all is tried again without it.
+    """
+    made = await _aligned(reader, apps, files, wishes, tell)
+    barred = frozenset(path for each in made.apps for path in each.broken_by)
+    if not barred:
+        return made
+    if files is not None:
+        files.reset()
+    return await _aligned(reader, apps, files, replace(wishes, barred=barred), tell)
+
+
+async def _aligned(
+    reader: Reader, apps: Sequence[Application], files: Files | None, wishes: Wishes, tell: Tell
+) -> Alignment:
+    gate, ready = asyncio.Semaphore(AT_ONCE), itertools.count(1)
 
     async def one(app: Application) -> Settled:
         async with gate:
-            return await settled(reader, app, wishes)
+            found = await settled(reader, app, wishes)
+            tell(next(ready))
+            return found
 
     found = await asyncio.gather(*(one(app) for app in apps))
     written = [files.change(each.trial, each.done) if files else ([], []) for each in found]
+    edits = _edits(found, files)
     everyone = {each.name: each for each in (*wishes.siblings, *apps)}
     made = []
     for app, each, (paths, faults) in zip(apps, found, written, strict=True):
-        proof = await _proven(reader, app, each, files)
+        proof = await _proven(reader, app, each, edits)
         parent = everyone.get(_parent(app))
         if parent is not None and files is not None:
             faults += await _unread(reader, app, parent, files)
         name = parent.name if parent else ""
-        made.append(Aligned(app, tuple(each.proposals), each.done, proof, tuple(paths), tuple(faults), name))
-    return Alignment(tuple(made), files)
+        broken = await _broken_by(reader, proof, each, edits)
+        made.append(Aligned(app, tuple(each.proposals), each.done, proof, tuple(paths), tuple(faults), name, broken))
+    known = {app.key for app in apps}
+    others = [each for each in wishes.siblings if each.key not in known and not each.deleted]
+    return Alignment((*made, *await _concerned(reader, others, found, edits)), files)
+
+
+def _edits(found: Sequence[Settled], files: Files | None) -> dict[str, tuple[bytes, bytes]]:
+    """By path: what changes in files that manifests are rendered from, before and after."""
+    made = {path: (each.trial.bases[path], new) for each in found for path, new in each.trial.files.items()}
+    return made | {path: (old.encode(), new.encode()) for path, (old, new) in (files.changed if files else {}).items()}
+
+
+async def _concerned(
+    reader: Reader, others: Sequence[Application], found: Sequence[Settled], edits: Mapping[str, tuple[bytes, bytes]]
+) -> list[Aligned]:
+    """Applications that nobody named, and that read a file that changes for another one."""
+    urls = {each.trial.url for each in found if each.trial.files}
+    made = []
+    for app in (each for each in others if each.sources and each.sources[0].repo_url in urls):
+        try:
+            here = Settled(Trial(app), look=await reader.look(app))
+        except ArgosyError:
+            continue
+        if await _read_here(reader, here, edits):
+            proof = await _proven(reader, app, here, edits)
+            made.append(Aligned(app, (), (), proof, broken_by=await _broken_by(reader, proof, here, edits)))
+    return made
+
+
+async def _broken_by(
+    reader: Reader, proof: Proof, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]
+) -> tuple[str, ...]:
+    """Synced before, and refused after what others need: the files that do it."""
+    if proof.before.sync != "Synced" or not proof.rehearsal.refused:
+        return ()
+    return tuple(await _read_here(reader, found, edits))
 
 
 async def _unread(reader: Reader, app: Application, parent: Application, files: Files) -> list[str]:
@@ -140,25 +198,25 @@ async def _unread(reader: Reader, app: Application, parent: Application, files: 
     return [f"{told}: bring the change there, or let {parent.name} follow this branch"]
 
 
-async def _proven(reader: Reader, app: Application, found: Settled, files: Files | None) -> Proof:
+async def _proven(reader: Reader, app: Application, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]) -> Proof:
     """What others changed in files that it reads, it will see, too."""
-    shared = await _read_here(reader, found, files) if files else {}
+    shared = await _read_here(reader, found, edits)
     if not shared:
         return await proven(reader, app, found.trial, found.look)
     return await proven(reader, app, replace(found.trial, files={**shared, **found.trial.files}))
 
 
-async def _read_here(reader: Reader, found: Settled, files: Files) -> dict[str, bytes]:
-    """Changed files that it reads, where they are the same in its tree as here."""
+async def _read_here(reader: Reader, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]) -> dict[str, bytes]:
+    """Changed files that it reads, where they are the same in its tree as where they change."""
     if found.look is None:
         return {}
     read = {each.path for part in found.look.assembled.rendered for each in part.inputs if not each.place}
-    chosen = {path: texts for path, texts in files.changed.items() if path in read and path not in found.trial.files}
+    chosen = {path: texts for path, texts in edits.items() if path in read and path not in found.trial.files}
     if not chosen:
         return {}
     try:
         tree = await tree_of(reader, found.trial)
-        return {path: new.encode() for path, (old, new) in chosen.items() if tree.read(path) == old.encode()}
+        return {path: new for path, (old, new) in chosen.items() if tree.read(path) == old}
     except ArgosyError:
         return {}
 

@@ -60,6 +60,11 @@ class Files:
         """Texts before and after, by path."""
         return {path: (self.old[path], text) for path, text in self.new.items() if text != self.old[path]}
 
+    def reset(self) -> None:
+        """Without any change again."""
+        self.old.clear()
+        self.new.clear()
+
     def find(self, app: Application) -> Written:
         """The one place where it is written; a UserError where there is none, or are two."""
         found = [each for each in self.applications.get(app.name, ()) if _is(each.manifest, app)]

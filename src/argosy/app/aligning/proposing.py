@@ -7,7 +7,7 @@ Never: writes; a proposal that makes nothing better.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.advise.aligning.documented import propose_documented
@@ -38,6 +38,7 @@ class Wishes:
     recreates: bool = False
     is_documented: bool = False
     siblings: Sequence[Application] = ()  # all that there are: what they follow tells what is usual
+    barred: frozenset[str] = frozenset()  # files that others need as they are
 
     def allows(self, proposal: Proposal) -> bool:
         if not proposal.kind.changes:
@@ -154,6 +155,8 @@ async def _tried(reader: Reader, trial: Trial, wishes: Wishes, first: Look | Non
         except ArgosyError as error:
             return Settled(trial, tuple(done), fault=str(error).partition("; ")[0])
         seen = await sight(reader, trial, looked)
+        spared = {path: each for path, each in seen.kustomizations.items() if path not in wishes.barred}
+        seen = replace(seen, kustomizations=spared)
         found = propose_documented(seen) if wishes.is_documented else propose(seen)
         trial, new = await _carried_out(reader, trial, [p for p in found if wishes.allows(p) and p not in done])
         if not new:

@@ -70,7 +70,8 @@ async def proven(reader: Reader, app: Application, trial: Trial, found: Look | N
         bad = Standing("Unknown", before.health, (ConditionType.COMPARISON_ERROR.value,), before.warnings)
         return Proof(before, bad, bad, Rehearsal(SyncStatus.UNKNOWN), str(error).partition("; ")[0])
     rehearsal = await rehearsed(reader, trial.app, found)
-    fights = contested((await sight(reader, trial, found)).objects)
+    is_synced = found.comparison.status is SyncStatus.SYNCED
+    fights = () if is_synced else contested((await sight(reader, trial, found)).objects)
     after = _after(before, found, found.comparison.status, rehearsal)
     then = _after(before, found, SyncStatus.OUT_OF_SYNC if fights else rehearsal.status, rehearsal)
     return Proof(before, after, then, rehearsal, contested=fights)
