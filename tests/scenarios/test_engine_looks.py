@@ -63,6 +63,24 @@ async def test_what_cannot_be_loaded_is_unknown_and_conditions_that_nobody_looke
     assert [each["status"] for each in app["status"]["resources"]] == ["Synced"]
 
 
+async def test_how_what_lives_fares_is_told_also_where_git_cannot_be_read(room: Room) -> None:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": "data", "namespace": "ml"}
+    kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    room.repository.push({"app/claim.yaml": json.dumps({**kind, "metadata": metadata, "spec": claim})})
+    await room.deliver()
+    await room.sync()
+    await room.until(lambda status: (status["sync"]["status"], status["health"]["status"]) == ("Synced", "Progressing"))
+    room.repository.push({"app/broken.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: ["})
+    app = await room.until(lambda status: conditions(status, "ComparisonError"))
+    assert app["status"]["health"]["status"] == "Progressing"
+    key = ResourceKey("", "PersistentVolumeClaim", "ml", "data")
+    for phase, health in (("Bound", "Healthy"), ("Lost", "Degraded")):
+        await room.cluster.patch(key, {"status": {"phase": phase}}, subresource="status")
+        app = await room.until(lambda status, health=health: status["health"]["status"] == health)
+        assert app["status"]["sync"]["status"] == "Unknown"
+
+
 async def test_a_host_that_is_away_for_a_moment_is_not_spoken_of(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     app = await synced(room)
     asked = asyncio.Event()

@@ -180,7 +180,9 @@ class Pipeline:
                 raise
             said = f"{NOT_LOADED}: {error}"
             revisions = (error.last_good,) if isinstance(error, SourceError) and error.last_good else ()
-            return unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
+            look = unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
+            # argo: how what lives fares is told, also where nobody knows what Git asks for
+            return replace(look, health=await self.looker.health_of_tracked(app, rules) or look.health)
         self._away.pop(app.key, None)
         try:
             return await self.looker.look(app, project, assembled, rules, kinds, afresh=refresh is not None)

@@ -234,6 +234,14 @@ class Looker:
         """What is marked as the application's, where nobody knows what it desires."""
         return managed(self.cache, instance_name(app, rules.tracking), (), lambda key: True)
 
+    async def health_of_tracked(self, app: Application, rules: Rules) -> Assessment | None:
+        """How what is marked as the application's fares. None: nothing of it lives."""
+        live = self.tracked(app, rules)
+        said = await rules.assess_all(list(live.values()))
+        judged = [Managed(key, None, live[key], each) for key, each in zip(live, said, strict=True)]
+        found = aggregate(app.key, judged, uid=app.uid)
+        return Assessment(found.health, found.message) if live else None
+
     async def _in_their_versions(
         self, desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest]
     ) -> dict[ResourceKey, Manifest]:

@@ -12,7 +12,7 @@ from notebook_world import ToldRuns, job
 from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Notebooks
 from argosy.addons.notebooks.job import KIND
-from argosy.addons.notebooks.making import CLAIMS, after_result
+from argosy.addons.notebooks.making import PLEDGES, after_result
 from argosy.addons.notebooks.metrics import Metrics
 from argosy.addons.notebooks.models import ModelsAsked
 from argosy.addons.notebooks.summarizing import Summaries
@@ -38,7 +38,7 @@ async def test_a_notebook_that_succeeds_has_another_application_synced(room: Roo
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync", "serving")
     await allow(room)
     metrics = Metrics()
-    follows: dict[str, Any] = {"after_result": after_result(metrics), "claims": CLAIMS}
+    follows: dict[str, Any] = {"after_result": after_result(metrics), "pledges": PLEDGES}
     notebooks = Notebooks(ToldRuns(), builds=ImageBuilds(), models=ModelsAsked(), metrics=metrics, **follows)
     work = asyncio.create_task(run([notebooks, Summaries()], room.cluster, clock=room.clock))
     try:

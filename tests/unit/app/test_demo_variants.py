@@ -1,4 +1,4 @@
-"""Which Argo CD a demo plays, where its folder has one already."""
+"""Which Argo CD and which example a demo has, where its folder has one already."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from argosy.app.demo import DemoOptions, played, run
+from argosy.app.demo.examples import LLMOPS, STAGES, example_in
+from argosy.app.demo.stages_content import FEATURE, LEGACY, have_branches_gone_on, let_branches_go_on, make_stages
 from argosy.app.folder import DataFolder, Run
 from argosy.model.errors import UserError
 
@@ -20,3 +22,34 @@ def test_a_folder_does_not_get_a_second_argo_cd(tmp_path: Path, had: str, asked:
     DataFolder(tmp_path).write_run(replace(RAN, addons=addons))
     with pytest.raises(UserError, match=f"its demo has {played(addons)}; leave out --argocd"):
         run(DemoOptions(data_dir=tmp_path, argocd=asked), ready=lambda _: None, tell=lambda _: None)
+
+
+def test_a_folder_keeps_its_example_and_does_not_get_a_second_one(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    assert example_in(folder, None) is LLMOPS and example_in(folder, "stages") is STAGES
+    make_stages(tmp_path / "repositories" / STAGES.repository)
+    assert example_in(folder, None) is STAGES
+    with pytest.raises(UserError, match="its demo is stages; leave out --example"):
+        example_in(folder, "llmops")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"argocd": "plain"}, "leave out --argocd"), ({"has_engine": False}, "leave out --no-engine")],
+)
+def test_the_stages_need_the_operator_and_the_engine(tmp_path: Path, options: dict[str, object], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        run(DemoOptions(data_dir=tmp_path, example="stages", **options), ready=lambda _: None, tell=lambda _: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_branches_of_the_stages_are_whole_at_first_and_then_go_on(tmp_path: Path) -> None:
+    repository = make_stages(tmp_path / "stages.git")
+    path = "gitops/stage01/model-serving/pvc-mistral-24b.yaml"
+    labels = "gitops/stage02/model-alignment/kustomization.yaml"
+    assert repository.read(path, LEGACY) and b"includeSelectors" not in repository.read(labels, FEATURE)
+    assert not have_branches_gone_on(repository)
+    let_branches_go_on(repository)
+    assert have_branches_gone_on(repository) and b"includeSelectors: true" in repository.read(labels, FEATURE)
+    with pytest.raises(UserError):
+        repository.read(path, LEGACY)

@@ -65,8 +65,7 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
     if not is_kept:
         _sweep(folder)  # of a demo that was killed
     example = example_in(folder, options.example)
-    if example.is_operated and options.argocd == PLAIN:
-        raise UserError(f"{example.name} is delivered by OpenShift GitOps; leave out --argocd", where="--example")
+    _check(example, options)
     addons = ADDONS.format(operator=_operator(options, folder), simulators=example.simulators)
     sandbox = SandboxOptions(
         data_dir=folder.root,
@@ -81,6 +80,16 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
     finally:
         if not is_kept:
             _sweep(folder)
+
+
+def _check(example: Example, options: DemoOptions) -> None:
+    """What it is like when it is ready is what argosy's engine has made of it, with the operator's settings."""
+    if not example.is_arranged:
+        return
+    if options.argocd == PLAIN:
+        raise UserError(f"{example.name} is delivered by OpenShift GitOps; leave out --argocd", where="--example")
+    if not options.has_engine:
+        raise UserError(f"{example.name} is delivered by argosy's engine; leave out --no-engine", where="--example")
 
 
 def _sweep(folder: DataFolder) -> None:

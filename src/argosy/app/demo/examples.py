@@ -32,7 +32,7 @@ class Example:
     model: str  # one that can be asked
     looks: tuple[str, ...]  # what to type first
     has_accidents: bool = False
-    is_operated: bool = False  # it can only be with the operator
+    is_arranged: bool = False  # it can only be shown with the operator and with an engine
 
 
 LLMOPS: Final = Example(
@@ -56,8 +56,8 @@ STAGES: Final = Example(
     8,
     "8 applications, all healthy, and 3 of them synced",
     "mistral-24b",
-    ("argosy app list", "argosy app diff stage00-minio", "argosy app get stage02-model-alignment"),
-    is_operated=True,
+    ("argosy app list", "argosy doctor", "argosy align"),
+    is_arranged=True,
 )
 EXAMPLES: Final[Mapping[str, Example]] = {each.name: each for each in (LLMOPS, STAGES)}
 

@@ -12,7 +12,13 @@ from typing import Any, Final
 
 from argosy.app.demo.arranging import MANAGER, Arranger, conditions_of, words_of
 from argosy.app.demo.content import settings_of
-from argosy.app.demo.stages_content import LEGACY, URL, let_branches_go_on, root_application
+from argosy.app.demo.stages_content import (
+    LEGACY,
+    URL,
+    have_branches_gone_on,
+    let_branches_go_on,
+    root_application,
+)
 
 ROOT: Final = "private-ai-demo-root"
 GPUS, SERVING = "stage00-gpu-infrastructure", "stage01-model-serving"
@@ -35,7 +41,8 @@ class StagesArranger(Arranger):
     async def prepare(self) -> bool:
         wanted = settings_of(self.namespace, URL, self.repository.folder)
         await self.cluster.apply(wanted, manager=MANAGER, force=True)
-        return await self.make(root_application(self.repository))
+        await self.make(root_application(self.repository))
+        return not have_branches_gone_on(self.repository)  # one that was killed while it began goes on
 
     async def deliver(self) -> None:
         self.tell("delivering eight applications: the first one makes the others")

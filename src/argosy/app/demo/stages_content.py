@@ -24,6 +24,7 @@ SERVING: Final = "gitops/stage01/model-serving/"
 SERVING_LIST: Final = f"{SERVING}kustomization.yaml"
 MOVED: Final = "serving/vllm/"  # where main has what the older branch has beside its kustomization
 ALIGNMENT_LIST: Final = "gitops/stage02/model-alignment/kustomization.yaml"
+HALF: Final = "stage01: list the files as main does"
 LABELS: Final = "labels:\n"
 LENGTH: Final = ("--max-model-len=16384", "--max-model-len=8192")
 
@@ -68,11 +69,15 @@ def let_branches_go_on(repository: BareRepository) -> None:
     now, files = int(time.time()), {each.path: each for each in stage_files()}
     moved = [f"{SERVING}{PurePosixPath(path).name}" for path in files if path.startswith(f"{SERVING}{MOVED}")]
     half = Change(
-        [files[SERVING_LIST]], "stage01: list the files as main does", BEN, now - 2 * HOUR, removed=sorted(moved)
+        [files[SERVING_LIST]], HALF, BEN, now - 2 * HOUR, removed=sorted(moved)
     )
     repository.commit([half], branch=LEGACY)
     labels = Change([files[ALIGNMENT_LIST]], "stage02: label what the stage brings", ANN, now - HOUR)
     repository.commit([labels], branch=FEATURE)
+
+
+def have_branches_gone_on(repository: BareRepository) -> bool:
+    return any(HALF in message for message in repository.messages(LEGACY).values())
 
 
 def root_application(repository: BareRepository) -> Manifest:

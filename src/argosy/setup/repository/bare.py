@@ -76,9 +76,9 @@ class BareRepository:
         """Of the branch, the oldest first."""
         return _git(self.folder, "rev-list", "--reverse", branch).decode().split()
 
-    def messages(self) -> dict[str, str]:
+    def messages(self, branch: str = BRANCH) -> dict[str, str]:
         """The whole message of each commit, the newest first."""
-        listed = _git(self.folder, "log", "--format=%H %B%x00", BRANCH).decode()
+        listed = _git(self.folder, "log", "--format=%H %B%x00", branch).decode()
         pairs = (each.strip().partition(" ") for each in listed.split("\0") if each.strip())
         return {commit: message for commit, _, message in pairs}
 
