@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from helm_engines import needs_one
 from previewing import Repo, application, config, deployment, two_environments
 
 from argosy.cli import CANNOT, DONE, NO, main
@@ -396,3 +397,37 @@ def test_nothing_is_written_to_the_repository(repo: Repo) -> None:
     before = {path: path.stat().st_mtime_ns for path in (repo.root / ".git").rglob("*")}
     repo.preview()
     assert {path: path.stat().st_mtime_ns for path in (repo.root / ".git").rglob("*")} == before
+
+
+def test_what_was_broken_before_and_is_not_touched_is_only_noted(repo: Repo) -> None:
+    repo.edit("overlays/dev/kustomization.yaml", "../../base", "../../bass")
+    repo.commit("Break it")
+    repo.edit("overlays/dev/kustomization.yaml", "resources:", "# later\nresources:")
+    said = repo.preview("HEAD")
+    assert said.code == DONE and said.impact == "nothing changes"
+    assert "fraud-dev: cannot be rendered, now as before" in said.err
+
+
+def test_applications_of_one_name_are_told_apart_by_their_files(repo: Repo) -> None:
+    for place in ("one", "two"):
+        repo.write({f"{place}/app.yaml": application("same", "manifests"), f"{place}/manifests/a.yaml": config()})
+    repo.commit("Add examples")
+    for place in ("one", "two"):
+        repo.write({f"{place}/manifests/a.yaml": config("2")})
+    said = repo.preview("HEAD")
+    assert "same (one/app.yaml)" in said.out and "same (two/app.yaml)" in said.out
+
+
+@needs_one
+def test_a_chart_is_rendered_on_both_sides_with_values_from_anywhere(repo: Repo) -> None:
+    chart = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
+    template = config().replace("'1'", "{{ .Values.a | quote }}")
+    source = application("chart", "charts/web").replace(
+        "targetRevision: main", "targetRevision: main, helm: {valueFiles: [/values/dev.yaml]}"
+    )
+    repo.write({"charts/web/Chart.yaml": chart, "charts/web/templates/a.yaml": template, "values/dev.yaml": "a: x\n"})
+    repo.write({"apps/chart.yaml": source})
+    repo.commit("Add a chart")
+    repo.write({"values/dev.yaml": "a: z\n"})
+    said = repo.preview("HEAD")
+    assert ".data.a   x → z" in said.out, said

@@ -84,6 +84,7 @@ class Touched:
     fault_before: Fault | None = None
     environment: str = ""
     is_folder: bool = False  # no Application names it
+    file: str = ""  # that the Application is written in
     notes: tuple[str, ...] = field(default=())
 
     @property

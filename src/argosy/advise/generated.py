@@ -13,10 +13,14 @@ from fnmatch import fnmatchcase
 from typing import Any, Final, NamedTuple
 
 from argosy.advise.repository import Item
+from argosy.model.names import ResourceKey
 
 _HOLE: Final = re.compile(r"\{\{\s*\.?([\w.-]+)\s*\}\}")
 _KEEPING: Final = ("create-only", "create-update")  # argo: policies that delete nothing
 _LIST, _GIT = frozenset({"list"}), frozenset({"git"})
+
+
+_Side = tuple[Item, Collection[str]]
 
 
 class Lost(NamedTuple):
@@ -27,19 +31,31 @@ class Lost(NamedTuple):
     with_objects: bool
 
 
-def lost(before: Iterable[tuple[Item, Collection[str]]], after: Iterable[tuple[Item, Collection[str]]]) -> list[Lost]:
+def lost(before: Iterable[_Side], after: Iterable[_Side]) -> list[Lost]:
     """Each set with the folders of its repository on its side."""
-    known = {item.key: (item, folders) for item, folders in before}
+    old_sets, new_sets = list(before), list(after)
+    known = {_place(item): (item, folders) for item, folders in old_sets}
     found = []
-    for item, folders in after:
-        if item.key not in known or item.text("spec", "syncPolicy", "applicationsSync") in _KEEPING:
+    for item, folders in new_sets:
+        same = known.get(_place(item)) or _only(item, old_sets, new_sets)
+        if same is None or item.text("spec", "syncPolicy", "applicationsSync") in _KEEPING:
             continue
-        old, new = names_of(*known[item.key]), names_of(item, folders)
+        old, new = names_of(*same), names_of(item, folders)
         if old is None or new is None or not old - new:
             continue
         keeps = item.value("spec", "syncPolicy", "preserveResourcesOnDeletion") is True
         found.append(Lost(item, tuple(sorted(old - new)), not keeps))
     return found
+
+
+def _place(item: Item) -> tuple[ResourceKey, str]:
+    return item.key, item.at().file
+
+
+def _only(item: Item, before: list[_Side], after: list[_Side]) -> _Side | None:
+    """One that moved to another file: where there is one of the name before, and one after."""
+    old, new = ([each for each in side if each[0].key == item.key] for side in (before, after))
+    return old[0] if len(old) == len(new) == 1 else None
 
 
 def names_of(item: Item, folders: Collection[str]) -> set[str] | None:

@@ -7,6 +7,7 @@ files are the same on both sides, unless other Applications may come of it; writ
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -88,6 +89,7 @@ class _Comparing:
             known |= {each.key for side in children for each in side}
             waiting += matched(*children)
         self._check_names()
+        self.found.touched = _told_apart(self.found.touched)
         if not self.names:
             self._folders(folders)
             self._unread()
@@ -106,6 +108,8 @@ class _Comparing:
     def _folders_for(self, item: Item, finder: Finder) -> frozenset[str]:
         """Folders of the side; none where the set looks elsewhere, which only `lost` by the other side's would see."""
         used = [each["git"] for each in item.all("spec", "generators") if _has_git(each)]
+        if not used:
+            return frozenset()
         refs = ("", "HEAD", *finder.side.branches)
         if not all(self.drawer.is_ours(str(each.get("repoURL"))) and each.get("revision", "") in refs for each in used):
             return frozenset()
@@ -126,8 +130,12 @@ class _Comparing:
             self.read |= {each.path for _, _, made in new.renders for each in made.inputs if not each.place}
         if is_same and new is not None and self.drawer.is_current(new, found.app, self.sides.base, found.file):
             return new, new
+        if is_same and new is not None and new.is_elsewhere:
+            return None, None  # whatever it is, this repository does not change it
         old = self.drawer.draw(self.sides.base, before.app, before.file, before.place) if before else None
-        if is_wanted:
+        if is_wanted and (fault := _same_fault(old, new)):
+            self.found.notes.append(f"{found.app.name}: cannot be rendered, now as before: {fault}")
+        elif is_wanted:
             self._compare(found.app.name, before, after, old, new)
         return old, new
 
@@ -137,11 +145,11 @@ class _Comparing:
             if source.chart:
                 continue
             spot = self.drawer.spot(self.sides.head, source, found.file, found.app.name, Drawn())
-            if spot is None or spot.home:
+            if spot is None:
                 return True
             if spot.ref:
                 continue  # a ref that this change does not go to, and the Application is the same
-            reached = self.after.reaches.of(_path(source), source)
+            reached = self.after.reaches.of(posixpath.join(spot.home, _path(source)), source)
             if is_touched(reached, self.changed) or is_touched(reached, self.defining):
                 return True
         return False
@@ -162,7 +170,7 @@ class _Comparing:
             old or Drawn(),
             new or Drawn(),
             (sides[0], sides[1]),
-            Touched(name, before.app if before else None, after.app if after else None),
+            Touched(name, before.app if before else None, after.app if after else None, file=found.file),
             found.written,
         )
 
@@ -257,6 +265,18 @@ class _Comparing:
         except ArgosyError:
             return {}  # argosy check tells of it
         return {each.application: environment_of(each.name) or each.name for each in delivery.environments}
+
+
+def _same_fault(old: Drawn | None, new: Drawn | None) -> str:
+    """What is wrong on both sides, which is no matter of the change."""
+    faults = [drawn.fault.message for drawn in (old, new) if drawn and drawn.fault]
+    return faults[0] if len(faults) == 2 and faults[0] == faults[1] else ""
+
+
+def _told_apart(touched: list[Touched]) -> list[Touched]:
+    """Several of one name, as in a repository of examples, are told apart by their files."""
+    counts = Counter(each.name for each in touched)
+    return [replace(each, name=f"{each.name} ({each.file})") if counts[each.name] > 1 else each for each in touched]
 
 
 def _has_git(generator: object) -> bool:

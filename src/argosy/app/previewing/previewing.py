@@ -31,6 +31,7 @@ class Preview:
     applications: int  # that there are
     rendered: int  # that were rendered, on one side or both
     seconds: float
+    files: int = 0  # that differ
     notes: tuple[str, ...] = ()
     is_live: bool = False
 
@@ -64,6 +65,7 @@ def as_preview(found: Comparison, result: Impact, seconds: float) -> Preview:
         len(found.applications),
         found.rendered,
         seconds,
+        len(sides.changed),
         tuple(dict.fromkeys([*sides.notes, *found.notes])),
     )
 

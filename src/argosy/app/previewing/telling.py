@@ -96,9 +96,15 @@ def unified(change: Change, context: int = 3) -> list[str]:
 
 
 def head_line(preview: Preview) -> str:
-    against = "against live" if preview.is_live else "no cluster"
-    looked = f"{preview.rendered} of {preview.applications} rendered in {preview.seconds:.1f} s, {against}"
-    return f"{preview.title} ({preview.base}…{preview.head}{' with edits' if preview.is_working else ''}): {looked}"
+    where = f"since {preview.base}" if preview.is_working else f"{preview.base}…{preview.head}"
+    return f"{preview.title} ({where}): {_looked(preview)}, {'against live' if preview.is_live else 'no cluster'}"
+
+
+def _looked(preview: Preview) -> str:
+    files = {0: "no file differs", 1: "1 file differs"}.get(preview.files, f"{preview.files} files differ")
+    if not preview.applications and not preview.rendered:
+        return files
+    return f"{files}, {preview.rendered} of {preview.applications} rendered in {preview.seconds:.1f} s"
 
 
 def as_data(preview: Preview) -> dict[str, Any]:
