@@ -6,14 +6,26 @@ The data set holds what `kustomize build` reads of text; scripts and binaries ar
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+from in_full import in_full
 
 from argosy.app.checking.checking import Checked, check
 
 INPUTS = Path(__file__).parents[3] / "shared" / "data" / "kustomize" / "inputs"
 NEEDS_DATA = pytest.mark.skipif(not INPUTS.is_dir(), reason="../shared/data/kustomize is not here")
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {{name: app-{number}, namespace: argocd}}
+spec:
+  project: default
+  source: {{repoURL: "https://git.example.com/public.git", path: "{path}", targetRevision: main}}
+  destination: {{server: "https://cluster-{number}.example.com", namespace: ns-{number}}}
+  syncPolicy: {{syncOptions: [CreateNamespace=true]}}
+"""
 SECRET_NAME = re.compile(r"(?i)data\.\S*(pass|token|secret|htpasswd)\S* has a value")
 
 
@@ -48,3 +60,36 @@ def test_all_else_that_is_found_is_true(checked: Checked) -> None:
         ("AGY151", "scc.yaml"),
         ("AGY602", "rolebinding.yaml"),
     }
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Checked:
+    """Every kustomization as if an Application named it: then all rules speak."""
+    folder = tmp_path_factory.mktemp("public")
+    shutil.copytree(INPUTS, folder / "all")
+    folders = sorted({path.parent for path in (folder / "all").rglob("kustomization.y*ml")})
+    (folder / "all" / "applications").mkdir()
+    for number, each in enumerate(folders):
+        if "kind: Component" not in next(each.glob("kustomization.y*ml")).read_text():
+            text = APPLICATION.format(number=number, path=each.relative_to(folder / "all"))
+            (folder / "all" / "applications" / f"{number}.yaml").write_text(text)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder / "all")
+        return check(["."], talk=lambda text: None)
+
+
+@NEEDS_DATA
+@in_full
+def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: Checked) -> None:
+    """Deployments without selectors, subjects without namespaces: overlays and `namespace` add them, nobody else."""
+    assert deployed.applications > 500
+    said = {each.sight.message for each in deployed.findings if each.rule.id in ("AGY152", "AGY153")}
+    assert [each for each in said if not re.search(r"selector|subjects\[\d+\]\.namespace", each)] == []
+
+
+@NEEDS_DATA
+@in_full
+def test_no_other_rule_speaks_of_what_is_deployed(deployed: Checked, checked: Checked) -> None:
+    known = {(each.rule.id, Path(each.place.file).name) for each in checked.findings}
+    found = {(each.rule.id, Path(each.place.file).name) for each in deployed.findings}
+    assert {each for each in found - known if each[0] not in ("AGY102", "AGY152", "AGY153", "AGY601")} == set()

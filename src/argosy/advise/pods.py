@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.advise.repository import Item, Step
 
+TRIGGERS: Final = "image.openshift.io/triggers"  # an annotation: images that OpenShift writes into the object
 _TEMPLATE: Final = ("spec", "template", "spec")
 SPECS: Final[Mapping[tuple[str, str], tuple[Step, ...]]] = {
     ("", "Pod"): ("spec",),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.advise.rules import CATALOGUE
-from argosy.app.checking.checking import Checked, check, fix
+from argosy.app.checking.checking import OVERRIDDEN, Checked, check, fix
 from argosy.app.checking.mending import mend
 from argosy.cli import DONE, NO, main
 
@@ -137,3 +137,12 @@ def test_one_claim_of_two_applications_is_mended_once(tmp_path: Path, monkeypatc
     found = fix(["."], talk=quietly)
     assert (len(found.mended), found.unmended) == (1, [])
     assert Path("manifests/object.yaml").read_text().count("Prune=false") == 1
+
+
+@pytest.mark.parametrize("bad", ["AGY116"], indirect=True)
+def test_an_edit_that_a_kustomization_overrides_is_not_called_a_fix(bad: Path) -> None:
+    text = "resources: [object.yaml]\ncommonAnnotations: {argocd.argoproj.io/sync-options: Validate=false}\n"
+    (bad / "manifests" / "kustomization.yaml").write_text(text)
+    found = fix(["."], talk=quietly)
+    assert found.mended == []
+    assert [each.why for each in found.unmended] == [OVERRIDDEN]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.advise.finding import Severity, Sight
-from argosy.advise.pods import containers, script_of
+from argosy.advise.pods import TRIGGERS, containers, script_of
 from argosy.advise.repository import Item, Rendering, Repository, Step
 from argosy.advise.rules.ordering import turn_of
 from argosy.advise.rules.rule import Rule
@@ -34,7 +34,6 @@ _UNJUDGED: Final = frozenset({
 _BUILD: Final = ("build.openshift.io", "BuildConfig")
 _NOTEBOOK: Final = ("mlops.mlops.dev", "NotebookValidationJob")
 _JOB: Final = ("batch", "Job")
-_TRIGGERS: Final = "image.openshift.io/triggers"
 _INTERNAL: Final = re.compile(
     r"(?:image-registry\.openshift-image-registry\.svc(?:\.cluster\.local)?|docker-registry\.default\.svc)(?::\d+)?"
     r"/([^/:@]+)/([^/:@]+)(?::([^/:@]+))?"
@@ -92,7 +91,7 @@ def _output(rendering: Rendering, build: Item) -> tuple[str, str, str] | None:
 
 
 def _images(item: Item) -> Iterator[tuple[tuple[Step, ...], str]]:
-    if _TRIGGERS in item.fields("metadata", "annotations"):
+    if TRIGGERS in item.fields("metadata", "annotations"):
         return  # it is started anew when the image is there
     if item.kind == _NOTEBOOK:
         path = ("spec", "podConfig", "containerImage")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.mends import moved
-from argosy.advise.pods import containers
+from argosy.advise.pods import TRIGGERS, containers
 from argosy.advise.repository import Item, Rendering, Repository, Step
 from argosy.advise.rules.rule import Rule
 from argosy.advise.schemas import MISSING, MISTYPED, UNKNOWN, WRONG, Amiss, Schemas
@@ -88,8 +88,10 @@ def _empty(repository: Repository) -> Iterator[Sight]:
     for rendering, item in repository.objects():
         if not rendering.is_whole:
             continue  # an overlay may give it
+        # An image stream fills in the image later.
+        is_triggered = TRIGGERS in item.fields("metadata", "annotations")
         fields: list[tuple[tuple[Step, ...], Any]] = [
-            ((*each.path, "image"), each.spec.get("image")) for each in containers(item)
+            ((*each.path, "image"), each.spec.get("image")) for each in containers(item) if not is_triggered
         ]
         if item.kind == ("build.openshift.io", "BuildConfig"):
             fields.append((("spec", "source", "git", "uri"), item.value("spec", "source", "git", "uri")))

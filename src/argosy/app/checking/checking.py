@@ -51,6 +51,7 @@ class Manner(NamedTuple):
 
 
 PLAIN: Final = Manner()
+OVERRIDDEN: Final = "the file was edited, but a kustomization or chart overrides what it says; edit it there"
 
 
 def check(
@@ -80,7 +81,10 @@ def fix(paths: Sequence[str], *, baseline: str = "", manner: Manner = PLAIN, tal
     """Writes what findings can mend by themselves, and checks again."""
     mending = mend(check(paths, baseline=baseline, manner=manner, talk=talk).findings, paths)
     after = check(paths, baseline=baseline, manner=manner, talk=talk)
-    return replace(after, mended=mending.done, unmended=mending.left)
+    left = {each.mark for each in after.findings}
+    done = [each for each in mending.done if each.finding.mark not in left]
+    undone = [Unmended(each.finding, OVERRIDDEN) for each in mending.done if each.finding.mark in left]
+    return replace(after, mended=done, unmended=[*mending.left, *undone])
 
 
 def _delivery(path: str) -> tuple[Delivery | None, str]:

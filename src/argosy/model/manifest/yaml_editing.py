@@ -74,6 +74,9 @@ def _edited(text: str, edit: Edit, document: int, where: str) -> str:
     except NotEditable as error:
         raise _by_hand(text, number, edit.path, error.why, where) from None
     if not _says(text, result, number, edit):
+        ended = result + ("\r\n" if "\r\n" in text else "\n")  # a text of many lines at the end needs its break
+        if not text.endswith("\n") and _says(text, ended, number, edit):
+            return ended
         raise _by_hand(text, number, edit.path, "is written in a way that cannot be edited safely", where)
     return result
 
