@@ -1,0 +1,50 @@
+"""The document that tells of the stages: the demo shows what its table finds, and our guide has its blocks."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from argosy.advise.aligning.patterns import DOCUMENTED
+from argosy.app.demo.stages import ROOT, STATES
+
+HERE = Path(__file__).parents[2]
+SEEDS = HERE.parent / "shared" / "seeds"
+pytestmark = pytest.mark.skipif(not SEEDS.is_dir(), reason="../shared/seeds is not here")
+BLOCK = re.compile(r"^ *```bash\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"^\| (stage0\S+) \| (\w+)/(\w+)( \(Warning\))?(?: \+ (\w+))? \|", re.MULTILINE)
+POINTER = re.compile(r"^ +- (/\S+)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def document() -> str:
+    [found] = SEEDS.glob("003_*.txt")
+    return found.read_text(errors="replace")
+
+
+def test_the_demo_shows_what_the_table_of_the_document_finds(document: str) -> None:
+    table, _, _ = document.partition("Fixes Applied")
+    found = {
+        name: ((sync, health), {"SharedResourceWarning"} if warning else {error} if error else set())
+        for name, sync, health, warning, error in ROW.findall(table)
+    }
+    assert found == {name: state for name, state in STATES.items() if name != ROOT} and len(found) == 7
+    synced = sum(words[0] == "Synced" for words, _ in STATES.values())
+    assert f"{synced}/{len(STATES)} ({100 * synced / len(STATES):.1f}%)" in document
+
+
+def test_every_shell_block_of_the_document_is_in_our_guide_as_it_stands(document: str) -> None:
+    ours = BLOCK.findall((HERE / "docs/guides/aligning.md").read_text())
+    theirs = [textwrap.dedent(each) for each in BLOCK.findall(document)]
+    assert len(theirs) == 4 and [each for each in theirs if each not in ours] == []
+    typed = re.findall(r"`(oc get [^`]+)`", document)
+    assert len(typed) == 3 and "\n".join(typed) + "\n" in ours
+
+
+def test_the_rules_of_the_document_are_those_that_are_written_as_documented(document: str) -> None:
+    written = set(POINTER.findall(document))
+    known = {pointer for each in DOCUMENTED for pointer in each.pointers if each.kind != "Gateway"}
+    assert written == known
