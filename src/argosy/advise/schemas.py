@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from argosy.advise.carrying import carried
 from argosy.advise.repository import Step
 from argosy.model.errors import ArgosyError, ManifestError
 from argosy.model.manifest import Manifest
@@ -103,7 +104,8 @@ class Schemas:
         if resource is None or self._name(before) != self._name(after) or "sops" in after:
             return []
         try:
-            old, new = _stored(resource, self.whole(before), self.whole(after))
+            old = self.whole(before)
+            old, new = _stored(resource, old, carried(before, after, old, self.whole(after)))
             anyway = {(each.field, each.message) for each in validation.on_update(resource, new, new)}
             faults = validation.on_update(resource, new, old)
         except (ArgosyError, KeyError, TypeError, AttributeError, ValueError):

@@ -1,0 +1,145 @@
+"""What is said to be refused, a server refuses; what a server refuses because of what was there before, is said.
+
+The server is the embedded one, whose own rules are compared with a real server's elsewhere.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from engine_room import embedded
+
+from argosy.advise.schemas import Schemas
+from argosy.cluster import Cluster
+from argosy.model.errors import ClusterError
+from argosy.model.manifest import Manifest, key_of
+
+pytestmark = pytest.mark.anyio
+ROUNDS = 700
+POD = {
+    "restartPolicy": "Never",
+    "containers": [
+        {"name": "a", "image": "a:1", "env": [{"name": "A", "value": "1"}], "ports": [{"containerPort": 80}],
+         "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2", "memory": "1Gi"}}},
+    ],
+    "volumes": [{"name": "cache", "emptyDir": {}}],
+}  # fmt: skip
+LASTING = {**POD, "restartPolicy": "Always"}
+TEMPLATE = {"metadata": {"labels": {"app": "a", "tier": "b"}}, "spec": LASTING}
+SELECTOR = {"matchLabels": {"app": "a"}}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "fast"}
+ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "a"}
+
+
+def made(api: str, kind: str, **fields: Any) -> Manifest:
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": "a", "namespace": "default"}, **fields}
+
+
+MANIFESTS = (
+    made("apps/v1", "Deployment", spec={"replicas": 1, "selector": SELECTOR, "template": TEMPLATE}),
+    made("apps/v1", "DaemonSet", spec={"selector": SELECTOR, "template": TEMPLATE}),
+    made("apps/v1", "StatefulSet", spec={
+        "serviceName": "a", "selector": SELECTOR, "template": TEMPLATE, "podManagementPolicy": "Parallel",
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}]}),
+    made("batch/v1", "Job", spec={"template": {"spec": POD}, "backoffLimit": 2, "parallelism": 1, "completions": 1}),
+    made("batch/v1", "CronJob", spec={"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": {"spec": POD}}}}),
+    made("v1", "Pod", spec=POD),
+    made("v1", "PersistentVolumeClaim", spec=CLAIM),
+    made("v1", "Service", spec={"selector": {"app": "a"}, "ports": [{"name": "http", "port": 80}], "type": "ClusterIP"}),
+    made("v1", "ConfigMap", data={"a": "1"}, immutable=True),
+    made("v1", "ConfigMap", data={"a": "1"}),
+    made("v1", "Secret", data={"a": "MQ=="}, type="Opaque", immutable=False),
+    made("rbac.authorization.k8s.io/v1", "RoleBinding", roleRef=ROLE, subjects=[
+        {"kind": "ServiceAccount", "name": "a", "namespace": "default"}]),
+    made("networking.k8s.io/v1", "NetworkPolicy", spec={"podSelector": SELECTOR, "policyTypes": ["Ingress"]}),
+    made("policy/v1", "PodDisruptionBudget", spec={"selector": SELECTOR, "minAvailable": 1}),
+)  # fmt: skip
+ADDED = {
+    "Deployment": [("spec", {"minReadySeconds": 3}), ("spec", {"revisionHistoryLimit": 3})],
+    "StatefulSet": [("spec", {"minReadySeconds": 3}), ("spec", {"revisionHistoryLimit": 3})],
+    "Job": [
+        ("spec", {"ttlSecondsAfterFinished": 3}),
+        ("spec", {"suspend": True}),
+        ("spec", {"completionMode": "Indexed"}),
+    ],
+    "Service": [
+        ("spec", {"clusterIP": "None"}),
+        ("spec", {"sessionAffinity": "ClientIP"}),
+        ("spec", {"type": "NodePort"}),
+    ],
+    "PersistentVolumeClaim": [("spec", {"volumeName": "x"}), ("spec", {"volumeMode": "Block"})],
+    "Secret": [("", {"type": "kubernetes.io/basic-auth"}), ("", {"immutable": True})],
+    "Pod": [("spec", {"activeDeadlineSeconds": 5}), ("spec", {"terminationGracePeriodSeconds": 3})],
+}
+OTHERS: dict[type, list[Any]] = {str: ["b", "2", "2Gi", "c:1", "500m"], int: [2, 81, 0], bool: [True, False]}
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if inner is None:
+        yield path
+    for step, each in inner or ():
+        yield from leaves(each, (*path, step))
+
+
+def changed(manifest: Manifest, chance: Random) -> Manifest:
+    result = copy.deepcopy(manifest)
+    added = ADDED.get(manifest["kind"], [])
+    if added and chance.random() < 0.3:
+        where, fields = chance.choice(added)
+        (result[where] if where else result).update(copy.deepcopy(fields))
+        return result
+    path = chance.choice([each for each in leaves(result) if each[0] not in ("apiVersion", "kind", "metadata")])
+    here = result
+    for step in path[:-1]:
+        here = here[step]
+    if chance.random() < 0.3 and isinstance(here, dict):
+        del here[path[-1]]
+    elif path[-1:] and not isinstance(here[path[-1]], dict):
+        here[path[-1]] = chance.choice(OTHERS[type(here[path[-1]])])
+    return result
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with embedded(tmp_path) as found:
+        for number, manifest in enumerate(MANIFESTS):
+            placed = _named(manifest, f"a{number}")
+            await found.apply(placed, manager="argocd")
+            if manifest["kind"] == "PersistentVolumeClaim":  # only one that is bound can grow
+                bound = {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
+                await found.patch(key_of(placed), bound, subresource="status")
+        yield found
+
+
+def _named(manifest: Manifest, name: str) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "name": name}}
+
+
+async def test_a_change_is_said_to_be_refused_where_a_server_refuses_it_and_only_there(cluster: Cluster) -> None:
+    chance, schemas = Random(7), Schemas()
+    false_alarms, silent, refusals = [], [], 0
+    for number in range(ROUNDS):
+        place = number % len(MANIFESTS)
+        before = _named(MANIFESTS[place], f"a{place}")
+        after = _named(changed(MANIFESTS[place], chance), f"a{place}")
+        if after == before or schemas.amiss(after):
+            continue  # wrong by itself, whatever was there before
+        said = schemas.refused(before, after)
+        try:
+            await cluster.apply(after, manager="argocd", dry_run=True)
+            refused = ""
+        except ClusterError as error:
+            refused = str(error)
+            refusals += 1
+        if said and not refused:
+            false_alarms.append((after, said))
+        if refused and not said:
+            silent.append((after, refused))
+    assert false_alarms == [] and silent == []
+    assert refusals > ROUNDS / 20
