@@ -50,7 +50,7 @@ MANIFESTS = (
     made("batch/v1", "CronJob", spec={"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": {"spec": POD}}}}),
     made("v1", "Pod", spec=POD),
     made("v1", "PersistentVolumeClaim", spec=CLAIM),
-    made("v1", "Service", spec={"selector": {"app": "a"}, "ports": [{"name": "http", "port": 80}], "type": "ClusterIP"}),
+    made("v1", "Service", spec={"selector": {"app": "a"}, "ports": [{"name": "a", "port": 80}], "type": "ClusterIP"}),
     made("v1", "ConfigMap", data={"a": "1"}, immutable=True),
     made("v1", "ConfigMap", data={"a": "1"}),
     made("v1", "Secret", data={"a": "MQ=="}, type="Opaque", immutable=False),
