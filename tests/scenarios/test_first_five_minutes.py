@@ -137,8 +137,10 @@ def preview_a_change(visitor: Visitor, look: Look) -> None:
 
 def plan_a_promotion(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.type("argosy promote plan --to staging"))
-    look.shows(text, r"staging")
-    look.wants(text, what_stays=r"(?i)stay|kept|keeps", gates=r"✔|✖", who_can_approve=r"(?i)approv")
+    look.shows(text, r"^promote r\d+ \([0-9a-f]{7}\) to staging, from dev", r"^moves: ", r"^ +✔ check ")
+    look.wants(text, word_of_what_stays=r"^stays as it is in staging: .*memory")
+    onwards = visitor.type("argosy promote plan --to production").text
+    look.wants(onwards, word_of_who_can_approve=r"✖ approval .*can open it")
 
 
 def look_at_a_cluster(visitor: Visitor, look: Look) -> None:
