@@ -72,7 +72,8 @@ def break_it(visitor: Visitor, look: Look) -> None:
     look.seconds = time.monotonic() - began
     look.shows(text, rf"{STAGING} .*✖ Degraded", r'persistentvolumeclaim "models" not found')
     cause = visitor.type(f"argosy model get {MODEL} -n {STAGING}").text
-    look.wants(cause, notebook_that_should_have_written_it="notebook")
+    look.wants(cause, way_to_the_notebook_that_should_have_written_it="argosy trace")
+    look.wants(visitor.type(f"argosy trace {MODEL} -n {STAGING}").text, word_of_notebooks="no run of a notebook")
 
 
 def roll_back(visitor: Visitor, look: Look) -> None:
@@ -80,7 +81,8 @@ def roll_back(visitor: Visitor, look: Look) -> None:
     look.took(visitor.type(f"argosy app wait {STAGING} --health --timeout 60"))
     look.shows(text, r"rollback to [0-9a-f]{7} succeeded")
     look.hides(text, "cannot be initiated")
-    look.wants(text, plan_before_it_happens=r"goes back from [0-9a-f]{7} to deployment \d+: [0-9a-f]{7}")
+    plan = r"goes back from [0-9a-f]{7} to deployment \d+: [0-9a-f]{7}"
+    look.wants(text, plan_before_it_happens=plan, question_before_it_happens=r"\[y/N\]")
 
 
 def run_a_notebook(visitor: Visitor, look: Look) -> None:
@@ -137,7 +139,7 @@ def preview_a_change(visitor: Visitor, look: Look) -> None:
 
 def plan_a_promotion(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.type("argosy promote plan --to staging"))
-    look.shows(text, r"^promote r\d+ \([0-9a-f]{7}\) to staging, from dev", r"^moves: ", r"^ +✔ check ")
+    look.shows(text, r"^promote r\d+ \([0-9a-f]{7}\) to staging, from dev", r"^moves:", r"^ +[✔✖] check ")
     look.wants(text, word_of_what_stays=r"^stays as it is in staging: .*memory")
     onwards = visitor.type("argosy promote plan --to production").text
     look.wants(onwards, word_of_who_can_approve=r"✖ approval .*can open it")

@@ -119,10 +119,18 @@ async def _get(desk: ModelDesk, chosen: argparse.Namespace) -> int:
         ("runtime", model.runtime),
         ("model", f"{model.format} from {model.source}" if model.source else model.format),
         ("app", model.app),
+        *_maker(model),
         *(_ways(model) if model.url else ()),
     ]
     print("\n".join(f"{label:<11}{text}" for label, text in rows if text))
     return 0
+
+
+def _maker(model: ServedModel) -> list[tuple[str, str]]:
+    """Where to look for who should have written what it serves, while it does not."""
+    if model.ready == "True" or not model.source.startswith("pvc://"):
+        return []
+    return [("written by", f"which notebook, or none: argosy trace {model.name} -n {model.namespace}")]
 
 
 def _ways(model: ServedModel) -> list[tuple[str, str]]:
