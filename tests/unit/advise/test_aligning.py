@@ -17,9 +17,10 @@ from argosy.advise.aligning.patterns import (
     why_too_broad,
 )
 from argosy.advise.aligning.proposal import Proposal, ProposalKind, rule_wire
-from argosy.advise.aligning.proposals import RESPECT, AppSight, SeenObject, propose
+from argosy.advise.aligning.proposals import propose
 from argosy.advise.aligning.report import Standing, percent, tally
 from argosy.advise.aligning.selectors import selector_edits, writes_selectors
+from argosy.advise.aligning.sight import RESPECT, AppSight, SeenObject
 from argosy.advise.cause import Cause, CauseKind
 from argosy.language.jq import compile_path
 from argosy.model.application import IgnoreDifference, read_application

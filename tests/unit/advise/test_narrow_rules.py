@@ -11,7 +11,7 @@ import pytest
 from argosy.advise.aligning import narrowing
 from argosy.advise.aligning.narrowing import Foreign
 from argosy.advise.aligning.patterns import DOCUMENTED
-from argosy.advise.aligning.proposals import RESPECT
+from argosy.advise.aligning.sight import RESPECT
 from argosy.app.aligning.proposing import ROUNDS
 from argosy.compare import CompareRules, compare, differences, respecting
 from argosy.model.application import IgnoreDifference

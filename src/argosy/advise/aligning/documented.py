@@ -11,7 +11,8 @@ from typing import Final
 
 from argosy.advise.aligning.patterns import DOCUMENTED, Pattern, why_redundant
 from argosy.advise.aligning.proposal import ORDER, Proposal, ProposalKind
-from argosy.advise.aligning.proposals import RESPECT, AppSight, SeenObject, is_foreign, propose
+from argosy.advise.aligning.proposals import propose
+from argosy.advise.aligning.sight import RESPECT, AppSight, SeenObject, is_foreign
 from argosy.advise.cause import CauseKind
 from argosy.model.application import IgnoreDifference
 

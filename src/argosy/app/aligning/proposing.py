@@ -12,7 +12,8 @@ from typing import Final
 
 from argosy.advise.aligning.documented import propose_documented
 from argosy.advise.aligning.proposal import ORDER, Proposal, ProposalKind
-from argosy.advise.aligning.proposals import AppSight, SeenObject, propose, unanswered
+from argosy.advise.aligning.proposals import propose
+from argosy.advise.aligning.sight import AppSight, SeenObject, unanswered
 from argosy.advise.cause import CauseKind
 from argosy.app.aligning.trying import Trial, changed, kustomizations, look
 from argosy.app.applications.differing import differing

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.advise.aligning.proposals import contested
 from argosy.advise.aligning.report import Standing
+from argosy.advise.aligning.sight import contested
 from argosy.app.aligning.proposing import sight
 from argosy.app.aligning.rehearsing import Rehearsal, rehearsed
 from argosy.app.aligning.trying import Trial, look

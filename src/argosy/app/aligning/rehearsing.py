@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from argosy.advise.aligning.proposals import RECREATE, RESPECT
+from argosy.advise.aligning.sight import RECREATE, RESPECT
 from argosy.advise.evidence import refused_fields
 from argosy.app.applications.reader import Reader
 from argosy.compare import compare, questions, rules_for

@@ -12,8 +12,8 @@ from typing import Any
 
 from argosy.advise.aligning.altering import altered, edits_of
 from argosy.advise.aligning.proposal import Proposal, ProposalKind
-from argosy.advise.aligning.proposals import RECREATE
 from argosy.advise.aligning.selectors import selector_edits
+from argosy.advise.aligning.sight import RECREATE
 from argosy.app.applications.reader import Reader
 from argosy.model.annotations import SYNC_OPTIONS
 from argosy.model.application import Application, read_application
