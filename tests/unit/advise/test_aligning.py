@@ -251,9 +251,11 @@ def test_redundant_rules_are_dropped_and_the_rest_of_them_stays() -> None:
     ]
 
 
-def test_where_nothing_differs_a_redundant_rule_may_stay() -> None:
-    (drop,) = propose(sight(app=application(ignoreDifferences=RULES)))
-    assert drop.kind is ProposalKind.DROP and not drop.certain
+def test_where_nothing_else_changes_a_redundant_rule_may_stay() -> None:
+    app = application(ignoreDifferences=RULES)
+    (told,) = propose(sight(app=app))
+    assert told.kind is ProposalKind.INFORM and "argosy check --fix takes them out" in told.text
+    assert not of(propose(sight(seen(WIDGET, (changed("/spec/colour"), MINE)), app=app)), ProposalKind.DROP)
 
 
 def test_a_rule_for_status_is_not_redundant_where_status_is_compared() -> None:

@@ -27,14 +27,9 @@ SHARED: Final = "SharedResourceWarning"
 
 def propose(seen: AppSight) -> list[Proposal]:
     """All that is certain or to be asked; the smallest change first."""
-    found = [
-        *_ignored(seen),
-        *_respected(seen),
-        *_dropped(seen),
-        *immutable(seen),
-        *_accepted(seen),
-        *_informed(seen),
-    ]
+    changes = [*_ignored(seen), *_respected(seen), *immutable(seen)]
+    is_changed = any(each.certain for each in changes)
+    found = [*changes, *_dropped(seen, is_changed=is_changed), *_accepted(seen), *_informed(seen)]
     return sorted(found, key=lambda each: ORDER.index(each.kind))
 
 
@@ -113,7 +108,7 @@ def _has(manifest: Any, pointer: str) -> bool:
 # -- rules that do nothing, or too much ---------------------------------------------------------------------------
 
 
-def _dropped(seen: AppSight) -> Iterator[Proposal]:
+def _dropped(seen: AppSight, *, is_changed: bool) -> Iterator[Proposal]:
     drops = [
         Dropped(rule, pointer, why)
         for rule in seen.app.ignored
@@ -124,10 +119,12 @@ def _dropped(seen: AppSight) -> Iterator[Proposal]:
         named = ", ".join(dict.fromkeys(each.pointer for each in drops))
         text = f"take out {named}: not compared anyway"
         evidence = tuple(dict.fromkeys(f"{each.pointer}: {each.why}" for each in drops))
-        # A rule that does nothing does no harm either: where nothing else is to be done, it may stay.
-        yield Proposal(
-            seen.app.name, ProposalKind.DROP, text, "drop rule", bool(seen.objects), evidence, drops=tuple(drops)
-        )  # fmt: skip
+        if is_changed:
+            yield Proposal(seen.app.name, ProposalKind.DROP, text, "drop rule", True, evidence, drops=tuple(drops))
+        else:
+            # It does no harm either: where nothing else is to be changed, it may stay.
+            text = f"{named} of its rules do nothing: not compared anyway; argosy check --fix takes them out"
+            yield Proposal(seen.app.name, ProposalKind.INFORM, text, "informational")
     for rule in seen.app.ignored:
         for pointer in rule.pointers:
             if why := why_too_broad(rule.group, rule.kind, pointer):

@@ -20,6 +20,7 @@ from argosy.model.application import Application
 from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.flow import Comparison, Pair, SyncStatus
 from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
 from argosy.patch import merge_patch, strategic
 from argosy.pipeline.looking import Look, removed_by
 from argosy.pipeline.operating import respected
@@ -49,7 +50,7 @@ async def rehearsed(reader: Reader, app: Application, look: Look) -> Rehearsal:
     gate = asyncio.Semaphore(AT_ONCE)
     said = await asyncio.gather(*(_asked(reader, pair, look, gate) for pair in pairs))
     refused = tuple(each for _, each, _ in said if each)
-    unproven = tuple(each for _, _, each in said if each)
+    unproven = _counted([(pair.key, each) for pair, (_, _, each) in zip(pairs, said, strict=True) if each])
     made = {pair.key: found for pair, (found, _, _) in zip(pairs, said, strict=True) if found is not None}
     status = (await _compared(reader, app, look, made)).status
     return Rehearsal(status, len(made), refused, unproven)
@@ -63,9 +64,21 @@ async def _asked(reader: Reader, pair: Pair, look: Look, gate: asyncio.Semaphore
         try:
             return await _sent(reader, pair, placed(desired, pair.key), live), "", ""
         except ArgosyError as error:
-            told = f"{name}: {_short(error, pair.key.kind == 'Secret')}"
+            if isinstance(error, ClusterError) and error.code == 404 and pair.key.namespace and live is None:
+                return None, "", f"namespace {pair.key.namespace} or the kind is not there yet"
+            told = _short(error, pair.key.kind == "Secret")
             is_refusal = isinstance(error, ClusterError) and error.code in (400, 409, 422)
-            return (None, told, "") if is_refusal else (None, "", told)
+            return (None, f"{name}: {told}", "") if is_refusal else (None, "", told)
+
+
+def _counted(said: list[tuple[ResourceKey, str]]) -> tuple[str, ...]:
+    """Each reason once, with the objects that it is about."""
+    told = []
+    for reason in dict.fromkeys(each for _, each in said):
+        names = [f"{key.kind}/{key.name}" for key, each in said if each == reason]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        told.append(f"{names[0]}{more}: {reason}")
+    return tuple(told)
 
 
 async def _sent(reader: Reader, pair: Pair, desired: Manifest, live: Manifest | None) -> Manifest:
@@ -95,7 +108,7 @@ async def _anew(reader: Reader, pair: Pair, modified: Manifest) -> Manifest:
     return {**made, "metadata": {**made["metadata"], "name": pair.key.name}}
 
 
-async def _compared(reader: Reader, app: Application, look: Look, made: dict[Any, Manifest]) -> Comparison:
+async def _compared(reader: Reader, app: Application, look: Look, made: dict[ResourceKey, Manifest]) -> Comparison:
     rules, looker = reader.rules, reader.looker
     compare_rules = replace(rules_for(app, rules.compare, mark=repr(rules.tracking)), server_side=False)
     desired = {pair.key: pair.desired for pair in look.comparison.pairs if pair.desired is not None}
@@ -115,7 +128,7 @@ async def _compared(reader: Reader, app: Application, look: Look, made: dict[Any
 def _short(error: Exception, is_secret: bool) -> str:
     """Fields, and what the server says of each; not what was written, which it may quote."""
     if is_secret:
-        return "the server refuses it"
+        return "the server says no"
     if isinstance(error, ClusterError) and (fields := refused_fields(error.message, error.details)):
         return ", ".join(f"{name}: {said.rpartition(': ')[2]}" for name, said in fields.items())
     text = " ".join(str(error).split()).partition("; ")[0]
