@@ -201,27 +201,14 @@ def test_every_limit_in_the_reference_has_the_value_it_has_in_the_program() -> N
 
 SCENARIO = re.compile(r"^\| (\S+-\d\d) \| .+ \| \[`(\w+)`\]\(([^)]+)\) \|$", re.MULTILINE)
 
-WAITING = "## What waits for check"
-CLOSING = {"check"}
-
 
 def test_every_scenario_is_shown_by_a_test_that_exists() -> None:
-    text, _, _ = (REFERENCE / "scenarios.md").read_text().partition(WAITING)
+    text = (REFERENCE / "scenarios.md").read_text()
     rows = SCENARIO.findall(text)
     assert len(rows) == len(re.findall(r"^\| [A-Z]+-\d\d ", text, re.MULTILINE)) >= 20
     assert len({identity for identity, _, _ in rows}) == len(rows), "an id is used twice"
     files = {link: (REFERENCE / link).resolve().read_text() for _, _, link in rows}
     assert [name for _, name, link in rows if f"def {name}(" not in files[link]] == []
-
-
-def test_what_cannot_be_shown_yet_names_the_part_that_closes_it_and_rows_that_exist() -> None:
-    shown, _, waiting = (REFERENCE / "scenarios.md").read_text().partition(WAITING)
-    rows = re.findall(r"^\| (WTG-\d\d) \| [^|]+ \| ([^|]+) \| ([^|]+) \|$", waiting, re.MULTILINE)
-    assert len(rows) == len(re.findall(r"^\| [A-Z]+-\d\d ", waiting, re.MULTILINE)) > 0
-    assert len({identity for identity, _, _ in rows}) == len(rows), "an id is used twice"
-    assert {part for _, closed_by, _ in rows for part in closed_by.split(", ")} == CLOSING
-    named = {each for _, _, until in rows for each in re.findall(r"[A-Z]+-\d\d", until)}
-    assert named - {identity for identity, _, _ in SCENARIO.findall(shown)} == set()
 
 
 def test_the_readme_reaches_its_first_success_within_two_screens() -> None:

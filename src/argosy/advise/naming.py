@@ -7,8 +7,11 @@ own name must show the same prefix or suffix.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from argosy.advise.repository import Item
+
+_ENVIRONMENTS: Final = frozenset({"dev", "development", "test", "qa", "uat", "stage", "staging", "prod", "production"})
 
 
 def renamed(item: Item, name: str, known: Iterable[str]) -> str:
@@ -21,6 +24,10 @@ def renamed(item: Item, name: str, known: Iterable[str]) -> str:
 
 
 def _has_same_affix(own: str, name: str, near: str) -> bool:
+    head, _, rest = name.partition("-")
+    other, _, same = near.partition("-")
+    if rest and rest == same and {head, other} <= _ENVIRONMENTS:
+        return own.startswith(f"{other}-")  # copied from another environment
     if near.endswith(name) and own.startswith(near.removesuffix(name)):
         return True
     return near.startswith(name) and own.endswith(near.removeprefix(name))

@@ -21,6 +21,9 @@ def named(name: str) -> Item:
     [
         ("dev-fraud", "scikit", ["dev-scikit"], "dev-scikit"),
         ("fraud-v2", "scikit", ["scikit-v2"], "scikit-v2"),
+        ("staging-fraud", "dev-scikit", ["staging-scikit"], "staging-scikit"),
+        ("staging-fraud", "shared-scikit", ["staging-scikit"], ""),
+        ("fraud", "dev-scikit", ["staging-scikit"], ""),
         ("fraud", "scikit", ["dev-scikit"], ""),
         ("fraud", "scikit", ["scikit-old"], ""),
         ("dev-fraud", "scikit", ["dev-scikit", "scikit"], ""),

@@ -179,8 +179,9 @@ RULES: Final = (
         Severity.ERROR,
         "A model names a runtime that is called otherwise, or does not serve it",
         "KServe reports RuntimeNotRecognized or RuntimeUnsupported, and no Pod is made.",
-        "A runtime of this name is rendered beside the model, with the prefix or suffix that the model got too; or the"
-        " runtime is there and lists other formats. A runtime that only the cluster has is not spoken of.",
+        "A runtime of this name is rendered beside the model, with the prefix or suffix that the model got too, or with"
+        " the name of another environment before it; or the runtime is there and lists other formats. A runtime that"
+        " only the cluster has is not spoken of.",
         "Write the rendered name in every overlay; or choose a runtime that lists the format.",
         _runtimes,
     ),

@@ -1,0 +1,138 @@
+"""What `argosy check` says of the mistakes that documents tell of, in its own words."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from argosy.app.checking.checking import PLAIN, Manner, check
+
+FIXTURES = Path(__file__).parents[1] / "data" / "rules"
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Said:
+    return Said(tmp_path, monkeypatch)
+
+
+class Said:
+    """What a rule says of its fixture: severity, and the sentence with its fix."""
+
+    def __init__(self, folder: Path, patched: pytest.MonkeyPatch) -> None:
+        self._folder = folder / "repository"
+        self._patched = patched
+
+    def of(self, rule: str, manner: Manner = PLAIN, change: dict[str, tuple[str, str]] | None = None) -> list[str]:
+        shutil.copytree(FIXTURES / rule / "bad", self._folder)
+        for file, (old, new) in (change or {}).items():
+            path = self._folder / file
+            assert old in path.read_text()
+            path.write_text(path.read_text().replace(old, new))
+        self._patched.chdir(self._folder)
+        found = check(["."], manner=manner, talk=lambda text: None).findings
+        return [f"{each.severity}: {each.sight.message}; {each.sight.fix}" for each in found if each.rule.id == rule]
+
+
+def test_a_pipeline_run_in_git_is_warned_about_with_what_to_use_instead(said: Said) -> None:
+    first = said.of("AGY141")[0]
+    assert first.startswith("warning: PipelineRun/build: OpenShift GitOps excludes this kind")
+    assert "start runs by a trigger, or build with a BuildConfig" in first
+
+
+def test_a_job_that_starts_a_build_and_ends_is_warned_about(said: Said) -> None:
+    assert said.of("AGY136")[0].startswith(
+        "warning: Job/build starts a build and ends at once: Job/train of a later wave does not wait for it"
+    )
+
+
+def test_a_plain_job_with_a_time_to_live_is_warned_about(said: Said) -> None:
+    assert "and is no hook: then it is missing, and OutOfSync; make it a hook" in said.of("AGY135")[0]
+
+
+def test_a_job_without_the_permissions_it_needs_is_an_error_that_names_the_rule(said: Said) -> None:
+    found = said.of("AGY137")
+    assert found[0].startswith("error: Job/wait asks for get of inferenceservice, which its ServiceAccount waiter may")
+    assert any("add the verb create on buildconfig/instantiate to a Role of waiter" in each for each in found)
+
+
+def test_images_that_differ_are_told_and_one_is_advised(said: Said) -> None:
+    assert "runs in another image than the other notebooks of fraud-dev; use one tested image" in said.of("AGY308")[0]
+
+
+def test_ignore_differences_in_an_argocd_resource_are_found(said: Said) -> None:
+    assert "move it to spec.resourceIgnoreDifferences here" in said.of("AGY115")[0]
+
+
+def test_a_runtime_that_a_prefix_renamed_is_found_in_any_repository(said: Said) -> None:
+    assert said.of("AGY203")[0].startswith(
+        "error: InferenceService/dev-fraud wants the runtime scikit, but here it is called dev-scikit"
+    )
+
+
+def test_a_patch_by_place_is_found_inline_and_in_a_file(said: Said) -> None:
+    found = said.of("AGY209")
+    assert len(found) == 2
+    assert all("op: test, path: /spec/containers/0/args/0" in each for each in found)
+
+
+def test_production_that_follows_a_feature_branch_is_found_with_its_field(said: Said) -> None:
+    assert any("fraud-production is production, and follows the branch feature/quick" in each
+               for each in said.of("AGY105"))  # fmt: skip
+
+
+def test_a_secret_with_a_value_is_found_and_the_value_is_not_said(said: Said) -> None:
+    found = "\n".join(said.of("AGY601"))
+    text = (FIXTURES / "AGY601/bad/manifests/object.yaml").read_text()
+    value = text.partition("AWS_SECRET_ACCESS_KEY: ")[2].split()[0]
+    assert "Secret/bucket: stringData.AWS_SECRET_ACCESS_KEY has a value" in found
+    assert value not in found
+
+
+def test_credentials_of_a_cluster_in_git_are_an_error(said: Said) -> None:
+    assert said.of("AGY603")[0].startswith("error: a kubeconfig with token: whoever reads the repository has the clust")
+
+
+def test_volumes_of_a_notebook_job_under_spec_are_found_with_their_place(said: Said) -> None:
+    assert said.of("AGY307")[0].endswith("move it to spec.podConfig.volumes")
+
+
+def test_the_checklist_for_data_is_asked_of_who_asks_for_it_and_of_nobody_else(said: Said) -> None:
+    without = {"application.yaml": ("  annotations:\n    argosy.dev/profile: data-bearing\n", "")}
+    assert said.of("AGY117", change=without) == []
+
+
+def test_the_checklist_for_data_has_its_items(said: Said) -> None:
+    found = "\n".join(said.of("AGY117"))
+    for item in (
+        "follows try/other instead of main or a release",
+        "has no sync option RespectIgnoreDifferences=true",
+        "has no sync option ApplyOutOfSyncOnly=true",
+        "deletes by itself what leaves Git; write prune: false",
+        "undoes by itself what is changed in the cluster, a restore too; write selfHeal: false",
+        "does not try again when a sync fails",
+        "does not say whose it is; add an entry to spec.info",
+    ):
+        assert item in found
+
+
+def test_the_checklist_for_data_can_be_asked_of_all(said: Said) -> None:
+    without = {"application.yaml": ("  annotations:\n    argosy.dev/profile: data-bearing\n", "")}
+    assert len(said.of("AGY117", Manner(profile="data-bearing"), without)) == 7
+
+
+def test_an_image_that_is_built_beside_its_notebook_is_waited_for(said: Said) -> None:
+    assert "builds beside it, and nothing waits for it; wait in a Job of a wave between them" in said.of("AGY302")[0]
+
+
+def test_a_notebook_job_that_no_check_judges_does_not_hold_up_the_model(said: Said) -> None:
+    assert said.of("AGY122")[0].startswith(
+        "info: InferenceService/fraud of a later wave does not wait for NotebookValidationJob/train"
+    )
+
+
+def test_a_model_that_asks_for_more_than_its_quota_is_an_error_for_gpus_too(said: Said) -> None:
+    found = "\n".join(said.of("AGY204"))
+    assert "Job/tune requests 2 nvidia.com/gpu, but ResourceQuota/team allows 1: it never starts" in found
+    assert "InferenceService/fraud requests 2 × 4 cpu, but ResourceQuota/team allows 6" in found
