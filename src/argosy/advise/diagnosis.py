@@ -32,7 +32,9 @@ class Remedy(NamedTuple):
 
 # What helps where nobody proposes something better, by rule.
 USUAL: Final[Mapping[str, Remedy]] = {
+    **dict.fromkeys(("AGY401", "AGY402", "AGY403", "AGY407", "AGY408"), Remedy("correct the script")),
     "AGY405": Remedy("use the CR"),
+    "AGY406": Remedy("correct the key"),
     "AGY501": Remedy("ignore rule", False),
     "AGY502": Remedy("look at it"),
     "AGY503": Remedy("storage class"),
@@ -120,8 +122,9 @@ def lines(
         told = [_line(app.name, state_of(app), each, remedies) for each in sorted(mine, key=_order)]
         if wait := waits.get(app.name):
             told.insert(0, Line(app.name, "Syncing", wait.text, f"argosy app wait {app.name}", Remedy("wait")))
-        if not told and not is_well(app):
-            told = [_unexplained(app)]
+        is_unheard = state_of(app) in _ERRORS and not any(each.severity is Severity.ERROR for each in told)
+        if is_unheard or (not told and not is_well(app)):
+            told.insert(0, _unexplained(app))
         found += told
     rest = [each for each in findings if not each.place.file.startswith("Application/")]
     return found + [_line(INSTALLATION, "-", each, remedies) for each in sorted(rest, key=_order)]
@@ -129,8 +132,9 @@ def lines(
 
 def _order(finding: Finding) -> tuple[int, int, str]:
     """What makes others: above all what keeps manifests from being made, and last that something is ill at all."""
-    late = finding.rule.id in ("AGY517", "AGY518", "AGY515")
-    return -finding.severity.weight, late, finding.rule.id
+    early = finding.rule.id in ("AGY505", "AGY509", "AGY510")
+    late = finding.rule.id in ("AGY515", "AGY517", "AGY518")
+    return -finding.severity.weight, late - early, finding.rule.id
 
 
 def _line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, str], Remedy]) -> Line:
@@ -163,7 +167,7 @@ class Score:
         if self.after is None or self.after == self.synced:
             return f"{now} ({self.synced} of {self.total}), {self.healthy} of {self.total} healthy"
         what = "simulated against live state, nothing applied"
-        return f"{now} → {percent(self.after, self.total)} after fixes ({what})"
+        return f"{now} → {percent(self.after, self.total)} after fixes and a sync ({what})"
 
     def document(self) -> dict[str, Any]:
         return {

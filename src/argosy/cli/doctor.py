@@ -123,7 +123,8 @@ def _show(report: Report, chosen: argparse.Namespace) -> None:
     if chosen.checklist:
         print("\n".join(doctor_screen.checklist_lines(report, screen)))
     sys.stdout.flush()
-    for line in doctor_screen.closing(report, is_fixing=chosen.fix):
+    is_whole = chosen.explain or chosen.checklist
+    for line in doctor_screen.closing(report, is_fixing=chosen.fix, is_whole=is_whole):
         talk(plain(line))
 
 

@@ -85,15 +85,16 @@ def checklist_lines(report: Report, screen: Screen) -> Iterator[str]:
         yield f"  {screen.mark_as(plain(item.text + told), mark)}"
 
 
-def closing(report: Report, *, is_fixing: bool) -> Iterator[str]:
+def closing(report: Report, *, is_fixing: bool, is_whole: bool) -> Iterator[str]:
     """What was not looked at, what to look at later, and what to type."""
     for note in report.found.view.notes:
         yield f"note: {note}"
-    for each in report.follow_ups():
+    for each in report.follow_ups() if is_whole else ():
         yield f"later: {each}"
-    proposed = [name for name, each in report.found.treatments.items() if each.done]
+    proposed = [name for name, each in report.found.treatments.items() if each.cures]
     if not is_fixing and report.total:
-        first = next((each.app for each in report.lines if each.finding and not each.app.startswith("(")), "")
+        mine = [each for each in report.lines if each.finding and not each.app.startswith("(")]
+        first = max(mine, key=lambda each: each.severity.weight).app if mine else ""
         ways = [f"argosy align {'--all' if len(proposed) > 1 else proposed[0]}" if proposed else ""]
         ways += [f"argosy doctor {first} --explain" if first else "argosy doctor --explain"]
         yield f"next: {';  '.join(filter(None, ways))}"

@@ -67,6 +67,19 @@ def test_what_no_rule_explains_is_told_as_that() -> None:
     assert line.finding is None and line.cause.startswith("no rule is sure of a cause")
 
 
+def test_an_error_that_no_rule_speaks_of_is_told_beside_what_rules_find() -> None:
+    seen = view(app(sync="OutOfSync", conditions=[("UnknownError", "a health check fails")]))
+    first, second = lines(seen.apps, diagnose(seen), {}, {})
+    assert "it says: UnknownError: a health check fails" in first.cause
+    assert second.finding is not None and second.finding.rule.id == "AGY515"
+
+
+def test_what_keeps_manifests_from_being_made_stands_before_what_came_of_it() -> None:
+    ill = app(sync="Unknown", health="Degraded", conditions=[COMPARISON])
+    found = lines([ill], diagnose(view(ill)), {}, {})
+    assert [each.finding.rule.id for each in found if each.finding] == ["AGY509", "AGY518"]
+
+
 def test_who_is_well_has_no_line() -> None:
     seen = view(app(), app("second"))
     assert lines(seen.apps, diagnose(seen), {}, {}) == []
@@ -105,7 +118,7 @@ def test_no_sync_means_no_gate() -> None:
 
 def test_the_score_is_counted_and_a_ninth_application_changes_it() -> None:
     apps = [app(f"a{at}", sync="Synced" if at < 3 else "OutOfSync") for at in range(8)]
-    assert score(apps, after=8).text.startswith("Score 37.5% synced → 100% after fixes")
+    assert score(apps, after=8).text.startswith("Score 37.5% synced → 100% after fixes and a sync")
     assert score([*apps, app("ninth")], after=9).text.startswith("Score 44.4% synced → 100%")
     assert score(apps).text == "Score 37.5% synced (3 of 8), 8 of 8 healthy"
     assert percent(7, 8) == "87.5%"

@@ -409,7 +409,14 @@ CASES: Mapping[str, Case] = {
     ),
     "AGY515": Case(
         [
-            (view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),))), "expected: it is synced by hand"),
+            (
+                view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),))),
+                "never synced, 1 to make; expected: it is synced by hand",
+            ),
+            (
+                view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),), status=operation("Succeeded"))),
+                "1 object of 1 differs; expected: it is synced by hand, and nobody has since",
+            ),
             (
                 view(app(sync="OutOfSync", spec=AUTOMATED, fields=(BY_GIT,), status=operation("Succeeded"))),
                 "its automated sync has not begun for",
@@ -461,7 +468,7 @@ CASES: Mapping[str, Case] = {
         [
             (
                 view(app(health="Degraded", blockers=("wave 0: Pod/x  CrashLoopBackOff",))),
-                "Degraded: wave 0: Pod/x  CrashLoopBackOff",
+                "Degraded: Pod/x  CrashLoopBackOff",
             )
         ],
         [view(app(health="Progressing")), view(app())],

@@ -99,7 +99,7 @@ def _refreshing(app: LiveApp) -> Act:
 def _changes(found: Examination) -> Iterator[Fix]:
     for app in found.chosen:
         treatment = found.treatments.get(app.name)
-        if treatment is None or not treatment.done or not treatment.heals:
+        if treatment is None or not treatment.cures:
             continue
         words = "; ".join(each.text for each in treatment.done)
         if app.parent or any(each.file for each in treatment.done):

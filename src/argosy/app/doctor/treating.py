@@ -35,8 +35,10 @@ class Treatment:
     proof: Proof
 
     @property
-    def heals(self) -> bool:
-        return self.proof.is_good
+    def cures(self) -> bool:
+        """Whether what can be done without asking is proven to help; what is only tidied up is no cure."""
+        kinds = {each.kind for each in self.done} - {ProposalKind.DROP}
+        return bool(kinds) and self.proof.is_good
 
     def remedies(self, app: str) -> Iterator[tuple[tuple[str, str], Remedy]]:
         for rule, kinds in ANSWERS.items():

@@ -151,7 +151,9 @@ def _unsynced(view: LiveView) -> Iterator[Sight]:
         count = sum(row.status == "OutOfSync" for row in app.rows)
         what = f"{count} object{'' if count == 1 else 's'} of {len(app.rows)} differ{'s' if count == 1 else ''}"
         if not app.is_automated:
+            is_new = app.app.state is None and not app.app.status.get("history")
             text = f"{what}; expected: it is synced by hand, and nobody has since"
+            text = f"never synced, {count} to make; expected: it is synced by hand" if is_new else text
             fix = f"look at the changes, then: argosy app diff {app.name}; argosy app sync {app.name}"
             yield app.sight(text, fix, severity=Severity.INFO)
         elif by_hand(app) and not _heals(app):

@@ -26,6 +26,7 @@ FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 UNPULLED: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 BUILDING: Final = ("New", "Pending", "Running")
+_LED: Final = re.compile(r"^wave -?\d+: ")
 _ABSENT: Final = re.compile(r"manifest unknown|manifest for .* not found|not found|name unknown|does not exist", re.I)
 _DENIED: Final = re.compile(r"unauthorized|authentication required|denied|forbidden|no basic auth|\b40[13]\b", re.I)
 
@@ -110,11 +111,11 @@ def _why_unpulled(view: LiveView, image: str, said: str) -> tuple[str, str]:
         return f"{image}: its build {name} {phase.lower()}", f"see why: oc logs build/{name}"
     if _DENIED.search(said):
         advice = "give the ServiceAccount a pull secret for this registry (imagePullSecrets)"
-        return f"{image}: the registry wants credentials ({_gist(said)})", advice
+        return f"{image}: the registry wants credentials", advice
     if said.startswith("InvalidImageName"):
         return f"{image}: is no name of an image", "correct it in Git"
     if _ABSENT.search(said):
-        return f"{image}: the registry has no such tag ({_gist(said)})", "push that tag, or name one that is there"
+        return f"{image}: the registry has no such tag", "push that tag, or name one that is there"
     return f"{image}: {_gist(said)}", "see whether the registry can be reached from the node"
 
 
@@ -165,7 +166,8 @@ def _unwell(view: LiveView) -> Iterator[Sight]:
         if app.health != "Degraded":
             continue
         kinds = {row.key.kind for row in app.rows}
-        said = app.blockers[0].strip() if app.blockers else app.health_message
+        said = _LED.sub("", app.blockers[0].strip()).replace("  Degraded: ", ": ", 1) if app.blockers else ""
+        said = said or app.health_message
         yield app.sight(f"Degraded{f': {said}' if said else ''}", _look(app, kinds))
 
 
