@@ -147,7 +147,9 @@ def _unexplained(app: LiveApp) -> Line:
     kinds = [f"{kind}: {message}" for kind, message in app.conditions]
     said = next(iter(kinds), "") or app.health_message or f"{app.sync}, {app.health}"
     fix = f"look closer: argosy explain application/{app.name}; argosy app diff {app.name}"
-    return Line(app.name, state_of(app), f"no rule is sure of a cause; it says: {said}", fix, Remedy("look at it"))
+    is_unseen = app.fields is None and app.sync == "OutOfSync"
+    lead = "it was not compared from here" if is_unseen else "no rule is sure of a cause"
+    return Line(app.name, state_of(app), f"{lead}; it says: {said}", fix, Remedy("look at it"))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 
 AT_ONCE: Final = 12  # requests
+MANY: Final = 20  # namespaces
 
 
 class Asking:
@@ -63,12 +64,15 @@ class Asking:
         return [_whole(each, kind) for each in found]
 
     async def list_all(self, kinds: Iterable[GroupKind], namespaces: Sequence[str]) -> dict[GroupKind, list[Manifest]]:
+        """Of these namespaces; where they are many, of all at once."""
         served = await self.kinds()
-        wanted = [(kind, place) for kind in kinds if kind in served for place in namespaces]
+        places = namespaces if len(namespaces) <= MANY else ("",)
+        wanted = [(kind, place) for kind in kinds if kind in served for place in places]
         found = await asyncio.gather(*(self.all_of(kind, place) for kind, place in wanted))
         gathered: dict[GroupKind, list[Manifest]] = {}
         for (kind, _), items in zip(wanted, found, strict=True):
-            gathered.setdefault(kind, []).extend(items)
+            mine = (each for each in items if each["metadata"].get("namespace") in namespaces)
+            gathered.setdefault(kind, []).extend(mine)
         return gathered
 
     def _refused(self, kind: GroupKind, namespace: str, error: ArgosyError) -> None:

@@ -40,6 +40,7 @@ SECONDS: Final = 9.0  # for all comparisons and proofs together
 LOOKS: Final = 0.6  # of that time at most
 LEAST: Final = 2.0  # seconds for proofs, whatever comparisons took
 AT_ONCE: Final = 4  # comparisons
+MOST: Final = 5  # names in a note
 Found = TypeVar("Found")
 PROBE_SECONDS: Final = 2.0
 SECRET, QUOTA = GroupKind("", "Secret"), GroupKind("", "ResourceQuota")
@@ -187,10 +188,12 @@ async def in_time(
     if not tasks:
         return {}
     _, late = await asyncio.wait(tasks.values(), timeout=seconds)
-    for name, task in tasks.items():
-        if task in late:
-            task.cancel()
-            asking.note(f"{name} was not {what} within {seconds:.0f} s; give it longer: --timeout 60")
+    for task in late:
+        task.cancel()
+    if names := [name for name, task in tasks.items() if task in late]:
+        more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+        shown = ", ".join(names[:MOST])
+        asking.note(f"not {what} within {seconds:.0f} s: {shown}{more}; give it longer: --timeout 60")
     await asyncio.gather(*tasks.values(), return_exceptions=True)
     found = {}
     for name, task in tasks.items():
