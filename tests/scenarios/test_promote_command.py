@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from in_full import in_full
-from promotion_repository import ALONE, DELIVERY, Shelf, chdir, make, typed
+from promotion_repository import ALONE, BASE, DELIVERY, Shelf, chdir, make, typed
 
 from argosy.app.promoting import repository as plumbing
 
@@ -99,6 +99,27 @@ def test_a_file_that_breaks_a_rule_keeps_the_gate_check_closed(web: Shelf) -> No
     web.commit("broken")
     said = web.argosy("plan", "--to", "staging", code=1)
     assert "✖ check" in said.out and "AGY" in said.out and said.err.endswith("next: argosy check\n")
+
+
+def test_what_cannot_be_written_is_told_with_the_values_and_nothing_is_written(web: Shelf) -> None:
+    web.git("rm", "-q", "staging/kustomization.yaml")
+    web.write("staging/web.yaml", BASE.replace("name: web}", "name: staging-web}", 1))
+    before = web.commit("staging is plain files")
+    said = web.argosy("plan", "--to", "staging", code=1)
+    assert "web:1.0 → web:1.1" in said.out and "✖ files  staging: has no kustomization" in said.out
+    web.argosy("run", "--to", "staging", code=1)
+    assert web.git("rev-parse", "HEAD") == before
+
+
+def test_two_objects_with_the_same_field_get_each_its_own_version(web: Shelf) -> None:
+    api = BASE.replace("name: web}", "name: api}", 1).replace("example.com/web", "example.com/api")
+    web.write("base/api.yaml", api)
+    web.write("base/kustomization.yaml", "resources: [web.yaml, api.yaml]\n")
+    text = (web.folder / "dev/kustomization.yaml").read_text()
+    web.write("dev/kustomization.yaml", f'{text}  - {{name: example.com/api, newTag: "7"}}\n')
+    web.commit("dev: an api, too")
+    web.argosy("run", "--to", "staging")
+    assert 'newTag: "1.1"' in web.images("staging") and 'newTag: "7"' in web.images("staging")
 
 
 # -- doing --

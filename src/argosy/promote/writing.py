@@ -15,7 +15,7 @@ from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest import dump, load, load_all
 from argosy.model.manifest.yaml_editing import REMOVED, Edit, edited
 from argosy.promote.moving import Move, parted
-from argosy.promote.releases import Decoration, Kind, steps_of
+from argosy.promote.releases import Decoration, Kind, Owner, steps_of
 
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _OPS: Final = ("add", "replace")
@@ -89,6 +89,12 @@ class Writer:
         self.files[path] = edited(text, edits, document=document, where=path)
         return True
 
+    def _owner(self, move: Move) -> Owner:
+        """The object by the name that it has here: it may have another in the source."""
+        if move.here is None:
+            return move.at.owner
+        return move.at.owner._replace(name=self._now.decoration.plain(move.here.key.name, move.at.owner.kind))
+
     def _is_own(self, path: str) -> bool:
         return not path.startswith("../") and (not self.folder or path.startswith(f"{self.folder}/"))
 
@@ -122,12 +128,13 @@ class Writer:
     # -- parameters --
 
     def _literal(self, move: Move) -> bool:
-        if move.at.owner.kind != "ConfigMap" or not move.at.path.startswith("data."):
+        owner = self._owner(move)
+        if owner.kind != "ConfigMap" or not move.at.path.startswith("data."):
             return False
         name = move.at.path.removeprefix("data.").strip('"')
         for place, entry in enumerate(self._now.entries("configMapGenerator")):
             literals = entry.get("literals") if isinstance(entry, dict) else None
-            if not isinstance(literals, list) or entry.get("name") != move.at.owner.name:
+            if not isinstance(literals, list) or entry.get("name") != owner.name:
                 continue
             for number, literal in enumerate(literals):
                 if str(literal).partition("=")[0] == name:
@@ -163,13 +170,14 @@ class Writer:
         self, now: Kustomization, at: tuple[str, int], entry: Any, move: Move
     ) -> Iterator[Callable[[Any], bool]]:
         target = entry.get("target") if isinstance(entry, dict) else None
-        if target is not None and not _aims(target, move):
+        owner = self._owner(move)
+        if target is not None and not _aims(target, owner):
             return
         inline = entry if isinstance(entry, str) and "\n" in entry else None
         place = at if inline else (*at, "patch")
         inline = inline or (entry.get("patch") if isinstance(entry, dict) else None)
         if isinstance(inline, str):
-            for edit in _edits(inline, target, move):
+            for edit in _edits(inline, target, move, owner):
                 yield self._inner(place, inline, edit)
             return
         named = entry if isinstance(entry, str) else entry.get("path") if isinstance(entry, dict) else None
@@ -180,7 +188,7 @@ class Writer:
     def _in_file(
         self, path: str, text: str, target: Mapping[str, Any] | None, move: Move
     ) -> Iterator[Callable[[Any], bool]]:
-        for number, place in _edits(text, target, move):
+        for number, place in _edits(text, target, move, self._owner(move)):
             yield self._outer(path, number, place)
 
     def _outer(self, path: str, number: int, place: tuple[str | int, ...]) -> Callable[[Any], bool]:
@@ -202,17 +210,18 @@ class Writer:
         """One operation more: to the patch of the object that is there, else to a new one."""
         if "[" in move.at.path and move.here is None:
             return False
+        owner = self._owner(move)
         pointer = (move.here or move.there).pointer
         operation = {"op": "replace" if move.here else "add", "path": pointer, "value": move.after}
         for place, entry in enumerate(self._now.entries("patches")):
             inline = entry.get("patch") if isinstance(entry, dict) else None
-            if not isinstance(inline, str) or not _aims(entry.get("target") or {}, move):
+            if not isinstance(inline, str) or not _aims(entry.get("target") or {}, owner):
                 continue
             found = load(inline)
             if isinstance(found, list):
                 inner = edited(inline, [Edit((len(found),), operation)], where=self.path)
                 return self._edit(self.path, Edit(("patches", place, "patch"), inner))
-        target = {"kind": move.at.owner.kind, "name": move.at.owner.name}
+        target = {"kind": owner.kind, "name": owner.name}
         made = {"target": target, "patch": dump([operation]).rstrip("\n")}
         return self._edit(self.path, Edit(("patches", len(self._now.entries("patches"))), made))
 
@@ -229,18 +238,17 @@ def _version(image: str) -> dict[str, str]:
     return {"digest": digest} if digest else {"newTag": tag.removeprefix(":") or "latest"}
 
 
-def _aims(target: Any, move: Move) -> bool:
+def _aims(target: Any, owner: Owner) -> bool:
     """Whether a patch is for this object and no other."""
     if not isinstance(target, dict):
         return False
-    owner = move.at.owner
     if any(target.get(name) for name in ("labelSelector", "annotationSelector")):
         return False
     return target.get("kind") == owner.kind and target.get("name") in (owner.name, None)
 
 
 def _edits(
-    text: str, target: Mapping[str, Any] | None, move: Move
+    text: str, target: Mapping[str, Any] | None, move: Move, owner: Owner
 ) -> Iterator[tuple[int, tuple[str | int, ...]]]:
     """Document and path of each place in a patch or a resource that says the field."""
     try:
@@ -253,7 +261,7 @@ def _edits(
             for place, operation in enumerate(document):
                 if target is not None and _sets(operation, pointer):
                     yield number, (place, "value")
-        elif isinstance(document, dict) and (target is not None or _is_of(document, move)):
+        elif isinstance(document, dict) and (target is not None or _is_of(document, owner)):
             path = _walked(document, move)
             if path is not None:
                 yield number, path
@@ -263,9 +271,9 @@ def _sets(operation: Any, pointer: str) -> bool:
     return isinstance(operation, dict) and operation.get("op") in _OPS and operation.get("path") == pointer
 
 
-def _is_of(document: Mapping[str, Any], move: Move) -> bool:
+def _is_of(document: Mapping[str, Any], owner: Owner) -> bool:
     name = (document.get("metadata") or {}).get("name")
-    return document.get("kind") == move.at.owner.kind and name == move.at.owner.name
+    return document.get("kind") == owner.kind and name == owner.name
 
 
 def _walked(document: Any, move: Move) -> tuple[str | int, ...] | None:

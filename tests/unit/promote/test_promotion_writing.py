@@ -168,6 +168,16 @@ def test_a_literal_of_a_generator_is_changed() -> None:
     assert "- limit=2\n" in written["prod/kustomization.yaml"]
 
 
+def test_an_object_that_is_called_otherwise_here_is_patched_by_the_name_it_has_here() -> None:
+    own = BASE["base/web.yaml"].replace("name: web}", "name: shop}", 1)
+    more = {
+        "other/kustomization.yaml": "resources: [web.yaml]\n", "other/web.yaml": own,
+        "prod/kustomization.yaml": "namePrefix: prod-\nresources: [../other]\n",
+    }  # fmt: skip
+    _, written = promoted(SETS, "", more)
+    assert "    name: shop\n" in written["prod/kustomization.yaml"]
+
+
 def test_what_is_shared_with_other_environments_is_never_written() -> None:
     _, written = promoted(SETS, "")
     assert set(written) == {"prod/kustomization.yaml"}

@@ -78,10 +78,12 @@ class Planner:
         release, there, is_back = self._chosen(asked, source, target)
         here = survey.view(target)
         moved = survey.moving(there, here)
-        files = self._written(moved, there, here)
+        files, problem = self._written(moved, there, here)
         check = partial(self._check, files)
         facts = self._facts(source, target, release, check)
         found = _backwards(facts) if is_back else verdicts(way, source, target, facts)
+        if problem:
+            found.insert(0, Verdict("files", False, problem, kind="files"))
         count = 0 if is_back else self._commits(over, release, there)
         notes = tuple(self._notes(moved, there, here, files, over))
         prefix = here.file.decoration.prefix if here.file else ""
@@ -162,16 +164,20 @@ class Planner:
 
     # -- what is written --
 
-    def _written(self, moved: Moving, there: View, here: View) -> dict[str, bytes]:
+    def _written(self, moved: Moving, there: View, here: View) -> tuple[dict[str, bytes], str]:
+        """The files as they would be, proven; or why they cannot be written."""
         if not moved.moves:
-            return {}
-        writer = Writer(here.environment.path, self.survey.read, there.file)
-        files = {path: text.encode() for path, text in writer.write(moved.moves).items()}
-        after = self.survey.rendered(here.environment, EditedTree(self.survey.tree, files), self.survey.head)
+            return {}, ""
+        try:
+            writer = Writer(here.environment.path, self.survey.read, there.file)
+            files = {path: text.encode() for path, text in writer.write(moved.moves).items()}
+            after = self.survey.rendered(here.environment, EditedTree(self.survey.tree, files), self.survey.head)
+        except UserError as error:
+            return {}, str(error)
         if wrong := _unproven(moved.moves, here.contents, after.contents):
-            message = f"with the new values, {here.environment.name} does not become what it should: {wrong}"
-            raise UserError(f"{message}; set them by hand, and commit them", where=writer.path)
-        return files
+            message = f"{writer.path}: with the new values, {here.environment.name} would not be as it should: {wrong}"
+            return {}, f"{message}; set them by hand, and commit them"
+        return files, ""
 
     # -- facts --
 
@@ -265,22 +271,23 @@ def _backwards(facts: Facts) -> list[Verdict]:
 
 def _unproven(moves: Sequence[Move], before: Contents, after: Contents) -> str:
     """What did not come out as it should; empty where all did, and nothing else changed."""
-    wanted = {move.at.path: move.after for move in moves}
+    named = {id(each): at for at, each in before.fields.items()}  # an object may have another name in the source
+    wanted = {_plain(named.get(id(move.here), move.at)): move.after for move in moves}
     then = {_plain(at): each.value for at, each in before.fields.items()}
     for at, each in after.fields.items():
         old = then.pop(_plain(at), None)
         if each.value == old or each.pointer.startswith("/metadata/name"):
             continue
-        if at.path in wanted and wanted[at.path] == each.value:
+        if wanted.get(_plain(at)) == each.value:
+            wanted.pop(_plain(at))
             continue
         if not _is_hashed(old, each.value):
             return f"{at.owner} {at.path} would be {each.value!r}"
     gone = next(iter(then), None)
     if gone is not None:
         return f"{gone[0]} {gone[1]} would be gone"
-    now = {(at.path, str(each.value)) for at, each in after.fields.items()}
-    missed = next((move for move in moves if (move.at.path, str(move.after)) not in now), None)
-    return f"{missed.at.owner} {missed.at.path} would stay {missed.before!r}" if missed else ""
+    missed = next(iter(wanted), None)
+    return f"{missed[0]} {missed[1]} would stay as it is" if missed is not None else ""
 
 
 def _plain(at: Any) -> tuple[str, str]:
