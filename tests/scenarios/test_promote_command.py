@@ -56,6 +56,7 @@ def test_a_plan_tells_what_moves_what_stays_and_what_to_type(web: Shelf) -> None
     assert "image  Deployment/web  web:1.0 → web:1.1" in said.out
     assert "in staging/kustomization.yaml" in said.out
     assert "replicas 2" in said.out and "prefix staging-" in said.out
+    assert "afterwards: production asks for approval by leads (ann@example.com)" in said.out
     assert said.err.strip() == "next: argosy promote run --to staging"
 
 

@@ -150,6 +150,8 @@ def planned(plan: Plan, screen: Screen) -> Iterator[str]:
             who = f" (can open it: {each.who})" if each.who and not each.is_open else ""
             mark = screen.sign("Healthy" if each.is_open else "failed")
             yield f"  {mark} {each.gate.ljust(width)}  {plain(each.why)}{who}"
+    for line in plan.afterwards:
+        yield f"afterwards: {plain(line)}"
 
 
 def _moves(moves: Sequence[Move]) -> list[str]:
@@ -242,6 +244,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             {"gate": each.gate, "open": each.is_open, "why": each.why, "who": each.who} for each in plan.verdicts
         ],
         "ready": plan.is_open,
+        "afterwards": list(plan.afterwards),
         "notes": list(plan.notes),
     }
 

@@ -83,6 +83,24 @@ def shown(gate: Gate) -> str:
     return f"{gate.kind} {gate.value}".rstrip()
 
 
+def asked_after(way: Way, target: Environment) -> list[str]:
+    """What the environments right behind this one ask for, and who can approve there."""
+    found = []
+    for each in way.environments:
+        if each.after == target.name and each.gates:
+            gates = ", ".join(_with_members(gate, way) for gate in each.gates)
+            found.append(f"{each.name} asks for {gates}")
+    return found
+
+
+def _with_members(gate: Gate, way: Way) -> str:
+    if gate.kind != "approval":
+        return shown(gate)
+    role = way.role(gate.value)
+    who = "anybody who may push" if gate.value == ANYBODY else ", ".join(role.groups) if role else "nobody yet"
+    return f"approval by {gate.value or 'somebody'} ({who})"
+
+
 def _holds(target: Environment, facts: Facts) -> list[Verdict]:
     found = []
     held = last(facts.log, target.name, Action.HOLD, Action.RESUME)

@@ -18,7 +18,7 @@ from argosy.app.promoting.surveying import EditedTree, Survey, View
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.promote.environments import folder
-from argosy.promote.gates import Facts, Standing, Verdict, verdicts
+from argosy.promote.gates import Facts, Standing, Verdict, asked_after, verdicts
 from argosy.promote.log import BRINGS, Action
 from argosy.promote.moving import Move, Moving
 from argosy.promote.releases import Contents, Release
@@ -49,6 +49,7 @@ class Plan:
     verdicts: tuple[Verdict, ...]
     asked: Asked
     is_back: bool = False  # a release that the target had before
+    afterwards: tuple[str, ...] = ()  # what the environments behind the target ask for
     prefix: str = ""  # of names in the target
     commits: int = 0  # of the source's files since what the target has
     notes: tuple[str, ...] = field(default=())
@@ -87,7 +88,10 @@ class Planner:
         count = 0 if is_back else self._commits(over, release, there)
         notes = tuple(self._notes(moved, there, here, files, over))
         prefix = here.file.decoration.prefix if here.file else ""
-        return Plan(source, target, release, over, moved, files, tuple(found), asked, is_back, prefix, count, notes)
+        after = tuple(asked_after(way, target))
+        return Plan(
+            source, target, release, over, moved, files, tuple(found), asked, is_back, after, prefix, count, notes
+        )
 
     def pending(self, target: Environment) -> Plan | None:
         """What would come next; None where there is nothing."""
