@@ -55,7 +55,7 @@ GIT = """\
   defaultBranch = main
 [url "file://{repository}"]
 """
-# What others do, and how it can be told that something has come true.
+# What others do, and how it can be told that something has come true; by kubectl, of which a look takes least.
 OTHERS = r"""
 come_true() {
   local ends=$((SECONDS + 30))
@@ -64,17 +64,18 @@ come_true() {
     /bin/sleep 0.1
   done
 }
+once() { [ -e "$HOME/once" ] || { "$@" > /dev/null && touch "$HOME/once"; }; }
 is() {
   local words='{.status.sync.status} {.status.health.status}'
-  [ "$(oc get application "$1" -n openshift-gitops -o jsonpath="$words")" = "$2 $3" ]
+  [ "$(kubectl get application "$1" -n openshift-gitops -o jsonpath="$words")" = "$2 $3" ]
 }
 dev_has_cpus() {
   local cpu='{.spec.predictor.model.resources.limits.cpu}'
-  [ "$(oc get inferenceservice dev-qwen25-05b-instruct -n llmops-dev -o jsonpath="$cpu")" = "$1" ]
+  [ "$(kubectl get inferenceservice dev-qwen25-05b-instruct -n llmops-dev -o jsonpath="$cpu")" = "$1" ]
 }
 merge() { git push -q origin HEAD:main; }
 drift_in_staging() {
-  oc patch inferenceservice staging-qwen25-05b-instruct -n llmops-staging --type merge \
+  kubectl patch inferenceservice staging-qwen25-05b-instruct -n llmops-staging --type merge \
     -p '{"spec":{"predictor":{"model":{"resources":{"limits":{"cpu":"10"}}}}}}'
 }
 fail_a_notebook() {
@@ -84,9 +85,9 @@ fail_a_notebook() {
   kubectl wait --for=condition=Failed nvj/in-a-hurry -n ml-platform --timeout=60s
 }
 without_checks() {
-  oc patch argocd openshift-gitops -n openshift-gitops --type json \
+  kubectl patch argocd openshift-gitops -n openshift-gitops --type json \
     -p '[{"op":"remove","path":"/spec/resourceHealthChecks"}]'
-  come_true '! oc get configmap argocd-cm -n openshift-gitops -o yaml | grep serving.kserve.io'
+  come_true '! kubectl get configmap argocd-cm -n openshift-gitops -o yaml | grep serving.kserve.io'
   argosy health export --as cr | sed -n '/^spec:/,$p' | tail -n +2 > "$HOME/fragment"
 }
 """
