@@ -10,21 +10,20 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ready_argosy import run
+from ready_argosy import Started, run, start
 from serving import KUBECTL, Endpoint, environment
 
 PATIENCE = 90.0
 
 
 class Demo:
-    def __init__(self, process: subprocess.Popen[str], printed: str, home: Path, log: Path) -> None:
+    def __init__(self, process: Started, printed: str, home: Path, log: Path) -> None:
         self.process, self.printed, self.home, self.log = process, printed, home, log
         self.where: dict[str, Any] = json.loads(self.argosy("demo", "status", "-o", "json"))
 
@@ -97,10 +96,7 @@ def demo(home: Path, *flags: str) -> Iterator[Demo]:
     home.mkdir(exist_ok=True)
     log = home / "demo.log"
     with log.open("a") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "argosy", "demo", *flags],
-            stdout=subprocess.PIPE, stderr=errors, text=True, env=own(home), stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        process = start(["demo", *flags], env=own(home), stderr=errors.fileno())
     try:
         yield Demo(process, _printed(process, log), home, log)
     finally:
@@ -111,7 +107,7 @@ def demo(home: Path, *flags: str) -> Iterator[Demo]:
         process.stdout.close()
 
 
-def _printed(process: subprocess.Popen[str], log: Path) -> str:
+def _printed(process: Started, log: Path) -> str:
     """All until it says how to end it."""
     assert process.stdout is not None
     found = ""

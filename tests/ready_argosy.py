@@ -22,7 +22,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 ARGOSY = Path(sys.executable).parent / "argosy"
 WHOLE = ("argosy.cli", "argosy.app")  # with all that they import
@@ -77,6 +77,57 @@ def _one() -> _Ready:
         return _ready[0]
 
 
+class Started:
+    """A command that runs, as subprocess.Popen has it."""
+
+    def __init__(
+        self, words: Sequence[object], env: Mapping[str, str], cwd: Path | None, streams: Sequence[int]
+    ) -> None:
+        self.args = [str(word) for word in words]
+        request = {"words": self.args, "env": dict(env), "cwd": str(cwd or os.getcwd())}
+        self._ends = _one().begin(request, streams)
+        self._said = self._ends.makefile("r")
+        self.pid = int(self._said.readline())
+        self.returncode: int | None = None
+        self.stdout: IO[str] | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._ends], [], [], 0)[0]:
+            self.wait()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self._ends], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
+            self.returncode = int(self._said.readline())
+            self._said.close()
+            self._ends.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+
+def start(words: Sequence[object], *, env: Mapping[str, str], stderr: int, cwd: Path | None = None) -> Started:
+    """With a pipe to read what it prints."""
+    reads, writes = os.pipe()
+    with open(os.devnull) as nothing:
+        try:
+            started = Started(words, env, cwd, [nothing.fileno(), writes, stderr])
+        finally:
+            os.close(writes)
+    started.stdout = open(reads)  # noqa: SIM115
+    return started
+
+
 def run(
     words: Sequence[object],
     *,
@@ -85,21 +136,22 @@ def run(
     input: str | None = None,
     timeout: float = 30.0,
 ) -> Done:
-    request = {"words": [str(word) for word in words], "env": dict(env), "cwd": str(cwd or os.getcwd())}
     given = _given(input)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            ends = _one().begin(request, [given, out.fileno(), err.fileno()])
+            started = Started(words, env, cwd, [given, out.fileno(), err.fileno()])
         finally:
             os.close(given)
-        with ends:
-            ends.settimeout(timeout)
-            pid, code = _ended(ends, request["words"], timeout)
+        try:
+            code = started.wait(timeout)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+            raise
         texts = []
         for file in (out, err):
             file.seek(0)
             texts.append(io.TextIOWrapper(file, encoding="utf-8").read())  # with the ends of lines as people see them
-    assert pid
     return Done(code, *texts)
 
 
@@ -112,16 +164,6 @@ def _given(text: str | None) -> int:
     os.write(writes, data)
     os.close(writes)
     return reads
-
-
-def _ended(ends: socket.socket, words: Any, timeout: float) -> tuple[int, int]:
-    said = ends.makefile("r")
-    pid = int(said.readline())
-    try:
-        return pid, int(said.readline())
-    except TimeoutError:
-        os.kill(pid, signal.SIGKILL)
-        raise subprocess.TimeoutExpired(words, timeout) from None
 
 
 # -- in the process that is copied

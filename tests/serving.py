@@ -109,7 +109,14 @@ def ask(
 class Sandbox:
     """A running `argosy sandbox start`."""
 
-    def __init__(self, process: subprocess.Popen[str], line: str, folder: Path, log: Path, environment: Any) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[str] | ready_argosy.Started,
+        line: str,
+        folder: Path,
+        log: Path,
+        environment: Any,
+    ) -> None:
         self.process, self.line, self.folder, self._log = process, line, folder, log
         self.environment = environment
         words = line.split()
@@ -156,15 +163,20 @@ def environment(home: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def sandbox(folder: Path, *flags: str, home: Path | None = None, program: Sequence[str] = ()) -> Iterator[Sandbox]:
-    """Ready, and surely ended afterwards. `program` stands in for the argosy command."""
+    """Ready, and surely ended afterwards. With a `program`, such as ARGOSY itself, that is what is started."""
     home = home or folder.parent
     log = home / f"{folder.name}.log"
     where = () if "--ephemeral" in flags else ("--data-dir", str(folder))
-    command = [*(program or (str(ARGOSY),)), "sandbox", "start", *where, *flags]
+    words = ("sandbox", "start", *where, *flags)
     with log.open("a") as errors:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(home), stdin=subprocess.DEVNULL
-        )
+        process: subprocess.Popen[str] | ready_argosy.Started
+        if program:
+            process = subprocess.Popen(
+                [*program, *words], stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(home),
+                stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        else:
+            process = ready_argosy.start(words, env=environment(home), stderr=errors.fileno())
     try:
         yield Sandbox(process, _ready_line(process, log), folder, log, environment(home))
     finally:
@@ -175,7 +187,7 @@ def sandbox(folder: Path, *flags: str, home: Path | None = None, program: Sequen
         process.stdout.close()
 
 
-def _ready_line(process: subprocess.Popen[str], log: Path) -> str:
+def _ready_line(process: subprocess.Popen[str] | ready_argosy.Started, log: Path) -> str:
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
     line = process.stdout.readline() if ready else ""
