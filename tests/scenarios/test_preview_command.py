@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -431,3 +434,78 @@ def test_a_chart_is_rendered_on_both_sides_with_values_from_anywhere(repo: Repo)
     repo.write({"values/dev.yaml": "a: z\n"})
     said = repo.preview("HEAD")
     assert ".data.a   x → z" in said.out, said
+
+
+def test_a_merge_that_is_not_ended_is_a_side_that_does_not_render(repo: Repo) -> None:
+    repo.git("switch", "-q", "-c", "feature")
+    repo.edit("base/deployment.yaml", "front:v1", "front:v2")
+    repo.commit("One")
+    repo.git("switch", "-q", "main")
+    repo.edit("base/deployment.yaml", "front:v1", "front:v3")
+    repo.commit("Other")
+    with pytest.raises(subprocess.CalledProcessError):
+        repo.git("merge", "-q", "feature")
+    said = repo.preview("HEAD")
+    assert said.code == NO and "fraud-dev, fraud-prod cannot be rendered" in said.impact
+
+
+def test_names_that_are_no_text_can_be_told_in_every_form(repo: Repo) -> None:
+    folder = os.fsencode(repo.root / "plain")
+    os.mkdir(folder)
+    with open(folder + b"/\xff.yaml", "wb") as file:
+        file.write(config(name="odd").encode())
+    repo.write({"apps/plain.yaml": application("plain", "plain")})
+    repo.commit("Add an odd name")
+    with open(folder + b"/\xff.yaml", "wb") as file:
+        file.write(config("2", name="odd").encode())
+    for form in ("text", "md", "html", "json", "yaml"):
+        said = repo.preview("HEAD", "-o", form)
+        assert said.code == DONE and "odd" in said.out, said
+
+
+def test_a_clone_without_the_target_of_the_merge_says_so(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_BASE_REF", "release")
+    said = repo.preview()
+    assert said.code == CANNOT and "release: is what this is merged into, and is not in this clone" in said.err
+    assert "fetch-depth: 0" in said.err
+
+
+def test_a_partial_clone_says_what_is_missing(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repo.git("config", "uploadpack.allowFilter", "true")
+    clone = Repo(tmp_path / "partial", capsys)
+    clone.git("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{repo.root}", ".")
+    monkeypatch.chdir(clone.root)
+    said = clone.preview()
+    assert said.code == CANNOT and "git fetch --refetch" in said.err
+    assert main(["check", "--fail-on", "error"]) in (DONE, NO)
+
+
+def test_a_comment_names_the_pull_request_that_ci_is_about(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo.edit("base/deployment.yaml", "front:v1", "front:v2")
+    for name, value in (("BASE_REF", "main"), ("HEAD_REF", "feature/cpu"), ("REF", "refs/pull/42/merge")):
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    assert "### argosy preview · PR \\#42 · main…feature/cpu\n" in repo.preview("-o", "md").out
+    assert "### argosy preview · HEAD…main" in repo.preview("HEAD...main", "-o", "md").out
+
+
+def test_the_guide_shows_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
+    root = Path(__file__).parents[2]
+    made = Repo(tmp_path / "copy", capsys)
+    shutil.copytree(root / "llmops-via-argocd", made.root, dirs_exist_ok=True)
+    for file in (made.root / "argocd-apps").glob("*.yaml"):
+        made.edit(f"argocd-apps/{file.name}", "path: llmops-via-argocd/", "path: ")
+    made.begin({})
+    monkeypatch.chdir(made.root)
+    blocks = re.findall(r"```(\w+)\n(.*?)```", (root / "docs/guides/previewing.md").read_text(), re.S)
+    for line in blocks[0][1].splitlines()[:2]:
+        subprocess.run(line.removeprefix("$ "), shell=True, check=True, capture_output=True)
+
+    def same(text: str) -> str:
+        return re.sub(r"[0-9.]+ s,", "T s,", re.sub(r"\b[0-9a-f]{7}\b", "COMMIT", text)).strip()
+
+    assert same(made.preview().out) == same(blocks[1][1])

@@ -38,15 +38,14 @@ def comment(preview: Preview, most: int = MOST_CHARACTERS) -> str:
     if dropped:
         parts.append(
             f"\n_{dropped} of {len(details)} objects are not shown: the comment would be too long. All of them: "
-            f"`argosy preview {_ascii(preview.title)} --diff`, or `-o html`._"
+            f"`argosy preview {_typed(preview)} --diff`, or `-o html`._"
         )
     text = "\n".join(parts)
     return text if len(text) <= most else text[: most - 40].rstrip() + "\n\n_…cut: too long for a comment._"
 
 
-def _ascii(title: str) -> str:
-    base, _, head = title.partition("…")
-    return base if head == "working tree" else f"{base}...{head}"
+def _typed(preview: Preview) -> str:
+    return preview.names[0] if preview.is_working else "...".join(preview.names)
 
 
 def _head(preview: Preview) -> Iterator[str]:

@@ -23,7 +23,8 @@ _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 @dataclass(frozen=True)
 class Preview:
-    title: str  # `main…feature/cpu`
+    names: tuple[str, str]  # of both sides: `main`, `feature/cpu`
+    request: str  # the pull request, where CI says that this is one
     base: str  # commits, in short
     head: str
     is_working: bool
@@ -34,6 +35,10 @@ class Preview:
     files: int = 0  # that differ
     notes: tuple[str, ...] = ()
     is_live: bool = False
+
+    @property
+    def title(self) -> str:
+        return self.request or "…".join(self.names)
 
 
 def preview(folder: str, words: Sequence[str], *, talk: Talk) -> Preview:
@@ -57,7 +62,8 @@ def _located(touched: Touched) -> Touched:
 def as_preview(found: Comparison, result: Impact, seconds: float) -> Preview:
     sides = found.sides
     return Preview(
-        sides.title,
+        (sides.base.name, sides.head.name),
+        sides.request,
         sides.base.short,
         sides.head.short,
         sides.is_working,

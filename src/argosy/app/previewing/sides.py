@@ -24,6 +24,11 @@ from argosy.source.trees import FolderTree
 T = TypeVar("T")
 SHORT: Final = 7
 _TARGETS: Final = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")  # what CI says is merged into
+_REQUEST: Final = (
+    _TARGETS,
+    ("GITHUB_HEAD_REF", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"),
+    ("GITHUB_REF", "CI_MERGE_REQUEST_IID"),
+)
 _USUAL: Final = ("main", "master")
 WORKING: Final = "working tree"
 
@@ -53,8 +58,12 @@ class Sides:
     repository: Repository | None = None
 
     @property
-    def title(self) -> str:
-        return f"{self.base.name}…{self.head.name}"
+    def request(self) -> str:
+        """`PR #42 · main…feature`, where CI says that this is one."""
+        base, head, number = (next(filter(None, map(os.environ.get, names)), "") for names in _REQUEST)
+        number = number.removeprefix("refs/pull/").partition("/")[0]
+        is_here = self.is_working or self.head.name == "HEAD"
+        return f"PR #{number} · {base}…{head}" if is_here and base and head and number.isdecimal() else ""
 
 
 class Repository:
@@ -79,7 +88,9 @@ class Repository:
         try:
             return self._runner.run(work) if not _is_running() else _beside(work)
         except GitFailed as error:
-            raise SourceError("git could not read this repository; try git fsck", where=self.root) from error
+            advice = "if it is a partial clone: git fetch --refetch, else git fsck"
+            told = f"git could not read all of this repository; {advice}"
+            raise SourceError(told, where=self.root) from error
 
     def commit(self, ref: str) -> str:
         return "" if not ref or ref.startswith("-") else self.run(self.history.commit(ref))
@@ -161,6 +172,8 @@ def _default(repo: Repository, notes: list[str]) -> str:
         for name in (*(f"{remote}/{target}" for remote in names), target):
             if repo.commit(name):
                 return name
+        advice = f"fetch-depth: 0 (GitHub), GIT_DEPTH: 0 (GitLab), or git fetch origin {target}"
+        raise UserError(f"is what this is merged into, and is not in this clone; {advice}", where=target)
     for remote in names:
         if (found := repo.run(repo.history.default_ref(remote))) and repo.commit(found):
             return found

@@ -108,12 +108,26 @@ def _looked(preview: Preview) -> str:
 
 
 def as_data(preview: Preview) -> dict[str, Any]:
+    made: dict[str, Any] = _texts(_data(preview))
+    return made
+
+
+def _texts(given: Any) -> Any:
+    """Names of files may be no text, and neither JSON nor YAML can hold them then."""
+    if isinstance(given, str):
+        return given if given.isascii() else given.encode("utf-8", "backslashreplace").decode()
+    if isinstance(given, dict):
+        return {name: _texts(value) for name, value in given.items()}
+    return [_texts(each) for each in given] if isinstance(given, list) else given
+
+
+def _data(preview: Preview) -> dict[str, Any]:
     least, most = preview.impact.delta
     return {
         "apiVersion": "cli.argosy.dev/v1",
         "kind": "Preview",
-        "base": {"name": preview.title.partition("…")[0], "revision": preview.base},
-        "head": {"name": preview.title.partition("…")[2], "revision": preview.head},
+        "base": {"name": preview.names[0], "revision": preview.base},
+        "head": {"name": preview.names[1], "revision": preview.head},
         "isLive": preview.is_live,
         "impact": {
             "sentence": preview.impact.sentence,

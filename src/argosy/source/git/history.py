@@ -128,8 +128,10 @@ def _read_raw(said: bytes) -> list[Changed]:
     parts = said.split(b"\0")
     found = []
     for about, path in zip(parts[::2], parts[1::2], strict=False):
-        old, new = about.decode().lstrip(":").split()[:2]
+        old, new, _, _, status = about.decode().lstrip(":").split()
         if _SUBMODULE not in (old, new):
             name = path.decode("utf-8", "surrogateescape")
-            found.append(Changed(name, old != "000000", new != "000000"))
+            # In the midst of a merge a path has no one mode; its file has marks in it, or is gone.
+            is_torn = status.startswith("U")
+            found.append(Changed(name, is_torn or old != "000000", is_torn or new != "000000"))
     return found
