@@ -216,10 +216,13 @@ def test_a_rollback_is_a_promotion_backwards_and_holds_what_it_took_back(web: Sh
     assert "roll back r1" in said.out and "web:1.1 → web:1.0" in said.out
     assert 'newTag: "1.0"' in web.images("staging") or web.images("staging") == before
     refused = web.argosy("run", "--to", "staging", code=1)
-    assert "rolled back from r2 by ann@example.com: wrong answers" in refused.err
+    assert "rolled back: from r2, by ann@example.com: wrong answers" in refused.err
     web.pin("dev", "1.2")
     web.argosy("run", "--to", "staging")
     assert "1.2" in web.images("staging")
+    refused = web.argosy("run", "r2", "--to", "staging", code=1)
+    assert "rolled back: from r2" in refused.err
+    web.argosy("resume", "staging")
     web.argosy("run", "r2", "--to", "staging")
     assert "1.1" in web.images("staging")
 
@@ -303,6 +306,15 @@ def test_a_folder_that_is_no_repository_says_what_to_do(tmp_path: Path, monkeypa
     with chdir(tmp_path / "empty"):
         said = typed("promote", "status", "--offline", code=2)
     assert "this folder is in no Git repository" in said.err and "argosy demo" in said.err
+
+
+def test_a_clone_that_is_behind_or_shallow_says_so(web: Shelf, tmp_path: Path) -> None:
+    web.git("clone", "-q", "--depth", "1", f"file://{web.folder}", str(tmp_path / "clone"))
+    clone = Shelf(tmp_path / "clone")
+    web.pin("dev", "1.2")
+    clone.git("fetch", "-q")
+    said = clone.argosy("plan", "--to", "staging").err
+    assert "note: this clone is shallow" in said and "note: this branch is 1 commit behind" in said
 
 
 def test_a_bare_repository_is_promoted_in_without_a_work_tree(web: Shelf, tmp_path: Path) -> None:

@@ -167,11 +167,12 @@ def _plan(session: Session, chosen: argparse.Namespace) -> int:
     return code
 
 
-def _show(plan: Plan, output: str) -> None:
+def _show(plan: Plan, output: str, done: Done | None = None) -> None:
     from argosy.cli import promote_screen as shown
 
     if output != "text":
-        print_data(shown.plan_document(plan), output)
+        made = {"commit": done.commit if done else None, "branch": done.branch if done else None}
+        print_data({**shown.plan_document(plan), **made}, output)
         return
     for line in shown.planned(plan, Screen(sys.stdout)):
         print(line)
@@ -249,7 +250,7 @@ def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int
         done = promote(session.survey, plan, session.by, chosen.branch)
     session.seen(plan.target)
     with answering(DONE) as code:
-        _show(plan, chosen.output)
+        _show(plan, chosen.output, done)
         told = "committed" if done.is_new else "was committed before:"
         talk(f"{told} {done.commit[:7]} to {done.branch}: {_title(plan)}")
         talk(f"next: {_onward(session, plan, done, chosen)}")

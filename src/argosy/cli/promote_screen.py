@@ -31,6 +31,7 @@ def picture(session: Session, screen: Screen) -> Iterator[str]:
     way = session.survey.way
     plans = session.waiting
     columns = []
+    is_chain = all(each.after == before.name for before, each in pairwise(way.environments))
     for each in way.environments:
         view = session.survey.view(each)
         rows = {
@@ -43,14 +44,16 @@ def picture(session: Session, screen: Screen) -> Iterator[str]:
         }
         columns.append(rows)
     widths = [
-        max(len(each.name) + 4, *(shown_width(cell) for cells in rows.values() for cell in cells))
+        max(len(_head(each, is_chain)) + 4, *(shown_width(cell) for cells in rows.values() for cell in cells))
         for each, rows in zip(way.environments, columns, strict=True)
     ]
     if screen.width is not None:
         most = max(16, (screen.width - 9) // len(widths) - len(GAP))
         widths = [min(each, most) for each in widths]
-    yield f"{'':9}{_heads(way.environments, widths, screen)}".rstrip()
+    yield f"{'':9}{_heads(way.environments, widths, screen, is_chain)}".rstrip()
     for name in columns[0]:
+        if name in ("model", "image") and all(rows[name] == ["–"] for rows in columns):
+            continue
         for line in range(max(len(rows[name]) for rows in columns)):
             cells = (rows[name][line] if line < len(rows[name]) else "" for rows in columns)
             fitted = ((_cut(cell, width), width) for cell, width in zip(cells, widths, strict=True))
@@ -63,10 +66,13 @@ def _cut(cell: str, width: int) -> str:
     return cell if shown_width(cell) <= width or isinstance(cell, Styled) else f"{cell[: width - 1]}…"
 
 
-def _heads(environments: Sequence[Environment], widths: Sequence[int], screen: Screen) -> str:
+def _head(environment: Environment, is_chain: bool) -> str:
+    return environment.name if is_chain or not environment.after else f"{environment.name} (after {environment.after})"
+
+
+def _heads(environments: Sequence[Environment], widths: Sequence[int], screen: Screen, is_chain: bool) -> str:
     """A line with arrows where each is after its neighbour; where the way forks, words say what is after what."""
     dash, tip = ("─", "▶") if screen.has_signs else ("-", ">")
-    is_chain = all(each.after == before.name for before, each in pairwise(environments))
     found = []
     for place, (each, width) in enumerate(zip(environments, widths, strict=True)):
         is_last = place == len(environments) - 1
@@ -74,8 +80,7 @@ def _heads(environments: Sequence[Environment], widths: Sequence[int], screen: S
             line = dash * (width + len(GAP) - len(each.name) - 3)
             found.append(f"{each.name} {line}{tip} ")
         else:
-            name = each.name if is_chain or not each.after else f"{each.name} (after {each.after})"
-            found.append(name.ljust(width) + GAP)
+            found.append(_cut(_head(each, is_chain), width).ljust(width) + GAP)
     return "".join(found)
 
 
@@ -111,7 +116,8 @@ def _health(session: Session, environment: Environment, screen: Screen) -> str:
 
 
 def _gates(plan: Plan | None, screen: Screen) -> list[str]:
-    return [judged(each, screen) for each in plan.verdicts] if plan else ["–"]
+    found = [judged(each, screen) for each in plan.verdicts] if plan else []
+    return found or ["–"]
 
 
 def judged(verdict: Verdict, screen: Screen) -> str:

@@ -110,12 +110,17 @@ def _holds(target: Environment, facts: Facts) -> list[Verdict]:
     if facts.target and facts.target.hold:
         command = f"argosy app release {target.application}"
         found.append(Verdict("hold", False, facts.target.hold, next=command, kind="hold"))
+    return [*found, *taken_back(target, facts)]
+
+
+def taken_back(target: Environment, facts: Facts) -> list[Verdict]:
+    """What a rollback took away does not come again, by whatever way."""
     back = last(facts.log, target.name, Action.ROLLBACK, Action.RESUME)
-    if back and back.action is Action.ROLLBACK and facts.release and _is_same(back.over, facts.release):
-        told = f"rolled back from {facts.release.name} by {back.by.name}: {back.reason or 'no reason'}"
-        advice = f"argosy promote resume {target.name}"
-        found.append(Verdict("rolled back", False, told, "a newer release is not held", advice, "hold"))
-    return found
+    if not back or back.action is Action.RESUME or not facts.release or not _is_same(back.over, facts.release):
+        return []
+    told = f"from {facts.release.name}, by {back.by.name}: {back.reason or 'no reason is given'}"
+    advice = f"argosy promote resume {target.name}"
+    return [Verdict("rolled back", False, told, "a newer release is not held", advice, "hold")]
 
 
 def _is_same(one: Release | None, other: Release | None) -> bool:

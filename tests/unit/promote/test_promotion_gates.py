@@ -132,7 +132,7 @@ def test_what_was_rolled_back_from_does_not_come_again_but_a_newer_release_may()
     target = Environment("production", "a-prod", "ns", "p", after="dev")
     log = (Entry(Action.ROLLBACK, "production", CAROL, Release("r3", "c" * 40), over=R, reason="bad"),)
     (found,) = verdicts(Way((DEV, target)), DEV, target, facts(log=log))
-    assert not found.is_open and "rolled back from r4" in found.why
+    assert not found.is_open and found.why == "from r4, by carol@example.com: bad"
     newer = facts(log=log, release=Release("r5", "d" * 40))
     assert verdicts(Way((DEV, target)), DEV, target, newer) == []
 

@@ -18,7 +18,7 @@ from argosy.app.promoting.surveying import EditedTree, Survey, View
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.promote.environments import folder
-from argosy.promote.gates import Facts, Standing, Verdict, asked_after, verdicts
+from argosy.promote.gates import Facts, Standing, Verdict, asked_after, taken_back, verdicts
 from argosy.promote.log import BRINGS, Action
 from argosy.promote.moving import Move, Moving
 from argosy.promote.releases import Contents, Release
@@ -82,7 +82,7 @@ class Planner:
         files, problem = self._written(moved, there, here)
         check = partial(self._check, files)
         facts = self._facts(source, target, release, check)
-        found = _backwards(facts) if is_back else verdicts(way, source, target, facts)
+        found = _backwards(target, facts) if is_back else verdicts(way, source, target, facts)
         if problem:
             found.insert(0, Verdict("files", False, problem, kind="files"))
         count = 0 if is_back else self._commits(over, release, there)
@@ -250,6 +250,8 @@ class Planner:
             notes.append(f"{here.environment.name} was changed after its last promotion, by {over.commit[:7]}")
         if self.survey.repository.is_shallow:
             notes.append("this clone is shallow: numbers and history begin in the middle; git fetch --unshallow")
+        if behind := self.survey.repository.behind():
+            notes.append(f"this branch is {behind} behind the one that it follows; git pull first")
         inputs = [*there.inputs, *here.inputs]
         if dirty := self.survey.repository.dirty(inputs):
             notes.append(f"not committed, so not looked at: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
@@ -262,12 +264,13 @@ def _paths(app: Manifest) -> set[str]:
     return {folder(str(each.get("path") or "")) for each in sources if isinstance(each, dict)}
 
 
-def _backwards(facts: Facts) -> list[Verdict]:
-    """What was there before may come back at once: but broken files may not."""
+def _backwards(target: Environment, facts: Facts) -> list[Verdict]:
+    """What was there before may come back at once: but not broken files, nor what was itself taken back."""
     assert facts.check is not None
     is_green, told = facts.check()
     advice = "" if is_green else "argosy check"
     return [
+        *taken_back(target, facts),
         Verdict("was here", True, "this environment had it before", kind="back"),
         Verdict("check", is_green, told, next=advice, kind="check"),
     ]

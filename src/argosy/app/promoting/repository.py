@@ -143,6 +143,14 @@ class Repository:
         words = [f":(literal,top){path}" for path in paths]
         return int(self.git("rev-list", "--count", f"{after}..{to}", "--", *words))
 
+    def behind(self) -> str:
+        """How many commits the branch that this one follows has more, as far as was fetched; empty: none."""
+        try:
+            found = int(self.git("rev-list", "--count", "HEAD..@{upstream}"))
+        except GitRefused:
+            return ""  # it follows none
+        return f"{found} commit{'s' if found > 1 else ''}" if found else ""
+
     def identity(self) -> tuple[str, str]:
         """Name and address as Git was told; else those of the account on this machine."""
         found = []
