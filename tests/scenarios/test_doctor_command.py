@@ -201,6 +201,20 @@ async def test_a_root_on_another_branch_keeps_definitions_stale_and_is_told(desk
     assert told == "it makes 1 Application from old, not from main: their definitions are stale"
 
 
+async def test_two_of_one_name_are_told_apart_and_a_namespace_chooses(desk: Scene) -> None:
+    await scaled(desk)
+    other = {**await desk.app(), "metadata": {"name": "models", "namespace": "ml"}}
+    other.pop("status")
+    await desk.cluster.create(other)
+    found = await diagnosed(desk, code=1)
+    told = {each["application"]: each["rule"] for each in found["findings"]}
+    assert told["argocd/models"] == "AGY501" != told.get("ml/models")
+    alone = json.loads((await desk.argosy("doctor", "-N", "ml", "-o", "json")).out)
+    assert [(each["name"], each["namespace"]) for each in alone["applications"]] == [("models", "ml")]
+    named = await diagnosed(desk, "argocd/models", code=1)
+    assert {each["application"] for each in named["findings"]} == {"argocd/models"}
+
+
 async def test_a_name_that_is_not_there_and_a_flag_that_means_nothing_are_told(desk: Scene) -> None:
     said = await desk.argosy("doctor", "nobody")
     assert said.code == 2 and "there is no Application 'nobody'" in said.err

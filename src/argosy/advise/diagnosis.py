@@ -144,6 +144,9 @@ def _line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, s
 
 
 def _unexplained(app: LiveApp) -> Line:
+    if not app.app.status:
+        told = f"nobody has looked at it yet: does a controller run, and look into namespace {app.app.namespace}?"
+        return Line(app.name, state_of(app), told, "see what delivers: argosy controller", Remedy("controller"))
     kinds = [f"{kind}: {message}" for kind, message in app.conditions]
     said = next(iter(kinds), "") or app.health_message or f"{app.sync}, {app.health}"
     fix = f"look closer: argosy explain application/{app.name}; argosy app diff {app.name}"

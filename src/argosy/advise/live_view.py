@@ -63,10 +63,12 @@ class LiveApp:
     blockers: tuple[str, ...] = ()  # what is unwell, from the object down to the container
     open_secrets: tuple[str, ...] | None = None  # Secrets with values in Git; None: nobody has looked
     default_branch: str = ""  # of its repository, where it is known to follow another branch
+    title: str = ""  # NAMESPACE/NAME where another one has its name
 
     @property
     def name(self) -> str:
-        return self.app.name
+        """As it is typed."""
+        return self.title or self.app.name
 
     @property
     def sync(self) -> str:
@@ -154,6 +156,7 @@ class SettingsView:
     errors: tuple[str, ...] = ()  # of the application controller's log, about health checks
     judged: frozenset[GroupKind] = frozenset()  # kinds whose health is judged there, by whatever rule
     is_engine: bool = False  # argosy delivers there itself
+    renewed: str = ""  # when that was last said, RFC 3339
 
 
 class Answer(NamedTuple):

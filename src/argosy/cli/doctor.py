@@ -80,7 +80,8 @@ async def _run(chosen: argparse.Namespace) -> int:
     from argosy.app.doctor.report import Report
 
     is_quick = chosen.output == "status"
-    wanted = Wanted(tuple(chosen.names), chosen.match, chosen.checklist, is_quick, chosen.timeout)
+    is_here = bool(chosen.app_namespace)
+    wanted = Wanted(tuple(chosen.names), chosen.match, chosen.checklist, is_here, is_quick, chosen.timeout)
     async with open_desk(target_options(chosen), chosen.app_namespace) as opened:
         desk = await at_home(opened) if not chosen.app_namespace else opened
         async with _patience(desk), open_reader(desk) as reader:

@@ -306,6 +306,10 @@ CASES: Mapping[str, Case] = {
                 "targetRevision stage1-complete: path vllm/pvc.yaml not in branch; main can be rendered",
             ),
             (
+                view(app(conditions=[("InvalidSpecError", "project theirs does not exist")])),
+                "the Application itself is wrong: project theirs does not exist",
+            ),
+            (
                 view(app(conditions=[("ComparisonError", "unable to resolve 'gone' to a commit SHA")])),
                 "targetRevision main is not in the repository",
             ),

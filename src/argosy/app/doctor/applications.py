@@ -40,10 +40,10 @@ class Seen:
     objects: dict[ResourceKey, Manifest] = field(default_factory=dict)
 
 
-def first_sight(app: Application) -> LiveApp:
+def first_sight(app: Application, title: str = "") -> LiveApp:
     """What its status alone tells."""
     found = tuple(LiveRow(row.key, row.status, row.health, row.wave, row.hook, row.message) for row in rows(app))
-    return LiveApp(app, found)
+    return LiveApp(app, found, title=title)
 
 
 def is_at_rest(app: LiveApp) -> bool:
@@ -51,8 +51,8 @@ def is_at_rest(app: LiveApp) -> bool:
     return app.sync == "Synced" and app.health in WELL and not app.conditions and not app.is_busy
 
 
-async def look_at(reader: Reader, app: Application, asking: Asking) -> Seen:
-    live = first_sight(app)
+async def look_at(reader: Reader, app: Application, asking: Asking, title: str = "") -> Seen:
+    live = first_sight(app, title)
     live = replace(live, default_branch=await _other_branch(reader, app))
     if not _is_here(app):
         asking.note(f"{app.name} goes to another cluster: only its status was read")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from argosy.advise.finding import Finding
 from argosy.advise.live_view import EVENT, Answer, LiveApp, LiveView, ModelView, RepositorySecret
@@ -30,7 +31,7 @@ from argosy.app.models import ModelDesk
 from argosy.model.application import Application, read_application
 from argosy.model.errors import ArgosyError, ClusterError, Forbidden, UserError
 from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import GroupKind
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.models.facts import read_model
 from argosy.models.lineage import trace
 from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL
@@ -54,6 +55,7 @@ class Wanted:
     names: tuple[str, ...] = ()
     pattern: str = ""  # of names
     is_whole: bool = False  # compare those that are well, too
+    is_here: bool = False  # those of the desk's namespace only
     is_quick: bool = False  # compare none, and ask no model: what statuses tell is enough
     seconds: float = SECONDS
 
@@ -93,15 +95,16 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     (apps, check), settings = await asyncio.gather(
         _applications(desk, asking, wanted), read_installation(asking, desk.control)
     )
-    chosen = _chosen(apps, wanted)
-    looked = [] if wanted.is_quick else [app for app in chosen if wanted.is_whole or _needs_a_look(app)]
+    titles = titles_of(apps)
+    chosen = {titles[app.key]: app for app in _chosen(apps, wanted)}
+    looked = {} if wanted.is_quick else {name: app for name, app in chosen.items() if wanted.is_whole or _is_ill(app)}
     end = time.monotonic() + wanted.seconds
-    share = wanted.seconds * LOOKS
-    seen = await in_time(looked, lambda app: look_at(reader, app, asking), share, "compared", asking)
-    live = tuple(seen[app.name].live if app.name in seen else first_sight(app) for app in apps)
+    tasks = {name: look_at(reader, app, asking, name) for name, app in looked.items()}
+    seen = await in_time(tasks, wanted.seconds * LOOKS, "compared", asking)
+    live = tuple(seen[name].live if (name := titles[app.key]) in seen else first_sight(app, name) for app in apps)
     heads, objects, secrets = await asyncio.gather(
         head_checks(asking, settings.view, now, apps),
-        _objects(asking, live, {app.name for app in chosen}),
+        _objects(asking, live, chosen),
         _repositories(asking, desk.control),
     )
     for each in seen.values():
@@ -111,12 +114,11 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     if not shown.is_engine and any(each.health == "Progressing" for each in live if each.name in seen):
         shown = replace(shown, errors=await controller_errors(asking, shown.namespace))
     view = LiveView(now, live, objects, frozenset(asking.unread), shown, secrets, models, settings.told)
-    names = {app.name for app in chosen}
-    mine = tuple(each for each in live if each.name in names)
+    mine = tuple(each for each in live if each.name in chosen)
     waits = tuple(wait for each in mine if (wait := wait_of(each, view)))
     compared = [each for each in mine if each.name in seen]
     treatments = await _treatments(reader, apps, compared, seen, asking, max(end - time.monotonic(), LEAST))
-    findings = tuple(each for each in diagnose(view) if _is_mine(each, names, has_names=bool(wanted.names)))
+    findings = tuple(each for each in diagnose(view) if _is_mine(each, chosen, has_names=bool(wanted.names)))
     view = replace(view, notes=tuple(asking.notes))
     return Examination(desk.where, (*heads, check), view, mine, findings, waits, treatments, settings)
 
@@ -129,13 +131,21 @@ def _is_mine(finding: Finding, names: Collection[str], *, has_names: bool) -> bo
 # -- Applications -----------------------------------------------------------------------------------------------------
 
 
+def titles_of(apps: Iterable[Application]) -> dict[ResourceKey, str]:
+    """What each is called here: its name, and its namespace before it where two have the same name."""
+    keys = [app.key for app in apps]
+    count = Counter(key.name for key in keys)
+    return {key: key.name if count[key.name] == 1 else f"{key.namespace}/{key.name}" for key in keys}
+
+
 async def _applications(desk: Desk, asking: Asking, wanted: Wanted) -> tuple[list[Application], HeadCheck]:
     """All that may be read: everywhere, else in the usual places, else those that are named."""
-    for place in ("", *_places(desk)):
+    for place in (desk.namespace,) if wanted.is_here else ("", *_places(desk)):
         try:
             found = await desk.all(everywhere=True) if not place else await _in(desk, place)
         except Forbidden:
             continue
+        found = [app for app in found if app.status.get("controllerNamespace", desk.control) == desk.control]
         return found, HeadCheck("applications", Mark.OK, f"{len(found)} application{'s'[: len(found) != 1]} readable")
     if wanted.names:
         return [await desk.find(each) for each in wanted.names], HeadCheck(
@@ -171,20 +181,19 @@ def _chosen(apps: Sequence[Application], wanted: Wanted) -> list[Application]:
 
 
 async def in_time(
-    apps: Sequence[Application],
-    work: Callable[[Application], Awaitable[Found]],
-    seconds: float,
-    what: str,
-    asking: Asking,
+    work: Mapping[str, Coroutine[Any, Any, Found]], seconds: float, what: str, asking: Asking
 ) -> dict[str, Found]:
     """By name, what was done in time; what was not, or cannot be, is noted."""
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def do(app: Application) -> Found:
-        async with gate:
-            return await work(app)
+    async def do(one: Coroutine[Any, Any, Found]) -> Found:
+        try:
+            async with gate:
+                return await one
+        finally:
+            one.close()  # what has not begun must not be waited for
 
-    tasks = {app.name: asyncio.create_task(do(app)) for app in apps}
+    tasks = {name: asyncio.create_task(do(one)) for name, one in work.items()}
     if not tasks:
         return {}
     _, late = await asyncio.wait(tasks.values(), timeout=seconds)
@@ -216,15 +225,12 @@ async def _treatments(
     seconds: float,
 ) -> dict[str, Treatment]:
     """What would help those that are not well, proven."""
-    ill = [each.app for each in mine if not is_at_rest(each) and (seen[each.name].look or each.unrendered)]
-
-    async def treated(app: Application) -> Treatment:
-        return await treat(reader, app, seen[app.name].look, apps)
-
-    return await in_time(ill, treated, seconds, "proven", asking)
+    ill = [each for each in mine if not is_at_rest(each) and (seen[each.name].look or each.unrendered)]
+    tasks = {each.name: treat(reader, each.app, seen[each.name].look, apps) for each in ill}
+    return await in_time(tasks, seconds, "proven", asking)
 
 
-def _needs_a_look(app: Application) -> bool:
+def _is_ill(app: Application) -> bool:
     """Whoever is not well; and who makes other Applications, whatever is said of it."""
     seen = first_sight(app)
     return not is_at_rest(seen) or any(row.key.kind == "Application" for row in seen.rows)

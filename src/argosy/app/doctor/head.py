@@ -27,7 +27,8 @@ from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
 
 PARTS: Final = (CONTROLLER, "repo-server", "-server")
 INSTALLED: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
-STALE: Final = 900.0  # seconds without a sign of life
+STALE: Final = 900.0  # seconds without a status that somebody wrote
+SILENT: Final = 120.0  # seconds without a sign of who leads; clocks may differ a little
 _TAG: Final = re.compile(r":v?(\d[\w.+-]*)$")
 
 
@@ -105,6 +106,10 @@ def _alive(
         names = ", ".join(f"{each['kind']}/{each['metadata']['name']}" for each in ill)
         return HeadCheck("controllers", Mark.BAD, f"Argo CD is not running whole: {names} is not ready")
     if view.is_engine:
+        renewed = moment(view.renewed)
+        quiet = (now - renewed).total_seconds() if renewed else 0.0
+        if quiet > SILENT:
+            return HeadCheck("controllers", Mark.BAD, f"argosy's controller gave its last sign {span(quiet)} ago")
         return HeadCheck("controllers", Mark.OK, "argosy delivers")
     if any(CONTROLLER in each["metadata"]["name"] for each in workloads):
         version = _argo_version(workloads)

@@ -70,6 +70,7 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         is_there=config is not None or CONFIG_MAP in asking.unread,
         judged=_judged(data),
         is_engine=is_engine,
+        renewed=str(mapping((lease or {}).get("spec")).get("renewTime") or ""),
     )
     if resource is not None and config is not None:
         view = await _operated(asking, view, resource, data)
@@ -94,7 +95,7 @@ async def _operated(asking: Asking, view: SettingsView, resource: Manifest, data
         unpropagated=missing,
         overruled=tuple(key for key in keys if key in place.data),
         strays=tuple(found.strays),
-        changed=spec_written(resource, ignoring=OPERATORS),
+        changed=spec_written(resource, ignoring=OPERATORS) or str(resource["metadata"].get("creationTimestamp") or ""),
         phase=str(mapping(resource.get("status")).get("phase") or ""),
         operator=await _operator(asking, has_to_tell=bool(missing)),
     )

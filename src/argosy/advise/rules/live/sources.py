@@ -98,7 +98,10 @@ def _unmade(view: LiveView) -> Iterator[Sight]:
         stale = app.unrendered is not None and app.unrendered.kind is CauseKind.STALE_BRANCH
         branch = app.default_branch
         is_lost = _REF.search(said)
-        if stale and branch:
+        if not app.said("ComparisonError"):
+            text = f"the Application itself is wrong: {_short(said)}"
+            fix = "correct its spec, or what its project allows"
+        elif stale and branch:
             what = f"targetRevision {ref} is not in the repository" if is_lost else f"targetRevision {ref}: "
             text = f"{what}{'' if is_lost else _what(said, path)}; {branch} can be rendered"
             fix = f"follow {branch}: argosy align {app.name}, or argosy app set {app.name} --revision {branch}"

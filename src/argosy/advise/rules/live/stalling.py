@@ -136,7 +136,7 @@ def _argocd(view: LiveView) -> Iterator[Sight]:
     """In the resource, and not in argocd-cm."""
     settings = view.settings
     since = view.seconds_since(settings.changed)
-    if not settings.owner or not settings.unpropagated or (since is not None and since <= GRACE):
+    if not settings.owner or not settings.unpropagated or since is None or since <= GRACE:
         return
     keys = ", ".join(settings.unpropagated)
     operator = settings.operator
