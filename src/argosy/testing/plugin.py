@@ -32,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     about = "the GitOps repository (default: argosy_path of the settings, else the root of the tests)"
     group.addoption("--argosy-path", default="", metavar="DIR", help=about)
     parser.addini("argosy_path", "the GitOps repository, from the root of the tests", default="")
+    parser.addini("argosy_addons", "what plays in sandboxes, as for argosy sandbox start", default="simulators")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -105,7 +106,7 @@ def _shop(config: pytest.Config) -> Workshop:
         from argosy.testing.workshop import Workshop
 
         try:
-            config.stash[SHOP] = Workshop(_root(config))
+            config.stash[SHOP] = Workshop(_root(config), str(config.getini("argosy_addons")))
         except UserError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[SHOP]

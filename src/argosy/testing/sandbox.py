@@ -15,7 +15,7 @@ from argosy.app.applications.desk import Desk
 from argosy.app.applications.facts import health_word, is_busy, sync_word
 from argosy.app.control import USUAL
 from argosy.app.kubectl.naming import read_names
-from argosy.app.rehearsal.stage import Stage, open_stage
+from argosy.app.rehearsal.stage import ADDONS, Stage, open_stage
 from argosy.cluster import PatchKind
 from argosy.model.application import Application, read_application
 from argosy.model.application.operations import Progress
@@ -40,9 +40,11 @@ WELL: Final = ("Synced", "Healthy")
 class Sandbox:
     """Kinds are written as for kubectl: `deploy`, `Deployment`, `inferenceservices.serving.kserve.io`."""
 
-    def __init__(self, background: Background, folder: Path, crew: Crew, repo: Callable[[], Repo]) -> None:
+    def __init__(
+        self, background: Background, folder: Path, crew: Crew, repo: Callable[[], Repo], addons: str = ADDONS
+    ) -> None:
         self._background, self._repo = background, repo
-        self._held: Held[Stage] = Held(background, open_stage(folder, crew))
+        self._held: Held[Stage] = Held(background, open_stage(folder, crew, addons))
         self._stage = self._held.thing
         self.cluster = self._stage.cluster
 

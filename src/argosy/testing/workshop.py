@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 
 class Workshop:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, addons: str) -> None:
         self.repo = Repo(root)
+        self._addons = addons  # of sandboxes
 
     def sandbox(self, folder: Path) -> Sandbox:
         from argosy.testing.sandbox import Sandbox
 
-        return Sandbox(self._background, folder, self._crew, lambda: self.repo)
+        return Sandbox(self._background, folder, self._crew, lambda: self.repo, self._addons)
 
     @cached_property
     def _background(self) -> Background:

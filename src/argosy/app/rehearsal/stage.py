@@ -143,7 +143,7 @@ async def open_stage(folder: Path, crew: Crew, addons: str = ADDONS) -> AsyncIte
     failed = asyncio.Event()
     async with (
         Plane.open(None, admin_token=token) as plane,
-        running(played, EmbeddedCluster(plane), on_failure=failed.set),
+        running(played, EmbeddedCluster(plane), on_failure=failed.set, folder=folder),
         contextlib.AsyncExitStack() as end,
     ):
         plane.actions.pod_logs = next((each.pod_logs for each in played if each.pod_logs), None)
