@@ -147,6 +147,18 @@ def test_what_is_in_another_repository_is_told_and_not_judged(
     )
 
 
+def test_an_application_with_placeholders_is_told_and_not_judged(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = APPLICATION.replace("targetRevision: main", "targetRevision: '${BRANCH}'")
+    text = text.replace("name: fraud", "name: other")
+    (repository / "template.yaml").write_text(text.replace("path: manifests", "path: 'clusters/${CLUSTER}'"))
+    assert main(["check", "--fail-on", "error"]) == DONE
+    said = capsys.readouterr()
+    assert "template.yaml:1: Application/other has the placeholder ${CLUSTER}, which somebody fills in" in said.err
+    assert "template.yaml" not in said.out
+
+
 def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "AGY135"]) == DONE
     assert "Why it is sure:" in capsys.readouterr().out

@@ -19,7 +19,10 @@ from argosy.model.errors import (
 from argosy.model.names import ResourceKey
 
 KEY = ResourceKey("", "ConfigMap", "team", "a")
-NEED_NO_VERB = ("check", "controller", "demo", "explain", "init", "kubectl", "oc", "render", "trace", "version")
+NEED_NO_VERB = (
+    *("align", "check", "controller", "demo", "doctor", "explain", "init", "kubectl", "oc", "preview", "render"),
+    *("trace", "version"),
+)
 
 ROWS = [
     (UserError("is no folder; choose another", where="x"), CANNOT, "argosy: x: is no folder\nnext: choose another\n"),

@@ -7,6 +7,7 @@ is left, and notes of what could not be looked at. Never: skips anything in sile
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -23,6 +24,7 @@ from argosy.model.manifest import Manifest
 
 _APPLICATION: Final = ("argoproj.io", "Application")
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_PLACEHOLDER: Final = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\{\{.*?\}\}|\$[A-Z][A-Z0-9_]+|<[\w -]+>")
 _REFERENCES: Final = ("resources", "bases", "components")
 
 
@@ -102,6 +104,10 @@ class Survey:
         except ArgosyError as error:
             self._noted(f"{item.at()}: {item.name} was not looked at: {error}")
             return None
+        if held := _placeholder(app):
+            told = f"{item.name} has the placeholder {held}, which somebody fills in later, and was not looked at"
+            self._noted(f"{item.at()}: {told}")
+            return None
         return Written(app, item)
 
     def _rendered(self, applications: list[tuple[Written, str]]) -> Iterator[Rendering]:
@@ -167,6 +173,14 @@ class Survey:
     def _noted(self, text: str) -> None:
         if text and text not in self._notes:
             self._notes.append(text)
+
+
+def _placeholder(app: Application) -> str:
+    """What stands in an Application for a value that is known only later."""
+    destination = app.destination
+    words = [app.name, destination.name, destination.namespace, destination.server]
+    words += [word for source in app.sources for word in (source.repo_url, source.path, source.ref)]
+    return next((found[0] for word in words if (found := _PLACEHOLDER.search(word))), "")
 
 
 def _is_component(file: File) -> bool:
