@@ -57,7 +57,7 @@ def _proposals(each: Aligned, screen: Screen, found: Alignment) -> Iterator[str]
         if not proposal.certain and proposal not in each.done:
             yield from (f"         {command}" for command in proposal.commands)
     for path in each.paths:
-        added, removed = _counts(*found.files.changed[path]) if found.files else (0, 0)
+        added, removed = _counts(*(found.files.changed if found.files else {}).get(path, ("", "")))
         yield f"  file   {path}  {screen.colour(f'+{added}', '32')} {screen.colour(f'-{removed}', '31')}"
     if each.done and found.files and not each.paths and not each.faults:
         yield "  note   the files here say so already: push them, and sync what makes this Application"

@@ -82,8 +82,10 @@ async def proposals(
 async def settled(reader: Reader, app: Application, wishes: Wishes, first: Look | None = None) -> Settled:
     """At the ref that it follows, or at the default branch where that is better."""
     here = await _tried(reader, Trial(app), wishes, first)
+    if here.look is not None and not here.objects and not any(each.file for each in here.done):
+        return here  # without an edit on a branch that perhaps nobody looks after
     elsewhere = await default_branch(reader, app, here.look.assembled if here.look else None)
-    if not elsewhere.branch or (here.look is not None and not here.objects):
+    if not elsewhere.branch:
         return here
     followed = app.sources[0].ref or "HEAD"
     branch = Proposal(app.name, ProposalKind.BRANCH, "", "", ref=elsewhere.branch)
