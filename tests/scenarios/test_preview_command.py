@@ -509,3 +509,28 @@ def test_the_guide_shows_what_is_printed(
         return re.sub(r"[0-9.]+ s,", "T s,", re.sub(r"\b[0-9a-f]{7}\b", "COMMIT", text)).strip()
 
     assert same(made.preview().out) == same(blocks[1][1])
+
+
+def test_another_cluster_is_no_update_of_what_is_there(repo: Repo) -> None:
+    repo.edit("apps/dev.yaml", "https://kubernetes.default.svc", "https://other.example.com:6443")
+    repo.write({"base/deployment.yaml": deployment(label="other")})
+    said = repo.preview("fraud-dev")
+    assert said.code == DONE and "goes to another cluster, and what it deployed stays where it was" in said.out
+    assert "fraud-dev   dev           auto   3   0   0" in said.out
+
+
+def test_a_folder_in_the_place_of_a_name_is_told_where_to_put_it(repo: Repo) -> None:
+    said = repo.preview("overlays")
+    assert said.code == CANNOT and "a folder is named with --repo overlays" in said.err
+
+
+@needs_one
+def test_children_that_a_chart_makes_are_found(repo: Repo) -> None:
+    child = application("NAME", "plain").replace("NAME", "'{{ .Values.name }}'")
+    root = application("root", "root").replace("targetRevision: main", "targetRevision: main, helm: {releaseName: r}")
+    repo.write({"root/Chart.yaml": "apiVersion: v2\nname: root\nversion: 1.0.0\n", "root/values.yaml": "name: eu\n"})
+    repo.write({"root/templates/child.yaml": child, "plain/a.yaml": config(), "apps/root.yaml": root})
+    repo.commit("Add a chart of Applications")
+    repo.write({"plain/a.yaml": config("2")})
+    said = repo.preview("HEAD")
+    assert "\neu\n" in said.out and ".data.a   1 → 2   plain/a.yaml:4" in said.out, said

@@ -29,8 +29,8 @@ def comment(preview: Preview, most: int = MOST_CHARACTERS) -> str:
     details = [(touched, change) for touched in preview.impact.touched for change in touched.changes]
     dropped = 0
     for touched, change in details:
-        text = _details(touched, change)
-        if len(text) + 1 > left or dropped:
+        text = "" if dropped else _details(touched, change)
+        if dropped or len(text) + 1 > left:
             dropped += 1
             continue
         parts.append(text)

@@ -6,6 +6,7 @@ files are the same on both sides, unless other Applications may come of it; writ
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -184,10 +185,12 @@ class _Comparing:
         written: Written | None,
     ) -> None:
         is_broken = bool(old.fault or new.fault)
-        found, kept = ([], []) if is_broken else changes(old.items, new.items, namespaces)
+        is_moved = _is_moved(touched)
+        found, kept = ([], []) if is_broken else changes([] if is_moved else old.items, new.items, namespaces)
         where = environment(written, self.found.environments) if written else environment_of(name)
         refs = [spot.ref for _, spot, _ in new.renders if spot.ref]
-        notes = (f"follows {refs[0]}, which this change does not go to",) if refs and found else ()
+        notes = [f"follows {refs[0]}, which this change does not go to"] if refs and found else []
+        notes += ["goes to another cluster, and what it deployed stays where it was"] if is_moved else []
         self.found.touched.append(
             replace(
                 touched,
@@ -196,7 +199,7 @@ class _Comparing:
                 fault=new.fault,
                 fault_before=old.fault,
                 environment=where,
-                notes=notes,
+                notes=tuple(notes),
             )
         )
 
@@ -208,6 +211,7 @@ class _Comparing:
 
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else "see argosy check, or git branch for a ref"
+                hint = f"a folder is named with --repo {name}" if os.path.isdir(name) else hint
                 raise UserError(f"is no ref of this repository, and no Application in it; {hint}", where=name)
 
     # -- folders that no Application names --
@@ -265,6 +269,14 @@ class _Comparing:
         except ArgosyError:
             return {}  # argosy check tells of it
         return {each.application: environment_of(each.name) or each.name for each in delivery.environments}
+
+
+def _is_moved(touched: Touched) -> bool:
+    """Whether it goes to another cluster; a namespace is a part of each object's name."""
+    if touched.before is None or touched.after is None:
+        return False
+    one, other = touched.before.destination.known, touched.after.destination.known
+    return (one.server, one.name) != (other.server, other.name)
 
 
 def _same_fault(old: Drawn | None, new: Drawn | None) -> str:

@@ -24,6 +24,7 @@ from argosy.model.manifest import key_of
 from argosy.model.names import ResourceKey
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render import BuildSettings, are_current, build_environment, render
+from argosy.render.generate_paths import PATHS
 
 _SETTINGS = BuildSettings()
 
@@ -126,7 +127,9 @@ class Drawer:
                 return False
             tree = other.checkout.tree
             trees = {"": tree, **{f"${each.alias}": tree for each in app.sources if each.alias}}
-            if not are_current(rendered.inputs, trees, build_environment(app, source, other.revision, _SETTINGS)):
+            # argo: what is beside manifest-generate-paths is rendered later there; it comes all the same.
+            inputs = {each: id for each, id in rendered.inputs.items() if each.place != PATHS}
+            if not are_current(inputs, trees, build_environment(app, source, other.revision, _SETTINGS)):
                 return False
         return True
 
