@@ -38,6 +38,13 @@ def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     return Shelf(tmp_path / "web")
 
 
+IMAGE_SETTER = """\
+apiVersion: builtin
+kind: ImageTagTransformer
+metadata: {name: always}
+imageTag: {name: example.com/web, newTag: "1.0"}
+"""
+
 # -- looking --
 
 
@@ -103,13 +110,23 @@ def test_a_file_that_breaks_a_rule_keeps_the_gate_check_closed(web: Shelf) -> No
 
 
 def test_what_cannot_be_written_is_told_with_the_values_and_nothing_is_written(web: Shelf) -> None:
-    web.git("rm", "-q", "staging/kustomization.yaml")
-    web.write("staging/web.yaml", BASE.replace("name: web}", "name: staging-web}", 1))
-    before = web.commit("staging is plain files")
+    text = (web.folder / "staging/kustomization.yaml").read_text()
+    web.write("staging/setter.yaml", IMAGE_SETTER)
+    web.write("staging/kustomization.yaml", f"{text}transformers: [setter.yaml]\n")
+    before = web.commit("staging's image is set by a transformer, after all else")
     said = web.argosy("plan", "--to", "staging", code=1)
-    assert "web:1.0 → web:1.1" in said.out and "✖ files  staging: has no kustomization" in said.out
+    assert "web:1.0 → web:1.1" in said.out and "✖ files" in said.out and "set them by hand" in said.out
     web.argosy("run", "--to", "staging", code=1)
     assert web.git("rev-parse", "HEAD") == before
+
+
+def test_plain_manifests_are_written_to_as_well(web: Shelf) -> None:
+    web.git("rm", "-q", "staging/kustomization.yaml")
+    web.write("staging/web.yaml", "# plain\n" + BASE.replace("name: web}", "name: staging-web}", 1))
+    web.commit("staging is plain files")
+    web.argosy("run", "--to", "staging")
+    assert 'image: "example.com/web:1.1"' in web.git("show", "HEAD:staging/web.yaml")
+    assert web.git("show", "HEAD:staging/web.yaml").startswith("# plain\n")
 
 
 def test_two_objects_with_the_same_field_get_each_its_own_version(web: Shelf) -> None:

@@ -55,20 +55,23 @@ def kustomization(folder: str, read: Read) -> Kustomization | None:
 class Writer:
     """Collects edits; a file that is edited twice keeps the first edit."""
 
-    def __init__(self, folder: str, read: Read, source: Kustomization | None = None) -> None:
+    def __init__(
+        self, folder: str, read: Read, source: Kustomization | None = None, plain: Sequence[str] = ()
+    ) -> None:
+        """`plain` are the files of a folder that is none of Kustomize's."""
         found = kustomization(folder, read)
-        if found is None:
-            message = "has no kustomization, and only overlays of Kustomize can be written to"
+        if found is None and not plain:
+            message = "has no kustomization and no plain manifests, and nothing else can be written to"
             raise UserError(f"{message}; change the values by hand, and commit them", where=folder or ".")
-        self.folder, self._read, self._source = folder, read, source
-        self.path = found.path
+        self.folder, self._read, self._source, self._plain = folder, read, source, plain
+        self.path = found.path if found else ""
         self.files: dict[str, str] = {}
 
     def write(self, moves: Sequence[Move]) -> dict[str, str]:
         for move in moves:
             ways = (self._image_entry, self._literal, self._written, self._new_image_entry, self._appended)
-            if not any(way(move) for way in ways):
-                told = f"{move.at.owner} {move.at.path} cannot be set in {self.path}"
+            if not any(way(move) for way in (ways if self.path else ways[2:3])):
+                told = f"{move.at.owner} {move.at.path} cannot be set in {self.path or self.folder}"
                 raise UserError(f"{told}; set it to {move.after!r} by hand, and commit it")
         return {path: text for path, text in self.files.items() if text != self._read(path)}
 
@@ -80,8 +83,7 @@ class Writer:
     @property
     def _now(self) -> Kustomization:
         found = kustomization(self.folder, self._text)
-        assert found is not None
-        return found
+        return found or Kustomization(f"{self.folder}/", "", {"resources": list(self._plain)})
 
     def _edit(self, path: str, *edits: Edit, document: int = 0) -> bool:
         text = self._text(path)
@@ -93,7 +95,9 @@ class Writer:
         """The object by the name that it has here: it may have another in the source."""
         if move.here is None:
             return move.at.owner
-        return move.at.owner._replace(name=self._now.decoration.plain(move.here.key.name, move.at.owner.kind))
+        kind = move.at.owner.kind
+        name = self._now.decoration.plain(move.here.key.name, kind) if self.path else move.here.key.name
+        return move.at.owner._replace(name=name)
 
     def _is_own(self, path: str) -> bool:
         return not path.startswith("../") and (not self.folder or path.startswith(f"{self.folder}/"))

@@ -173,14 +173,15 @@ class Planner:
         if not moved.moves:
             return {}, ""
         try:
-            writer = Writer(here.environment.path, self.survey.read, there.file)
+            plain = self.survey.plain(here)
+            writer = Writer(here.environment.path, self.survey.read, there.file, plain)
             files = {path: text.encode() for path, text in writer.write(moved.moves).items()}
             after = self.survey.rendered(here.environment, EditedTree(self.survey.tree, files), self.survey.head)
         except UserError as error:
             return {}, str(error)
         if wrong := _unproven(moved.moves, here.contents, after.contents):
-            message = f"{writer.path}: with the new values, {here.environment.name} would not be as it should: {wrong}"
-            return {}, f"{message}; set them by hand, and commit them"
+            told = f"with the new values, {here.environment.name} would not be as it should: {wrong}"
+            return {}, f"{writer.path or writer.folder}: {told}; set them by hand, and commit them"
         return files, ""
 
     # -- facts --

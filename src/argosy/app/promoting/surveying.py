@@ -146,8 +146,15 @@ class Survey:
             advice = f"correct its files, or its path in {self.way.told_by}"
             raise UserError(f"{message}; {advice}, commit, and run it again") from error
         file = kustomization(environment.path, lambda path: _text(tree, path))
-        decoration = file.decoration if file else Decoration()
+        decoration = file.decoration if file else _by_habit(environment.name, done)
         return View(environment, done, contents(done.manifests, decoration), file)
+
+    def plain(self, view: View) -> list[str]:
+        """The files of a folder of plain manifests; none where a tool makes them."""
+        if view.file is not None or view.rendered.tool != "Directory":
+            return []
+        listed = self.tree.listing(view.environment.path)
+        return [each.name for each in listed if each.kind == "file" and each.name.endswith((".yaml", ".yml"))]
 
     def moving(self, source: View, target: View) -> Moving:
         """Also back: then whatever changed since, parameters as well, becomes what it was."""
@@ -197,6 +204,13 @@ class Survey:
         except ArgosyError:
             return False
         return then.of(Kind.IMAGE, Kind.MODEL) == view.contents.of(Kind.IMAGE, Kind.MODEL)
+
+
+def _by_habit(name: str, done: Rendered) -> Decoration:
+    """Plain manifests that all begin with the name of their environment are the same ones elsewhere."""
+    prefix = f"{name}-"
+    names = [str(each["metadata"].get("name", "")) for each in done.manifests]
+    return Decoration(prefix) if names and all(each.startswith(prefix) for each in names) else Decoration()
 
 
 def _files(tree: Tree, folder: str = "") -> list[str]:
