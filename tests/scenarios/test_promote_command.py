@@ -240,7 +240,7 @@ def test_a_rollback_is_a_promotion_backwards_and_holds_what_it_took_back(web: Sh
     refused = web.argosy("run", "r2", "--to", "staging", code=1)
     assert "rolled back: from r2" in refused.err
     web.argosy("resume", "staging")
-    web.argosy("run", "r2", "--to", "staging")
+    web.argosy("run", "--release", "r2", "--to", "staging")
     assert "1.1" in web.images("staging")
 
 

@@ -17,6 +17,8 @@ HABITS: Final = {  # what people type who come from helm, kubectl, kustomize and
     "--ref": ("--revision",),
     "--branch": ("--revision",),
     "--tag": ("--revision",),
+    "--pr": ("--branch",),
+    "--env": ("--to",),
     "--kube-version": ("--helm-kube-version",),
     "--api-versions": ("--helm-api-versions",),
     "--recurse": ("--directory-recurse",),

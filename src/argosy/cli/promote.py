@@ -15,7 +15,7 @@ from argosy.cli import DONE, NO, answering, failed, say
 from argosy.cli.app_flags import described, print_data, talk
 from argosy.cli.screen import Screen, plain
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import ArgosyError
+from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from argosy.app.promoting.doing import Done
@@ -91,6 +91,7 @@ def _add(
 def _to(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     about = "a release, such as r42, or a commit (default: what the environment before has)"
     parser.add_argument("release", nargs="?", default="", metavar="RELEASE", help=about)
+    parser.add_argument("--release", dest="named", default="", metavar="RELEASE", help="the same, as a flag")
     parser.add_argument("--to", required=True, metavar="ENV", help="the environment that it goes to")
     about = "pass by the environment before; needs --reason"
     parser.add_argument("--skip", action="append", default=[], metavar="ENV", help=about)
@@ -184,6 +185,9 @@ def _show(plan: Plan, output: str, done: Done | None = None) -> None:
 def _asked(chosen: argparse.Namespace) -> Asked:
     from argosy.app.promoting.planning import Asked
 
+    if chosen.release and chosen.named and chosen.release != chosen.named:
+        raise UserError(f"two releases are named, {chosen.release} and {chosen.named}; leave one out")
+    chosen.release = chosen.release or chosen.named
     return Asked(chosen.to, chosen.release, tuple(chosen.skip), chosen.reason)
 
 
