@@ -113,6 +113,27 @@ async def test_a_script_that_gives_no_answer_is_found_where_it_lives(idle: Scene
     assert "AGY401" in told(await idle.argosy("doctor", "-o", "json"))
 
 
+@pytest.mark.anyio
+async def test_a_part_of_argo_cd_that_is_not_ready_is_told_first_and_is_a_no(idle: Scene) -> None:
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "main", "image": "quay.io/argoproj/argocd:v3.2.4"}]},
+    }
+    spec = {"serviceName": "x", "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    metadata = {"name": "argocd-application-controller", "namespace": CONTROL}
+    made = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec}
+    await idle.cluster.create(made)
+    await idle.cluster.patch(ARGOCD, {"spec": {"resourceHealthChecks": None}})
+    said = await idle.argosy("doctor")
+    assert said.code == 1
+    words = "Argo CD is not running whole: StatefulSet/argocd-application-controller is not ready"
+    assert words in said.out.splitlines()[0]
+    key = ResourceKey("apps", "StatefulSet", CONTROL, metadata["name"])
+    await idle.cluster.patch(key, {"status": {"replicas": 1, "readyReplicas": 1}}, subresource="status")
+    said = await idle.argosy("doctor")
+    assert said.code == 0 and "Argo CD 3.2.4 runs" in said.out.splitlines()[0]
+
+
 # -- the operator stand-in, and few rights ----------------------------------------------------------------------------
 
 

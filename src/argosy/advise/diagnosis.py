@@ -123,7 +123,7 @@ def lines(
         if wait := waits.get(app.name):
             told.insert(0, Line(app.name, "Syncing", wait.text, f"argosy app wait {app.name}", Remedy("wait")))
         is_unheard = state_of(app) in _ERRORS and not any(each.severity is Severity.ERROR for each in told)
-        if is_unheard or (not told and not is_well(app)):
+        if is_unheard or (not told and state_of(app) != "Synced"):
             told.insert(0, _unexplained(app))
         found += told
     rest = [each for each in findings if not each.place.file.startswith("Application/")]
@@ -151,8 +151,10 @@ def _unexplained(app: LiveApp) -> Line:
     said = next(iter(kinds), "") or app.health_message or f"{app.sync}, {app.health}"
     fix = f"look closer: argosy explain application/{app.name}; argosy app diff {app.name}"
     is_unseen = app.fields is None and app.sync == "OutOfSync"
-    lead = "it was not compared from here" if is_unseen else "no rule is sure of a cause"
-    return Line(app.name, state_of(app), f"{lead}; it says: {said}", fix, Remedy("look at it"))
+    lead = "it was not compared from here; " if is_unseen else "no rule is sure of a cause; "
+    if is_well(app):
+        return Line(app.name, state_of(app), f"it says: {said}", fix, Remedy("informational"))
+    return Line(app.name, state_of(app), f"{lead}it says: {said}", fix, Remedy("look at it"))
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ async def _run(chosen: argparse.Namespace) -> int:
             found = await examine(desk, reader, wanted)
         report = Report(found)
         code = NO if (not report.is_calm if is_quick else report.is_bad(Severity(chosen.fail_on))) else DONE
-        if chosen.checklist and any(item.holds is False for item in report.checklist):
+        if found.is_ill or (chosen.checklist and any(item.holds is False for item in report.checklist)):
             code = NO
         if found.is_blind:
             code = REFUSED

@@ -80,6 +80,12 @@ def test_what_keeps_manifests_from_being_made_stands_before_what_came_of_it() ->
     assert [each.finding.rule.id for each in found if each.finding] == ["AGY509", "AGY518"]
 
 
+def test_a_warning_that_no_rule_speaks_of_is_told_and_is_no_finding() -> None:
+    seen = view(app(conditions=[("OrphanedResourceWarning", "there are 2 orphaned resources")]))
+    (line,) = lines(seen.apps, diagnose(seen), {}, {})
+    assert line.finding is None and line.cause == "it says: OrphanedResourceWarning: there are 2 orphaned resources"
+
+
 def test_who_is_well_has_no_line() -> None:
     seen = view(app(), app("second"))
     assert lines(seen.apps, diagnose(seen), {}, {}) == []

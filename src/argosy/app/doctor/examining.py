@@ -72,6 +72,11 @@ class Examination:
     settings: Settings | None = None
 
     @property
+    def is_ill(self) -> bool:
+        """Whether the installation itself does not work."""
+        return any(each.mark is Mark.BAD for each in self.checks)
+
+    @property
     def is_blind(self) -> bool:
         """Whether not a single Application could be read."""
         return any(each.name == "applications" and each.mark is not Mark.OK for each in self.checks)

@@ -25,7 +25,8 @@ from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import SETTINGS
 from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
 
-PARTS: Final = (CONTROLLER, "repo-server", "-server")
+PARTS: Final = (CONTROLLER, "repo-server", "server")
+PLAIN: Final = "argocd"
 INSTALLED: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 STALE: Final = 900.0  # seconds without a status that somebody wrote
 SILENT: Final = 120.0  # seconds without a sign of who leads; clocks may differ a little
@@ -52,7 +53,7 @@ async def head_checks(
     asking: Asking, view: SettingsView, now: datetime, apps: Sequence[Application]
 ) -> list[HeadCheck]:
     workloads, version, product = await asyncio.gather(
-        _workloads(asking, view.namespace), _version(asking), _product(asking, view)
+        _workloads(asking, view), _version(asking), _product(asking, view)
     )
     return [
         HeadCheck("cluster", Mark.OK, f"cluster reachable{f' ({version})' if version else ''}"),
@@ -80,9 +81,11 @@ async def _product(asking: Asking, view: SettingsView) -> str:
     return ""
 
 
-async def _workloads(asking: Asking, control: str) -> list[Manifest]:
-    found = await asyncio.gather(*(asking.all_of(kind, control) for kind in (STATEFUL_SET, DEPLOYMENT)))
-    return [each for some in found for each in some if str(each["metadata"]["name"]).endswith(PARTS)]
+async def _workloads(asking: Asking, view: SettingsView) -> list[Manifest]:
+    """argo: parts are called after the ArgoCD resource, and without one after Argo CD."""
+    found = await asyncio.gather(*(asking.all_of(kind, view.namespace) for kind in (STATEFUL_SET, DEPLOYMENT)))
+    names = {f"{view.owner or PLAIN}-{part}" for part in PARTS}
+    return [each for some in found for each in some if each["metadata"]["name"] in names]
 
 
 def _owner(view: SettingsView) -> HeadCheck:

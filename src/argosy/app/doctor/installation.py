@@ -72,6 +72,8 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         is_engine=is_engine,
         renewed=str(mapping((lease or {}).get("spec")).get("renewTime") or ""),
     )
+    if resource is not None:
+        view = replace(view, owner=str(resource["metadata"]["name"]))
     if resource is not None and config is not None:
         view = await _operated(asking, view, resource, data)
     return Settings(view, _told(view, resource, config), resource, config)
@@ -83,14 +85,12 @@ def _judged(data: Mapping[str, str]) -> frozenset[GroupKind]:
 
 
 async def _operated(asking: Asking, view: SettingsView, resource: Manifest, data: Mapping[str, str]) -> SettingsView:
-    name = str(resource["metadata"]["name"])
-    place = ChecksPlace(Installation(view.namespace, name), resource)
+    place = ChecksPlace(Installation(view.namespace, view.owner), resource)
     found = Verification(place, data, tuple(place.scripts))
     keys = [KEY_PREFIX + joined(*of) for of in found.unpropagated]
     missing = tuple(key for key in keys if key not in place.data)  # what extraConfig overrules is not the operator's
     return replace(
         view,
-        owner=name,
         asked=place.scripts,
         unpropagated=missing,
         overruled=tuple(key for key in keys if key in place.data),
