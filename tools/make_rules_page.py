@@ -24,7 +24,8 @@ at (another repository, a chart of a chart repository, a kind without a definiti
 silence. A rule speaks only where it is sure; each says why.
 
 Which repository is this one? An address counts as this repository's if a remote of the clone has it, or if the path of one of
-its Applications leads to a folder here. What is read is the working tree, whatever branch an Application follows.
+its Applications leads to a folder here and the clone comes from nowhere, or from a repository of the same name (a fork). An
+Application with placeholders, such as `${BRANCH}`, is named in a note and not judged. What is read is the working tree, whatever branch an Application follows.
 
 ## What can be fixed at once
 

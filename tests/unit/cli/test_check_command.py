@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -145,6 +146,18 @@ def test_what_is_in_another_repository_is_told_and_not_judged(
     assert "https://git.example.com/acme/fraud.git is another repository, and was not looked at" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(("remote", "code"), [("acme/fraud", NO), ("someone/fraud", NO), ("acme/platform", DONE)])
+def test_a_missing_folder_is_only_held_against_this_repository_or_a_fork_of_it(
+    repository: Path, remote: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["git", "init", "-q", "."], check=True)
+    subprocess.run(["git", "remote", "add", "origin", f"https://git.example.com/{remote}.git"], check=True)
+    text = APPLICATION.replace("name: fraud", "name: other").replace("path: manifests", "path: not/here")
+    (repository / "other.yaml").write_text(text)
+    assert main(["check", "--fail-on", "error"]) == code
+    assert ("AGY101" in capsys.readouterr().out) == (code == NO)
 
 
 def test_an_application_with_placeholders_is_told_and_not_judged(

@@ -159,7 +159,8 @@ RULES: Final = (
         "The folder of a source does not exist",
         "Argo CD shows a ComparisonError, and nothing of the Application is compared or synced.",
         "The repository is this one: a remote of this clone has its address, or another Application of the same address"
-        " has its folder here. No folder above the Application holds the path, nor does the branch that it names.",
+        " has its folder here and no remote has another name. No folder above the Application holds the path, nor does"
+        " the branch that it names.",
         "Correct spec.source.path, or commit the folder to the branch that the Application follows.",
         _missing_path,
     ),

@@ -113,8 +113,9 @@ class Survey:
     def _rendered(self, applications: list[tuple[Written, str]]) -> Iterator[Rendering]:
         for written, file in applications:
             for source in written.app.sources:
-                home = _home(source, file, top_of(file, self._paths))
-                if home and not _is_top(source):
+                top = top_of(file, self._paths)
+                home = _home(source, file, top)
+                if home and not _is_top(source) and _is_namesake(source, top):
                     self._homes.setdefault(source.repo_url, home)
         waiting, known = list(applications), {written.item.key for written, _ in applications}
         while waiting:
@@ -173,6 +174,16 @@ class Survey:
     def _noted(self, text: str) -> None:
         if text and text not in self._notes:
             self._notes.append(text)
+
+
+def _is_namesake(source: Source, top: str) -> bool:
+    """Whether an address may be this repository's: the clone came from nowhere, or from one of the same name."""
+    names = {_last(each) for each in remotes(top).values()}
+    return not names or _last(source.repo_url) in names
+
+
+def _last(address: str) -> str:
+    return address.rstrip("/").removesuffix(".git").rpartition("/")[2].rpartition(":")[2].lower()
 
 
 def _placeholder(app: Application) -> str:
