@@ -148,12 +148,15 @@ def test_what_is_in_another_repository_is_told_and_not_judged(
     )
 
 
-@pytest.mark.parametrize(("remote", "code"), [("acme/fraud", NO), ("someone/fraud", NO), ("acme/platform", DONE)])
+@pytest.mark.parametrize(
+    ("remote", "code"), [("acme/fraud", NO), ("someone/fraud", NO), ("/copy", NO), ("acme/platform", DONE)]
+)
 def test_a_missing_folder_is_only_held_against_this_repository_or_a_fork_of_it(
     repository: Path, remote: str, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     subprocess.run(["git", "init", "-q", "."], check=True)
-    subprocess.run(["git", "remote", "add", "origin", f"https://git.example.com/{remote}.git"], check=True)
+    address = remote if remote.startswith("/") else f"https://git.example.com/{remote}.git"
+    subprocess.run(["git", "remote", "add", "origin", address], check=True)
     text = APPLICATION.replace("name: fraud", "name: other").replace("path: manifests", "path: not/here")
     (repository / "other.yaml").write_text(text)
     assert main(["check", "--fail-on", "error"]) == code

@@ -78,7 +78,9 @@ def _unbuilt(repository: Repository) -> Iterator[Sight]:
                 if build and match and not _is_awaited(rendering, item, match[2]):
                     message = f"{item.name} runs an image that {build.name} builds beside it, and nothing waits for it"
                     fix = "wait in a Job of a wave between them; argosy generate wait-for-image prints one"
-                    yield Sight(item.at(*path), message, fix, item.name, ".".join(map(str, path)))
+                    # A notebook job fails for good; Pods are tried again until the image is there.
+                    severity = None if item.kind == _NOTEBOOK else Severity.INFO
+                    yield Sight(item.at(*path), message, fix, item.name, ".".join(map(str, path)), severity)
 
 
 def _output(rendering: Rendering, build: Item) -> tuple[str, str, str] | None:
@@ -136,7 +138,8 @@ RULES: Final = (
         "AGY302",
         Severity.WARNING,
         "An image is built in the cluster, and nothing waits for it",
-        "On the first sync the image is not there yet: the Pod cannot start, and the notebook or the wave fails.",
+        "On the first sync the image is not there yet: a notebook job fails, and a wave with other Pods waits, shown as"
+        " failing, until the build has ended.",
         "The Application makes the BuildConfig that writes the image, and runs the image by its address in the internal"
         " registry; a BuildConfig is healthy at once; and no Job of an earlier wave speaks of the image.",
         "Put a Job that waits into a wave between them; `argosy generate wait-for-image` prints one.",

@@ -178,7 +178,8 @@ class Survey:
 
 def _is_namesake(source: Source, top: str) -> bool:
     """Whether an address may be this repository's: the clone came from nowhere, or from one of the same name."""
-    names = {_last(each) for each in remotes(top).values()}
+    # A copy on this machine may be called anything.
+    names = {_last(each) for each in remotes(top).values() if not each.startswith(("/", ".", "file:"))}
     return not names or _last(source.repo_url) in names
 
 
