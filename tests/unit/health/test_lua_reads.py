@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa.luajit21 import LuaRuntime
+from wiped_server import IS_ASKED_FOR
 
 from argosy.health.lua.reads import project, reads
 
@@ -219,7 +220,8 @@ def ran(script: str, manifest: dict[str, Any]) -> str:
 
 
 @given(st.one_of(SCRIPTS, SCRIPTS_WITH_ALIASES), MANIFESTS)
-@settings(max_examples=1500, deadline=None)
+@pytest.mark.prove
+@settings(max_examples=1500 if IS_ASKED_FOR else 500, deadline=None)
 def test_no_script_can_tell_a_projected_manifest_from_the_whole(script: str, manifest: dict[str, Any]) -> None:
     found = reads(script)
     if found is not None:
