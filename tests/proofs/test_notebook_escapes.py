@@ -208,6 +208,7 @@ async def test_no_violent_attack_outlives_its_run(
     size: Callable[[int], int], rng: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(life, "GRACE", 3.0)
+    monkeypatch.setattr(life, "PROCESSES", 64)  # of one user's, which other tests run programs as at the same time
     chosen = rng.sample(sorted(VIOLENT), size(len(VIOLENT)))
     files = {f"{number}.ipynb": sheet([name], ends="print('on')") for number, name in enumerate(chosen)}
     async with at_desk(tmp_path, files) as (at, machine):

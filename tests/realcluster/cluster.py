@@ -75,7 +75,7 @@ class RealCluster:
         with open(self.folder / f"{name}.log", "wb") as log:
             self.processes[name] = subprocess.Popen(
                 [str(program), *arguments], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                cwd=self.folder, env={**os.environ, "NO_PROXY": "*"},
+                cwd=self.folder, env={**os.environ, "NO_PROXY": "*", "GOGC": "300"},
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - it takes no lock that another thread could hold
             )
 

@@ -266,7 +266,8 @@ def _soon(condition, seconds: float = 10.0) -> bool:
 @everyone
 def test_a_fork_bomb_is_ended(who, folder):
     code = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
-    problem = python(who, folder, code, limits=ProgramLimits(wall=1.5))
+    few = 24  # of one user's, which other tests run programs as at the same time
+    problem = python(who, folder, code, limits=ProgramLimits(wall=1.5, processes=few))
     assert isinstance(problem, OverLimit)
 
 
