@@ -305,7 +305,6 @@ def test_a_detached_head_is_refused_and_a_branch_of_its_own_is_not(web: Shelf) -
     [
         ("after: dev", "after: production", "it comes after itself"),
         ("after: dev", "after: dve", "did you mean dev?"),
-        ("path: staging", "path: stagin", "staging cannot be built"),
         ("kind: Delivery", "kind: [", "argosy.yaml"),
     ],
 )
@@ -315,6 +314,18 @@ def test_a_bad_file_is_told_with_what_to_do_and_nothing_happens(web: Shelf, old:
     for words in (("status",), ("plan", "--to", "staging"), ("run", "--to", "staging")):
         assert told in web.argosy(*words, code=2).err
     assert web.git("rev-parse", "HEAD") == before
+
+
+def test_an_environment_that_cannot_be_built_is_told_and_the_others_are_shown(web: Shelf) -> None:
+    web.write("argosy.yaml", DELIVERY.replace("path: production", "path: prodution"))
+    web.commit("bad")
+    said = web.argosy("status", code=1)
+    assert "✖ cannot be built" in said.out and "promote r2 → staging (ready)" in said.out
+    assert "problem: production cannot be built" in said.err and "its path in argosy.yaml" in said.err
+    documents = json.loads(web.argosy("status", "-o", "json", code=1).out)["environments"]
+    assert "cannot be built" in documents[2]["problem"] and documents[1]["next"]["ready"]
+    assert "production cannot be built" in web.argosy("plan", "--to", "production", code=2).err
+    web.argosy("run", "--to", "staging")
 
 
 def test_a_folder_that_is_no_repository_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

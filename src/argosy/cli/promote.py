@@ -145,18 +145,21 @@ def _patiently(doing: str) -> Iterator[None]:
 def _status(session: Session, chosen: argparse.Namespace) -> int:
     from argosy.cli import promote_screen as shown
 
+    code = NO if session.broken else DONE
     if chosen.output != "text":
         print_data(shown.status_document(session), chosen.output)
-        return DONE
+        return code
     for line in shown.picture(session, Screen(sys.stdout)):
         print(line)
     sys.stdout.flush()
+    for error in session.broken.values():
+        talk(f"problem: {plain(str(error))}")
     if session.answers.why:
         talk(f"note: {plain(session.answers.why)}: gates that need a cluster are closed")
     ready = [plan for plan in session.waiting.values() if plan]
     for plan in ready[:1]:
         talk(f"next: argosy promote plan --to {plan.target.name}")
-    return DONE
+    return code
 
 
 def _plan(session: Session, chosen: argparse.Namespace) -> int:

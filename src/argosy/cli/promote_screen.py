@@ -26,21 +26,23 @@ GAP: Final = "  "
 
 
 def picture(session: Session, screen: Screen) -> Iterator[str]:
-    from argosy.promote.releases import Kind
+    from argosy.promote.releases import Contents, Kind
 
     way = session.survey.way
     plans = session.waiting
     columns = []
     is_chain = all(each.after == before.name for before, each in pairwise(way.environments))
     for each in way.environments:
-        view = session.survey.view(each)
+        is_whole = each.name not in session.broken
+        contents = session.survey.view(each).contents if is_whole else Contents({})
+        release = _release(session.survey.release(each)) if is_whole else screen.bad("cannot be built")
         rows = {
-            "release": [_release(session.survey.release(each))],
-            "model": _versions(view.contents, Kind.MODEL),
-            "image": _versions(view.contents, Kind.IMAGE),
+            "release": [release],
+            "model": _versions(contents, Kind.MODEL),
+            "image": _versions(contents, Kind.IMAGE),
             "health": [_health(session, each, screen)],
             "gates": _gates(plans.get(each.name), screen) if each.after else ["–"],
-            "next": [_next(each, plans.get(each.name))] if each.after else ["–"],
+            "next": [_next(each, plans[each.name])] if each.name in plans else ["–"],
         }
         columns.append(rows)
     widths = [
@@ -213,8 +215,11 @@ def happened(entry: Entry) -> tuple[str, ...]:
 def status_document(session: Session) -> dict[str, Any]:
     from argosy.promote.releases import Kind
 
-    plans, found = session.waiting, []
+    plans, found = session.waiting, list[dict[str, Any]]()
     for each in session.survey.way.environments:
+        if each.name in session.broken:
+            found.append({"name": each.name, "after": each.after or None, "problem": str(session.broken[each.name])})
+            continue
         view, standing = session.survey.view(each), session.planner.standing(each)
         plan = plans.get(each.name)
         found.append({

@@ -49,8 +49,19 @@ class Session:
         """For each environment after another, what would come next; None where it has everything."""
         found: dict[str, Plan | None] = {}
         for each in self.survey.way.environments:
-            if each.after:
+            if each.after and each.name not in self.broken and each.after not in self.broken:
                 found[each.name] = self.planner.pending(each)
+        return found
+
+    @cached_property
+    def broken(self) -> dict[str, UserError]:
+        """Environments that cannot be built, and why: the others can be looked at all the same."""
+        found: dict[str, UserError] = {}
+        for each in self.survey.way.environments:
+            try:
+                self.survey.view(each)
+            except UserError as error:
+                found[each.name] = error
         return found
 
     def again(self) -> None:
