@@ -418,8 +418,19 @@ CASES: Mapping[str, Case] = {
                 "never synced, 1 to make; expected: it is synced by hand",
             ),
             (
-                view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),), status=operation("Succeeded"))),
+                view(
+                    app(
+                        sync="OutOfSync",
+                        rows=(row("Job", status="OutOfSync"),),
+                        status=operation("Succeeded"),
+                        fields=(BY_GIT,),
+                    )
+                ),
                 "1 object of 1 differs; expected: it is synced by hand, and nobody has since",
+            ),
+            (
+                view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),), status=operation("Succeeded"))),
+                "1 object of 1 differs; it is synced by hand, and was not compared from here",
             ),
             (
                 view(app(sync="OutOfSync", spec=AUTOMATED, fields=(BY_GIT,), status=operation("Succeeded"))),

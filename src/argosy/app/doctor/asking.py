@@ -22,17 +22,20 @@ class Asking:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.unread: set[GroupKind] = set()
-        self._notes: dict[str, set[str]] = {}  # what, by where it was not to be seen
+        self._notes: dict[str, set[str]] = {}  # by namespace, what is not to be seen there
         self._others: dict[str, None] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     @property
     def notes(self) -> list[str]:
-        """Each kind once, with the namespaces where it may not be seen."""
+        """One for all namespaces where the same may not be seen."""
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for place, kinds in sorted(self._notes.items()):
+            alike.setdefault(tuple(sorted(kinds)), []).append(place)
         told = []
-        for what, places in self._notes.items():
-            where = f" in {', '.join(sorted(places - {''}))}" if places - {""} else ""
-            told.append(f"you may not read {what}{where}: what depends on it is not told")
+        for kinds_there, places in alike.items():
+            where = f" in {', '.join(filter(None, places))}" if any(places) else ""
+            told.append(f"you may not read{where}: {', '.join(kinds_there)}; what depends on them is not told")
         return [*told, *self._others]
 
     def note(self, text: str) -> None:
@@ -80,7 +83,7 @@ class Asking:
             return  # such a kind is not served
         self.unread.add(kind)
         if isinstance(error, ClusterError) and error.code in (401, 403):
-            self._notes.setdefault(_plural(kind), set()).add(namespace)
+            self._notes.setdefault(namespace, set()).add(_plural(kind))
         else:
             self.note(f"{kind} could not be read: {error}")
 

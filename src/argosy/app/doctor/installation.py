@@ -72,11 +72,16 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         is_engine=is_engine,
         renewed=str(mapping((lease or {}).get("spec")).get("renewTime") or ""),
     )
-    if resource is not None:
-        view = replace(view, owner=str(resource["metadata"]["name"]))
+    view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _owner(config))
     if resource is not None and config is not None:
         view = await _operated(asking, view, resource, data)
     return Settings(view, _told(view, resource, config), resource, config)
+
+
+def _owner(config: Manifest | None) -> str:
+    """By the reference that its operator leaves on it, though the resource itself may not be seen."""
+    references = mappings(((config or {}).get("metadata") or {}).get("ownerReferences"))
+    return next((str(each.get("name")) for each in references if each.get("kind") == ARGOCD.kind), "")
 
 
 def _judged(data: Mapping[str, str]) -> frozenset[GroupKind]:
@@ -167,7 +172,7 @@ def _told(view: SettingsView, resource: Manifest | None, config: Manifest | None
         text = f"spec.extraConfig of ArgoCD {view.owner} holds {key}, which wins over spec.resourceHealthChecks"
         name = f"ArgoCD/{view.owner}"
         found.setdefault(DISAGREES, []).append(Sight(Place(name), text, "remove it from spec.extraConfig", name, key))
-    for key in _undone(view, config):
+    for key in _undone(view, config) if resource is not None else ():
         text = f"{key} was applied to {SETTINGS} by hand, and the operator has removed it: the ArgoCD CR lacks it"
         found.setdefault(DISAGREES, []).append(Sight(place, text, way, f"ConfigMap/{SETTINGS}", key))
     return {rule: tuple(sights) for rule, sights in found.items()}

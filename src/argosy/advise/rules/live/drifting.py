@@ -153,6 +153,7 @@ def _unsynced(view: LiveView) -> Iterator[Sight]:
         if not app.is_automated:
             is_new = app.app.state is None and not app.app.status.get("history")
             text = f"{what}; expected: it is synced by hand, and nobody has since"
+            text = f"{what}; it is synced by hand, and was not compared from here" if app.fields is None else text
             text = f"never synced, {count} to make; expected: it is synced by hand" if is_new else text
             fix = f"look at the changes, then: argosy app diff {app.name}; argosy app sync {app.name}"
             yield app.sight(text, fix, severity=Severity.INFO)
