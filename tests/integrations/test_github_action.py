@@ -63,6 +63,7 @@ def test_a_finding_is_beside_its_line_and_in_the_security_tab_and_fails_the_job(
     assert "AGY151" in {each["ruleId"] for each in results}
 
 
+@in_full
 def test_a_job_can_be_lenient_and_look_at_some_folders_alone(runner: Runner) -> None:
     break_staging(runner)
     assert runner.run(fail_on="error").outputs["result"] == "passed"
@@ -200,10 +201,11 @@ def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, ho
 def test_a_token_that_may_not_write_fails_no_job(runner: Runner, host: Host) -> None:
     host.refuses = 403
     ran = pull_request(runner, host, 'value: "500m"', 'value: "800m"').run(command="preview")
-    assert ran.failed == [] and "800m" in ran.summary
+    assert ran.failed == [] and "800m" in ran.summary and host.previews() == []
     assert "GitHub answered 403; the summary of the job has it" in ran.printed["Tell it on the pull request"]
 
 
+@in_full
 def test_a_preview_outside_of_a_pull_request_is_in_the_summary_alone(runner: Runner, host: Host) -> None:
     there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
     (there.temp / "event.json").write_text("{}")

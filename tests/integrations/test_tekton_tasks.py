@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from in_full import in_full
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.initializing import initialize
@@ -94,6 +95,7 @@ async def test_a_cluster_takes_every_task_and_every_example_of_it() -> None:
                 assert (await cluster.get(key_of(each)) or {})["spec"] == made["spec"] == each["spec"]
 
 
+@in_full
 def test_a_repository_that_is_sound_passes(pod: Pod) -> None:
     ended = pod.run("argosy-check.yaml")
     assert ended.code == 0, ended.printed

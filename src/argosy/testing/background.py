@@ -12,6 +12,8 @@ from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, TypeVar
 
+from argosy.model.errors import ArgosyError
+
 Answer = TypeVar("Answer")
 Thing = TypeVar("Thing")
 
@@ -24,7 +26,10 @@ class Background:
 
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         __tracebackhide__ = True
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except ArgosyError as error:
+            raise error.with_traceback(None) from None  # what it says is for the test; where it was said is not
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

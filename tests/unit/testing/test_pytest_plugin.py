@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from argosy.app.initializing import initialize
+from argosy.model.errors import UserError
+from argosy.testing.repository import Repo
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "reference" / "pytest.md"
@@ -34,13 +36,15 @@ spec:
 def test_an_edit_is_delivered_before_it_is_committed(sandbox, argosy_repo):
     overlay = argosy_repo.root / "deploy_model/overlays/dev/kustomization.yaml"
     before = overlay.read_text()
+    sandbox.deliver("llmops-dev")
     overlay.write_text(before.replace('value: "500m"', 'value: "700m"'))
     try:
-        sandbox.deliver("llmops-dev")
+        delivered = sandbox.deliver("llmops-dev")
     finally:
         overlay.write_text(before)
     model = sandbox.list("isvc", "llmops-dev")[0]
     assert model["spec"]["predictor"]["model"]["resources"]["requests"]["cpu"] == "700m"
+    assert len(delivered["status"]["history"]) >= 1
 
 
 def test_objects_live_and_are_gone_with_the_test(sandbox):
@@ -112,11 +116,10 @@ def test_nothing_of_argosy_was_loaded():
 """.replace("PLUGIN", PLUGIN)
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    initialize(tmp_path / "models", "llmops", "", is_committed=True)
-    (tmp_path / "models" / "tests").mkdir()
-    return tmp_path / "models"
+def begun(folder: Path) -> Path:
+    initialize(folder / "models", "llmops", "", is_committed=True)
+    (folder / "models" / "tests").mkdir()
+    return folder / "models"
 
 
 def ran(folder: Path, *words: str, code: int = 0) -> str:
@@ -128,46 +131,56 @@ def ran(folder: Path, *words: str, code: int = 0) -> str:
     return done.stdout
 
 
-def test_the_tests_of_the_page_pass_in_a_new_repository(repository: Path) -> None:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is told of a repository that is as it should be."""
+    repository = begun(tmp_path_factory.mktemp("sound"))
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (repository / "tests" / "test_page.py").write_text(blocks[0])
     (repository / "tests" / "test_used.py").write_text(USED)
-    assert "10 passed" in ran(repository, "-q")
+    return ran(repository, "--argosy-sync", "-v", "--override-ini", "testpaths=tests")
 
 
-def test_what_fails_says_what_and_what_to_do_without_a_traceback_into_argosy(repository: Path) -> None:
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is told of one that is not, and of tests that ask for what is not there."""
+    repository = begun(tmp_path_factory.mktemp("wrong"))
     overlay = repository / "deploy_model" / "overlays" / "staging" / "kustomization.yaml"
     overlay.write_text(overlay.read_text() + "generators: [nothing.yaml]\n")
-    (repository / "tests" / "test_wrong.py").write_text(WRONG)
-    told = ran(repository, "-q", code=1)
-    assert "there is no Application or folder llmops-stagin; did you mean llmops-staging?" in told
-    assert "llmops-dev: there is no Deployment; it renders to Secret/" in told
-    assert re.search(r"llmops-staging is \w+, \w+:\nE +\w*Error: .*nothing\.yaml", told), told
-    assert "cm/a -n default: not come true after 0.1 s" in told
-    assert "src/argosy" not in told and "4 failed" in told
-
-
-def test_every_application_is_tested_without_a_line_of_python(repository: Path) -> None:
-    (repository / "tests" / "test_nothing.py").write_text("def test_nothing(): pass\n")
-    told = ran(repository, "--argosy-sync", "-v", "--override-ini", "testpaths=tests", "-k", "dev or nothing")
-    assert re.findall(r"::llmops-dev::(\w+) PASSED", told) == ["render", "schema", "policy", "sync"]
-    assert "5 passed" in told
-
-
-def test_what_is_wrong_in_git_fails_where_it_is(repository: Path) -> None:
-    wrong = repository / STAGING
-    wrong.write_text(wrong.read_text().replace("    targetRevision:", "    nosuch: 1\n    targetRevision:"))
-    overlay = repository / "deploy_model" / "overlays" / "production" / "kustomization.yaml"
-    overlay.write_text("resources: [nowhere]\n")
+    app = repository / STAGING
+    app.write_text(app.read_text().replace("    targetRevision:", "    nosuch: 1\n    targetRevision:"))
     loose = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {password: hunter2-and-more}\n"
     (repository / "notes.yaml").write_text(loose)
-    told = ran(repository, "--argosy", "-v", code=1)
-    assert sorted(re.findall(r"^(\S+) FAILED", told, re.MULTILINE)) == [
-        "argocd-apps/production-application.yaml::llmops-production::render",
+    (repository / "tests" / "test_wrong.py").write_text(WRONG)
+    return ran(repository, "--argosy", "-v", code=1)
+
+
+def test_the_tests_of_the_page_pass_in_a_new_repository(sound: str) -> None:
+    assert len(re.findall(r"^tests/test_page\.py::\S+ PASSED", sound, re.MULTILINE)) == 6
+    assert len(re.findall(r"^tests/test_used\.py::\S+ PASSED", sound, re.MULTILINE)) == 4
+
+
+def test_every_application_is_tested_without_a_line_of_python(sound: str) -> None:
+    for name in ("dev", "staging", "production"):
+        found = re.findall(rf"^argocd-apps/{name}-application\.yaml::llmops-{name}::(\w+) PASSED", sound, re.MULTILINE)
+        assert found == ["render", "schema", "policy", "sync"]
+
+
+def test_what_fails_says_what_and_what_to_do_without_a_traceback_into_argosy(wrong: str) -> None:
+    assert "there is no Application or folder llmops-stagin; did you mean llmops-staging?" in wrong
+    assert "llmops-dev: there is no Deployment; it renders to Secret/" in wrong
+    assert re.search(r"llmops-staging is \w+, \w+:\nE +\w*Error: .*nothing\.yaml", wrong), wrong
+    assert "cm/a -n default: not come true after 0.1 s" in wrong
+    assert "src/argosy" not in wrong and len(re.findall(r"^tests/\S+ FAILED", wrong, re.MULTILINE)) == 4
+
+
+def test_what_is_wrong_in_git_fails_where_it_is(wrong: str) -> None:
+    assert sorted(re.findall(r"^([^t]\S+) FAILED", wrong, re.MULTILINE)) == [
+        f"{STAGING}::llmops-staging::render",
         f"{STAGING}::llmops-staging::schema",
         "notes.yaml::policy",
     ]
-    assert f"{STAGING}:" in told and "AGY151" in told and "AGY601" in told
+    assert f"{STAGING}:" in wrong and "AGY151" in wrong and "AGY601" in wrong
 
 
 def test_a_run_that_uses_nothing_of_it_is_as_it_was(tmp_path: Path) -> None:
@@ -182,4 +195,5 @@ def test_a_repository_without_applications_and_a_path_that_is_none_are_told(tmp_
     (tmp_path / "run" / "test_each.py").write_text("def test_each(argosy_app): pass\n")
     told = ran(tmp_path / "run", code=2)
     assert "there is no Application below" in told and "set argosy_path, or give --argosy-path" in told
-    assert "correct argosy_path or --argosy-path" in ran(tmp_path / "run", "--argosy-path", "nowhere", code=2)
+    with pytest.raises(UserError, match="correct argosy_path or --argosy-path"):
+        Repo(tmp_path / "nowhere")

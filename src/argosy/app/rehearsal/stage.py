@@ -10,6 +10,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,6 +50,10 @@ class Stage:
     homes: dict[str, Path] = field(default_factory=dict)  # address → the folder that is read instead
     _api: str = ""
     _is_delivering: bool = False
+
+    @cached_property
+    def _trees(self) -> WorkingTrees:
+        return WorkingTrees(self.folder / "mirrors", self.homes)
 
     async def apply(self, manifests: Sequence[Manifest], namespace: str) -> list[Manifest]:
         """As the objects need each other; a namespace that is not there is made."""
@@ -99,13 +104,23 @@ class Stage:
     async def deliver(self, application: Manifest, homes: Mapping[str, Path]) -> Manifest:
         """The Application as it stands in Git, with one sync asked for; its sources are these folders as they are."""
         self.homes |= homes
+        self._trees.looks += 1
         await self._engine()
         wanted = {**application, "metadata": {**application["metadata"], "namespace": USUAL}}
         await self._make_namespace(str(_of(wanted, "spec", "destination").get("namespace") or ""))
-        await self.cluster.apply(wanted, manager=MANAGER, force=True)
+        await self._written(wanted)
         options = _of(wanted, "spec", "syncPolicy").get("syncOptions") or []
         request = {"sync": {"syncOptions": options}, "initiatedBy": {"username": MANAGER}}
         return await self.cluster.patch(key_of(wanted), {"operation": request})
+
+    async def _written(self, manifest: Manifest) -> None:
+        """As it stands: a field that its kind does not have is dropped, as by kubectl."""
+        known = await self.cluster.get(key_of(manifest))
+        if known is None:
+            await self.cluster.create(manifest)
+        else:
+            metadata = {**manifest["metadata"], "resourceVersion": known["metadata"]["resourceVersion"]}
+            await self.cluster.replace({**known, **manifest, "metadata": metadata})
 
     async def _engine(self) -> None:
         if self._is_delivering:
@@ -115,10 +130,8 @@ class Stage:
         for each in definitions(*KINDS):
             await self.cluster.apply(each, manager=MANAGER, force=True)
             await self._served(each)
-        mirrors = self.folder / "mirrors"
-        options = EngineOptions(mirrors, wave_delay=0.0, workers=4, renderers=1, grace=0.1)
-        trees = WorkingTrees(mirrors, self.homes)
-        engine = Engine(self.cluster, options, USUAL, repositories=trees, crew=self.crew)
+        options = EngineOptions(self._trees.folder, wave_delay=0.0, workers=4, renderers=1, grace=0.1)
+        engine = Engine(self.cluster, options, USUAL, repositories=self._trees, crew=self.crew)
         work = asyncio.create_task(engine.run(), name="engine")
         self.end.push_async_callback(_ended, work)
 

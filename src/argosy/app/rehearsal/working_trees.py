@@ -15,19 +15,22 @@ from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 from argosy.source.trees import FolderTree
 
-LOCAL: Final = "local"  # stands for the revision of a folder that is in no repository
+LOCAL: Final = "working-tree"  # stands for the revision of files that no commit holds
 
 
 class WorkingTrees(Repositories):
     def __init__(self, mirrors: Path, homes: Mapping[str, Path]) -> None:
         super().__init__(mirrors, SourceSettings())
         self._homes = homes
+        self.looks = 0  # how often somebody said that files may be others now
 
     async def checkout(self, url: str, ref: str, **more: Any) -> Checkout:
         home = self._homes.get(url)
         if home is None:
             return await super().checkout(url, ref, **more)
-        return Checkout(FolderTree(home), head_of(str(home)).commit or LOCAL)
+        # What was rendered of a revision is remembered: files that changed need another name.
+        revision = head_of(str(home)).commit if self.looks <= 1 else ""
+        return Checkout(FolderTree(home), revision or f"{LOCAL}-{self.looks}")
 
     def is_local(self, url: str) -> bool:
         return url not in self._homes and super().is_local(url)
