@@ -87,23 +87,30 @@ class Started:
         request = {"words": self.args, "env": dict(env), "cwd": str(cwd or os.getcwd())}
         self._ends = _one().begin(request, streams)
         self._said = self._ends.makefile("r")
-        self.pid = int(self._said.readline())
+        first = self._said.readline()
+        assert first, "the process that is copied has ended; its last words are above"
+        self.pid = int(first)
         self.returncode: int | None = None
         self.stdout: IO[str] | None = None
 
     def poll(self) -> int | None:
-        if self.returncode is None and select.select([self._ends], [], [], 0)[0]:
+        if self.returncode is None and self._has_ended(0):
             self.wait()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._ends], [], [], timeout)[0]:
+            if not self._has_ended(timeout):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
             self.returncode = int(self._said.readline())
             self._said.close()
             self._ends.close()
         return self.returncode
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        looks = select.poll()  # there may be more descriptors here than select takes
+        looks.register(self._ends, select.POLLIN)
+        return bool(looks.poll(None if timeout is None else timeout * 1000))
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
@@ -176,6 +183,7 @@ def _serve(door: socket.socket) -> None:
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks, who then goes
     woken, wakes = socket.socketpair()
     for each in (woken, wakes):
         each.setblocking(False)
@@ -219,6 +227,7 @@ def _become(request: Any, streams: Sequence[int]) -> NoReturn:
     """The command, as it would be after its imports."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
