@@ -65,6 +65,16 @@ _WANTS_MORE: Final = frozenset(
 )
 
 
+# k8s: what people write with names itself so; argo: whoever edits in its page writes as argocd-server
+_HANDS: Final = ("kubectl", "Mozilla", "k9s", "Lens", "OpenLens", "headlamp")
+_HANDS_WHOLE: Final = frozenset({"oc", "argocd-server"})  # ocs-operator is no hand
+
+
+def is_by_hand(manager: str) -> bool:
+    """Whether it is a tool that a person held."""
+    return manager.startswith(_HANDS) or manager in _HANDS_WHOLE
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """`next` is what to type or to do; where nothing is known of a part, it is empty."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.advise.cause import Cause, CauseKind
+from argosy.advise.cause import Cause, CauseKind, is_by_hand
 from argosy.advise.evidence import ABSENT, Evidence, is_immutable, is_undeclared, refusal_of
 from argosy.compare.trimming import same
 from argosy.model.errors import PatchError
 from argosy.model.flow import Difference, Origin
 from argosy.patch.ownership import Manager, managers_of
 
-BY_HAND: Final = ("kubectl", "oc", "Mozilla", "k9s", "Lens")  # k8s: what people write with names itself so
 LONGEST: Final = 200
 GONE: Final = "Git does not have it any more"
 NEW: Final = "Git asks for it, and it was not there"
@@ -144,7 +143,7 @@ def _written(evidence: Evidence, field: Difference) -> Cause:
     if not field.manager or is_ours:
         text = "nobody says who wrote the live value"
         return _make(evidence, field, CauseKind.UNKNOWN, text, f"put back what Git asks for: argosy app sync {app}")
-    how = "by hand, with " if field.manager.startswith(BY_HAND) else "by "
+    how = "by hand, with " if is_by_hand(field.manager) else "by "
     since = f", {field.since}" if field.since else ""
     leave = f"or leave it to {field.manager}: ignoreDifferences with managedFieldsManagers"
     next_ = f"put it back: argosy app sync {app}; {leave}"

@@ -166,6 +166,29 @@ def test_the_replicas_of_one_deployment_are_not_ignored_for_all_and_a_route_stan
     assert found.ignores[0].name == ""
 
 
+@pytest.mark.parametrize("host, name", [("models.example.org", "console"), ("", "")])
+def test_a_host_that_git_gives_to_another_route_is_not_hidden(host: str, name: str) -> None:
+    routed, pinned = seen(ROUTE, (changed("/spec/host"), ROUTER)), ROUTE._replace(name="pinned")
+    (found,) = of(propose(sight(routed, desired={ROUTE: {}, pinned: {"spec": {"host": host}}})), ProposalKind.IGNORE)
+    assert found.ignores[0].name == name
+
+
+@pytest.mark.parametrize("pointer", ["/spec/template/spec/containers/0/image", "/spec/predictor/model/storageUri"])
+@pytest.mark.parametrize("cause", [WEBHOOK, ROUTER])
+def test_what_new_versions_come_as_is_never_ignored_without_asking(pointer: str, cause: Cause) -> None:
+    found = propose(sight(seen(DEPLOYMENT, (changed(pointer), cause))))
+    assert [each.mark for each in found] == ["[ask]", "[ask]"], "neither the rule nor the option that goes with it"
+    assert "no new version from Git" in found[0].text
+
+
+def test_a_rule_that_is_asked_about_does_not_bring_its_option_and_a_certain_one_beside_it_does() -> None:
+    image = seen(DEPLOYMENT, (changed("/spec/template/spec/containers/0/image"), ROUTER))
+    found = propose(sight(image, seen(ROUTE, (changed("/spec/host"), ROUTER))))
+    assert [each.mark for each in of(found, ProposalKind.IGNORE)] == ["[ask]", "[auto]"]
+    (option,) = of(found, ProposalKind.SYNC_OPTION)
+    assert option.certain and "/spec/host" in option.text and "image" not in option.text
+
+
 @pytest.mark.parametrize("manager", ["helm", "Terraform", "python-requests", "OpenAPI-Generator"])
 def test_what_a_tool_of_people_wrote_is_asked_about(manager: str) -> None:
     cause = Cause(CauseKind.OTHER_CONTROLLER, "", manager=manager)

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from argosy.advise.cause import Cause, CauseKind
+from argosy.advise.cause import Cause, CauseKind, is_by_hand
 from argosy.advise.causes import causes
 from argosy.advise.evidence import ABSENT, Evidence, refusal_of, refused_fields, value_at
 from argosy.model.flow import Difference, Origin, Pair
@@ -150,3 +150,13 @@ def test_every_kind_of_cause_is_in_the_reference() -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "explaining.md").read_text()
     assert [each.value for each in CauseKind if f"| `{each.value}` |" not in page] == []
     assert all(each.words for each in CauseKind)
+
+
+@pytest.mark.parametrize("manager", ["kubectl-edit", "oc", "argocd-server", "Mozilla", "k9s"])
+def test_what_a_person_wrote_with_a_tool_is_by_hand(manager: str) -> None:
+    assert is_by_hand(manager)
+
+
+@pytest.mark.parametrize("manager", ["ocs-operator", "argocd-server-operator", "opendatahub-operator", ""])
+def test_a_controller_is_no_hand_whatever_its_name_begins_with(manager: str) -> None:
+    assert not is_by_hand(manager)

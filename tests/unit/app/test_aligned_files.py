@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,15 @@ def test_only_the_object_that_is_meant_is_annotated_and_its_options_stay() -> No
     made = edited_file(one + other, proposal)
     assert made == one.replace("Prune=false", "Prune=false,Force=true,Replace=true") + other
     assert edited_file(made, proposal) == made
+
+
+def test_of_objects_with_like_names_the_one_that_is_meant_is_made_anew_and_no_other() -> None:
+    text = "kind: Deployment\nmetadata:\n  name: web\n---\nkind: Deployment\nmetadata:\n  name: web-front\n"
+    meant = Proposal("one", ProposalKind.RECREATE, "", "", target=("apps", "Deployment", "web-front"))
+    first, _, second = edited_file(text, meant).partition("---")
+    assert "Force=true" not in first and "Force=true" in second
+    with pytest.raises(UserError, match="not certain; annotate it by hand"):
+        edited_file(text, replace(meant, target=("apps", "Deployment", "dev-web-front")))
 
 
 def test_a_commit_needs_a_new_name_and_files_without_other_changes(root: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from argosy.advise.aligning.patterns import reason_for
-from argosy.advise.evidence import NAMES
+from argosy.advise.aligning.patterns import is_operators, reason_for
+from argosy.advise.evidence import ABSENT, NAMES, value_at
 from argosy.model.application import IgnoreDifference
 from argosy.model.flow import Difference
 from argosy.model.names import GroupKind, ResourceKey
@@ -82,26 +82,37 @@ def _chosen(items: Sequence[Any], element: Any) -> str:
     return ""
 
 
-def rules_for(found: Iterable[Foreign], numbers: Mapping[GroupKind, int]) -> list[IgnoreDifference]:
-    """One for each kind where all its objects agree, else one for each object. `numbers`: how many a kind has."""
+def rules_for(found: Iterable[Foreign], desired: Mapping[ResourceKey, Mapping[str, Any]]) -> list[IgnoreDifference]:
+    """One for each kind where all its objects agree, else one for each object. `desired`: all that Git has."""
     by_kind: dict[GroupKind, list[tuple[Foreign, tuple[Spot, ...]]]] = {}
     for each in found:
         spots = tuple(dict.fromkeys(spot_of(each.form, field) for field in each.fields))
         if spots:
             by_kind.setdefault(each.key.group_kind, []).append((each, spots))
-    return [rule for kind, objects in by_kind.items() for rule in _of_kind(kind, objects, numbers.get(kind, 0))]
+    rules: list[IgnoreDifference] = []
+    for kind, objects in by_kind.items():
+        mine = {each.key for each, _ in objects}
+        others = [manifest for key, manifest in desired.items() if key.group_kind == kind and key not in mine]
+        rules += _of_kind(kind, objects, others)
+    return rules
 
 
 def _of_kind(
-    kind: GroupKind, objects: Sequence[tuple[Foreign, tuple[Spot, ...]]], number: int
+    kind: GroupKind, objects: Sequence[tuple[Foreign, tuple[Spot, ...]]], others: Sequence[Mapping[str, Any]]
 ) -> list[IgnoreDifference]:
     spots = dict.fromkeys(spot for _, each in objects for spot in each)
     # What an operator does to one object of its kind, it does to all; what happens to a Deployment happens to that one.
     is_known = kind.group not in _PEOPLES and all(reason_for(*kind, spot.pointer) for spot in spots)
-    has_agreed = number <= len(objects) and len({frozenset(each) for _, each in objects}) == 1
-    if is_known or has_agreed:
+    # A host that Git gives is meant: a rule for all would hide when it changes, and keep a sync from writing it.
+    is_free = is_operators(*kind) or not any(_is_given(each, spot.pointer) for each in others for spot in spots)
+    has_agreed = not others and len({frozenset(each) for _, each in objects}) == 1
+    if (is_known and is_free) or has_agreed:
         return [_rule(kind, "", tuple(spots), [each for each, _ in objects])]
     return [_rule(kind, each.key.name, mine, [each]) for each, mine in objects]
+
+
+def _is_given(manifest: Mapping[str, Any], pointer: str) -> bool:
+    return bool(pointer) and value_at(manifest, parse(pointer), manifest) not in (ABSENT, None, "")
 
 
 def _rule(kind: GroupKind, name: str, spots: Sequence[Spot], objects: Sequence[Foreign]) -> IgnoreDifference:

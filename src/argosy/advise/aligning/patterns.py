@@ -24,6 +24,7 @@ NEVER_COMPARED: Final = {
     LAST_APPLIED: "only the cluster has it, and what only the cluster has is no difference",
 }
 WHOLE: Final = frozenset({"", "/", "/spec", "/data", "/metadata"})
+DELIVERED: Final = frozenset({"image", "storageUri"})  # what new versions come as
 HIDES_ALL: Final = "ignores everything below it, so that no change from Git is ever seen"
 
 
@@ -145,6 +146,11 @@ def why_too_broad(group: str, kind: str, pointer: str) -> str:
         each.is_owned and globs.matches(each.group, group) and globs.matches(each.kind, kind) for each in PATTERNS
     )
     return "" if is_owned and pointer == "/spec" else f"{pointer or 'the empty pointer'} {HIDES_ALL}"
+
+
+def is_delivered(pointer: str) -> bool:
+    """Whether the field is what a delivery is about: ignored, and respected, it keeps every later version away."""
+    return pointer.rpartition("/")[2] in DELIVERED
 
 
 def is_operators(group: str, kind: str) -> bool:

@@ -6,7 +6,7 @@ In, out: nothing but values. Never: a value of a field, for that may be a secret
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.model.application import IgnoreDifference
@@ -50,7 +50,7 @@ class Proposal:
     text: str
     fix: str
     certain: bool = True  # False: only who is responsible can say
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = field(default=(), compare=False)  # seen again, it is the same proposal
     ignores: tuple[IgnoreDifference, ...] = ()  # to be added
     drops: tuple[Dropped, ...] = ()
     options: tuple[str, ...] = ()  # of the sync, to be added

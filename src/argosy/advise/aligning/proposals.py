@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.advise.aligning import narrowing
 from argosy.advise.aligning.immutable import immutable
 from argosy.advise.aligning.narrowing import Foreign
-from argosy.advise.aligning.patterns import is_operators, reason_for, why_redundant, why_too_broad
+from argosy.advise.aligning.patterns import is_delivered, is_operators, reason_for, why_redundant, why_too_broad
 from argosy.advise.aligning.proposal import ORDER, Dropped, Proposal, ProposalKind
 from argosy.advise.aligning.sight import RESPECT, TOOLS, AppSight, SeenObject, is_foreign, is_narrow
 from argosy.advise.cause import Cause, CauseKind
@@ -20,6 +20,7 @@ from argosy.advise.evidence import ABSENT, value_at
 from argosy.compare.rules import concerns
 from argosy.model.application import IgnoreDifference
 from argosy.model.errors import PatchError
+from argosy.model.flow import Difference
 from argosy.patch.pointer import parse
 
 SHARED: Final = "SharedResourceWarning"
@@ -27,7 +28,8 @@ SHARED: Final = "SharedResourceWarning"
 
 def propose(seen: AppSight) -> list[Proposal]:
     """All that is certain or to be asked; the smallest change first."""
-    changes = [*_ignored(seen), *_respected(seen), *immutable(seen)]
+    ignored = [*_ignored(seen)]
+    changes = [*ignored, *_respected(seen, ignored), *immutable(seen)]
     is_changed = any(each.certain for each in changes)
     found = [*changes, *_dropped(seen, is_changed=is_changed), *_accepted(seen), *_informed(seen)]
     return sorted(found, key=lambda each: ORDER.index(each.kind))
@@ -44,24 +46,31 @@ def _foreign(each: SeenObject) -> Foreign:
 
 def _ignored(seen: AppSight) -> Iterator[Proposal]:
     foreign = {each.key: _foreign(each) for each in seen.objects}
-    for rule in narrowing.rules_for(foreign.values(), seen.numbers):
+    for rule in narrowing.rules_for(foreign.values(), seen.desired):
         objects = [each for each in seen.objects if concerns(rule, each.key)]
         causes = [cause for each in objects for _, cause in each.fields if is_foreign(cause)]
         fix = "expected; mark" if is_operators(rule.group, rule.kind) else "ignore rule"
         text = f"ignore {narrowing.told(rule)}"
         why = _why(rule, objects, causes)
+        if any(is_delivered(found.pointer) for each in objects for found, cause in each.fields if is_foreign(cause)):
+            why += "; with such a rule no new version from Git is seen any more, so only you can say"
         # Who takes a field away is only guessed at: nobody owns what is not there. Some kinds are known for it.
         is_certain = all(
-            (found.has_live and not cause.manager.startswith(TOOLS)) or reason_for(rule.group, rule.kind, found.pointer)
-            for each in objects
-            for found, cause in each.fields
-            if is_foreign(cause)
+            _is_certain(each, found, cause) for each in objects for found, cause in each.fields if is_foreign(cause)
         )
         said = (f"{each.name}: {cause.text}" for each in objects for _, cause in each.fields if is_foreign(cause))
         evidence = tuple(dict.fromkeys(said))
         yield Proposal(
             seen.app.name, ProposalKind.IGNORE, f"{text} ({why})", fix, is_certain, evidence[:10], ignores=(rule,)
         )  # fmt: skip
+
+
+def _is_certain(each: SeenObject, found: Difference, cause: Cause) -> bool:
+    """Not where a person may have meant it, nor where later versions would be kept away."""
+    if is_delivered(found.pointer):
+        return False
+    is_controllers = found.has_live and not cause.manager.startswith(TOOLS)
+    return is_controllers or bool(reason_for(*each.key.group_kind, found.pointer))
 
 
 def _why(rule: IgnoreDifference, objects: Sequence[SeenObject], causes: Sequence[Cause]) -> str:
@@ -78,16 +87,24 @@ def _why(rule: IgnoreDifference, objects: Sequence[SeenObject], causes: Sequence
 # -- a sync that leaves them alone --------------------------------------------------------------------------------
 
 
-def _respected(seen: AppSight) -> Iterator[Proposal]:
+def _respected(seen: AppSight, ignored: Sequence[Proposal]) -> Iterator[Proposal]:
     """argo: to ignore a field concerns comparisons alone; every sync still writes what Git has there."""
     if RESPECT in seen.app.policy.options:
         return
-    new = [found for each in seen.objects for found in _foreign(each).fields if found.has_desired]
-    written = [found.pointer for found in new] or [*_written(seen)]
-    if written:
-        named = ", ".join(dict.fromkeys(written[:3]))
+    sure, unsure = ([*_newly(seen, [each for each in ignored if each.certain is is_sure])] for is_sure in (True, False))
+    sure = sure or [*_written(seen)]
+    if sure or unsure:
+        named = ", ".join(dict.fromkeys((sure or unsure)[:3]))
         text = f"add {RESPECT}: Git has {named}, so every sync would write it, ignored or not"
-        yield Proposal(seen.app.name, ProposalKind.SYNC_OPTION, text, "sync option", options=(RESPECT,))
+        yield Proposal(seen.app.name, ProposalKind.SYNC_OPTION, text, "sync option", bool(sure), options=(RESPECT,))
+
+
+def _newly(seen: AppSight, ignored: Sequence[Proposal]) -> Iterator[str]:
+    """What Git has of the fields that are to be ignored."""
+    rules = [rule for each in ignored for rule in each.ignores]
+    for each in seen.objects:
+        if any(concerns(rule, each.key) for rule in rules):
+            yield from (found.pointer for found in _foreign(each).fields if found.has_desired)
 
 
 def _written(seen: AppSight) -> Iterator[str]:

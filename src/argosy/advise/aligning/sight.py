@@ -5,17 +5,15 @@ In, out: values. Never: decides what to change.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.advise.aligning.patterns import why_too_broad
-from argosy.advise.cause import Cause, CauseKind
-from argosy.advise.causes import BY_HAND
+from argosy.advise.cause import Cause, CauseKind, is_by_hand
 from argosy.model.application import Application
 from argosy.model.flow import Difference, Pair
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.names import ResourceKey
 
 RESPECT: Final = "RespectIgnoreDifferences=true"
 RECREATE: Final = "Force=true,Replace=true"
@@ -58,14 +56,10 @@ class AppSight:
     kustomizations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by path in the source's tree
     homes: Mapping[ResourceKey, str] = field(default_factory=dict)  # the file there that an object is written in
 
-    @property
-    def numbers(self) -> Counter[GroupKind]:
-        return Counter(key.group_kind for key in self.desired)
-
 
 def is_foreign(cause: Cause) -> bool:
     """Whether somebody writes the field whatever Git says, and is no person at a keyboard."""
-    return cause.kind in _IGNORABLE and not cause.manager.startswith(BY_HAND)
+    return cause.kind in _IGNORABLE and not is_by_hand(cause.manager)
 
 
 def is_narrow(each: SeenObject, found: Difference) -> bool:

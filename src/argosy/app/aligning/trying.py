@@ -17,7 +17,7 @@ from argosy.advise.aligning.sight import RECREATE
 from argosy.app.applications.reader import Reader
 from argosy.model.annotations import SYNC_OPTIONS
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ArgosyError
+from argosy.model.errors import ArgosyError, UserError
 from argosy.model.flow import Checkout
 from argosy.model.manifest import load, load_all
 from argosy.model.manifest.yaml_editing import Edit, edited
@@ -112,21 +112,33 @@ def edited_file(text: str, proposal: Proposal) -> str:
 
 def _annotated(text: str, proposal: Proposal) -> str:
     documents = [each for each in load_all(text, where=proposal.file) if each is not None]
-    for number, each in enumerate(documents):
-        if isinstance(each, dict) and _is_target(each, proposal.target):
-            path = ("metadata", "annotations", SYNC_OPTIONS)
-            there = ((each.get("metadata") or {}).get("annotations") or {}).get(SYNC_OPTIONS) or ""
-            words = [word for word in str(there).split(",") if word]
-            wanted = ",".join([*words, *(word for word in RECREATE.split(",") if word not in words)])
-            return edited(text, [Edit(path, wanted)], document=number, where=proposal.file)
-    return text
+    number = _place(documents, proposal)
+    if number is None:
+        return text
+    metadata = documents[number].get("metadata") or {}
+    words = [word for word in str((metadata.get("annotations") or {}).get(SYNC_OPTIONS) or "").split(",") if word]
+    wanted = ",".join([*words, *(word for word in RECREATE.split(",") if word not in words)])
+    edit = Edit(("metadata", "annotations", SYNC_OPTIONS), wanted)
+    return edited(text, [edit], document=number, where=proposal.file)
 
 
-def _is_target(manifest: Mapping[str, Any], target: tuple[str, str, str]) -> bool:
-    """By kind and by the end of its name: a kustomization may put something before it."""
-    _, kind, name = target
-    own = str((manifest.get("metadata") or {}).get("name") or "")
-    return manifest.get("kind") == kind and bool(own) and own in name
+def _place(documents: Sequence[Any], proposal: Proposal) -> int | None:
+    """Which document is meant: by its name, else by a part of it, for a kustomization may put something around it.
+
+    Whatever is annotated is deleted and made anew, so two that may be meant are none.
+    """
+    _, kind, name = proposal.target
+    named = {
+        number: str((each.get("metadata") or {}).get("name") or "")
+        for number, each in enumerate(documents)
+        if isinstance(each, dict) and each.get("kind") == kind
+    }
+    found = [number for number, own in named.items() if own == name]
+    found = found or [number for number, own in named.items() if own and own in name]
+    if len(found) > 1:
+        told = f"which {kind} becomes {name} is not certain; annotate it by hand: {SYNC_OPTIONS}: {RECREATE}"
+        raise UserError(told, where=proposal.file)
+    return found[0] if found else None
 
 
 async def look(reader: Reader, trial: Trial) -> Look:

@@ -10,8 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from argosy.advise.cause import Cause, CauseKind
-from argosy.advise.causes import BY_HAND
+from argosy.advise.cause import Cause, CauseKind, is_by_hand
 from argosy.advise.evidence import is_immutable, refused_fields
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.live_view import Differs, LiveApp, LiveView
@@ -29,7 +28,7 @@ _FAILED: Final = (Progress.FAILED, Progress.ERROR)
 
 def is_of_others(cause: Cause) -> bool:
     """What people changed by hand is theirs to explain, not a controller's."""
-    return cause.kind in BY_OTHERS and not cause.manager.startswith(BY_HAND)
+    return cause.kind in BY_OTHERS and not is_by_hand(cause.manager)
 
 
 def is_acceptable(app: LiveApp) -> bool:
@@ -177,7 +176,7 @@ def _unsynced(view: LiveView) -> Iterator[Sight]:
 
 def by_hand(app: LiveApp) -> list[Differs]:
     """What people changed in the cluster, where nothing else differs but what others own."""
-    found = [each for each in app.fields or () if each.cause.manager.startswith(BY_HAND)]
+    found = [each for each in app.fields or () if is_by_hand(each.cause.manager)]
     others = [each for each in app.fields or () if each not in found]
     return found if all(is_of_others(each.cause) for each in others) else []
 
