@@ -17,8 +17,12 @@ from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from argosy.app.aligning.aligning import Alignment
     from argosy.app.aligning.files import Files
+    from argosy.model.application import Application
+    from argosy.source.settings import SourceSettings
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -107,7 +111,20 @@ async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
         talk(f"looking at {counted(len(picked), 'Application')} of {desk.where}; nothing is changed there")
         wishes = Wishes(recreates=chosen.recreate, is_documented=chosen.as_documented, siblings=everyone)
         async with open_reader(desk) as reader:
+            files = _theirs(chosen, files, everyone, reader.rules.repositories.settings)
             return await align(reader, picked, files, wishes, _Progress(len(picked)))
+
+
+def _theirs(
+    chosen: argparse.Namespace, files: Files | None, apps: Sequence[Application], settings: SourceSettings
+) -> Files | None:
+    """A working tree that nobody named counts only where an Application reads its repository."""
+    if files is None or chosen.repo or files.is_read_by(apps, settings):
+        return files
+    if chosen.write or chosen.patch or chosen.branch:
+        told = "no Application reads this folder's repository; name the working tree that they are written in"
+        raise UserError(f"{told}: --repo DIR", where="align")
+    return None
 
 
 class _Progress:

@@ -17,6 +17,7 @@ from argosy.app.aligning.files import Files
 from argosy.app.aligning.trying import PatchedTree, Trial, edited_file
 from argosy.model.application import Application, read_application
 from argosy.model.errors import UserError
+from argosy.source.settings import SourceSettings, read_settings
 
 ONE = "# first\nkind: Application\napiVersion: argoproj.io/v1alpha1\nmetadata: {name: one, namespace: argocd}\n"
 ONE += "spec:\n  source:\n    targetRevision: old # why\n"
@@ -163,3 +164,18 @@ def test_a_patched_tree_has_other_ids_where_its_files_are_and_the_same_elsewhere
         assert mine and theirs and (mine.id == theirs.id) is is_same, path
     assert [each.name for each in tree.listing("a")] == ["b.yaml", "c.yaml"]
     assert tree.entry("nothing") is None
+
+
+def test_a_folder_counts_by_itself_only_where_an_application_reads_its_repository(root: Path, tmp_path: Path) -> None:
+    source = {"repoURL": "https://git.example/ml.git", "path": "web"}
+    app = read_application({"metadata": {"name": "web"}, "spec": {"source": source}})
+    files = Files.below(str(root))
+    assert not files.is_read_by([app], SourceSettings())
+    git(root, "remote", "add", "origin", "git@git.example:ml")
+    assert files.is_read_by([app], SourceSettings())
+    place = tmp_path / "mirrors" / "ml.git"
+    place.mkdir(parents=True)
+    git(place, "init", "-q", "--bare")
+    git(root, "remote", "set-url", "origin", str(place))
+    assert not files.is_read_by([app], SourceSettings())
+    assert files.is_read_by([app], read_settings({"source.mirrors": f"https://git.example file://{tmp_path}/mirrors"}))

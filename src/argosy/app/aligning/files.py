@@ -17,9 +17,12 @@ from argosy.advise.aligning.proposal import Proposal
 from argosy.app.aligning.trying import Trial, edited_file
 from argosy.app.checking.files import File, files_of
 from argosy.app.rendering.places import enclosing
+from argosy.app.rendering.requesting import is_of
 from argosy.model.application import Application
-from argosy.model.errors import UserError
+from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest.yaml_editing import edited
+from argosy.source.settings import SourceSettings
+from argosy.source.urls import parse_url
 
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
 
@@ -54,6 +57,11 @@ class Files:
                 name = str(written.manifest["metadata"]["name"])
                 made.applications.setdefault(name, []).append(written)
         return made
+
+    def is_read_by(self, apps: Iterable[Application], settings: SourceSettings) -> bool:
+        """Whether it is the repository of one of them, by any of its addresses, or a clone of what stands in for it."""
+        urls = {each.repo_url for app in apps for each in app.sources}
+        return any(is_of(each, self.root) for url in urls for each in (url, _place_of(url, settings)))
 
     @property
     def changed(self) -> dict[str, tuple[str, str]]:
@@ -139,6 +147,13 @@ class Files:
             os.chmod(beside, os.stat(place).st_mode)
             os.replace(beside, place)
         return sorted(self.changed)
+
+
+def _place_of(url: str, settings: SourceSettings) -> str:
+    try:
+        return str(settings.locate(parse_url(url)))
+    except ArgosyError:  # nobody may read it from here
+        return url
 
 
 def _applications(file: File, root: str) -> Iterator[Written]:
