@@ -44,11 +44,12 @@ def push(shown: Demo, work: Path, file: str, old: str, new: str) -> None:
 
 
 def test_at_first_dev_is_there_staging_is_one_field_behind_and_production_waits(shown: Demo) -> None:
-    assert {name: shown.words(name) for name in shown.apps()} == {
+    at_first = {
         "llmops-dev": ("Synced", "Healthy"),
         "llmops-staging": ("OutOfSync", "Healthy"),
         "llmops-production": ("OutOfSync", "Missing"),
     }
+    shown.until(lambda: {name: shown.words(name) for name in shown.apps()} == at_first)
     assert len(shown.apps()["llmops-staging"]["status"]["history"]) == 2
     told = shown.argosy("app", "diff", "llmops-staging", code=1)
     assert re.search(r'spec\.predictor\.model\.resources\.limits\.cpu +"2" → "3"', told)

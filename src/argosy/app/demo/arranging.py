@@ -18,6 +18,7 @@ from argosy.setup.repository.bare import BareRepository
 
 MANAGER: Final = "argosy-demo"
 PATIENCE: Final = 60.0
+ARRANGED: Final = {STAGING: ("OutOfSync", "Healthy"), DEV: ("Synced", "Healthy"), PRODUCTION: ("OutOfSync", "Missing")}
 Tell = Callable[[str], None]
 Status = dict[str, Any]
 
@@ -48,9 +49,12 @@ class Arranger:
         await self.sync(STAGING, first)
         await self.sync(STAGING, second)
         self.tell("waiting until all is as it should be: models load, health is judged")
-        await self.until(STAGING, lambda status: words_of(status) == ("OutOfSync", "Healthy"))
-        await self.until(DEV, lambda status: words_of(status) == ("Synced", "Healthy"))
-        await self.until(PRODUCTION, lambda status: words_of(status) == ("OutOfSync", "Missing"))
+        while not await self.is_arranged():  # a model that was healthy may be rolled over only now
+            for name, words in ARRANGED.items():
+                await self.until(name, lambda status, words=words: words_of(status) == words)  # type: ignore[misc]
+
+    async def is_arranged(self) -> bool:
+        return all([words_of((await self.app(name)).get("status") or {}) == words for name, words in ARRANGED.items()])
 
     async def sync(self, name: str, revision: str) -> None:
         options = (await self.app(name))["spec"]["syncPolicy"].get("syncOptions") or []
