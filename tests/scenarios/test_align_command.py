@@ -79,7 +79,7 @@ def widget(name: str, **spec: Any) -> Manifest:
 
 
 def deployment(name: str, **labels: str) -> Manifest:
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x:1"}]}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x:1", "workingDir": "/one"}]}}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
@@ -204,9 +204,9 @@ async def _gone_on(desk: Scene) -> None:
     assert said.code == 0, said
     crowded = ResourceKey("example.org", "Widget", "ml", "crowded")
     await desk.cluster.patch(crowded, {"spec": dict.fromkeys("abcdef", 7)}, manager="planner")
-    image = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "x:2"}]}}}}
+    moved = {"spec": {"template": {"spec": {"containers": [{"name": "main", "workingDir": "/two"}]}}}}
     made = ResourceKey("apps", "Deployment", "ml", "crowded")
-    await desk.cluster.patch(made, image, kind_of_patch=PatchKind.STRATEGIC, manager="updater")
+    await desk.cluster.patch(made, moved, kind_of_patch=PatchKind.STRATEGIC, manager="updater")
     other = ResourceKey("example.org", "Widget", "ml", "other")
     await desk.cluster.patch(other, {"spec": {"speed": 9}}, manager="tuner")
     found = {"good": "Synced", "younger": "Synced", "stale": "Unknown"}
@@ -280,8 +280,8 @@ def test_many_fields_of_one_writer_and_an_element_of_a_list_are_ignored_and_noth
     found = story.app("crowded")
     rules = {rule["kind"]: rule for each in found["proposals"] for rule in each.get("ignoreDifferences", ())}
     assert rules["Widget"] == {"group": "example.org", "kind": "Widget", "managedFieldsManagers": ["planner"]}
-    image = '.spec.template.spec.containers[] | select(.name == "main") | .image'
-    assert rules["Deployment"] == {"group": "apps", "kind": "Deployment", "jqPathExpressions": [image]}
+    path = '.spec.template.spec.containers[] | select(.name == "main") | .workingDir'
+    assert rules["Deployment"] == {"group": "apps", "kind": "Deployment", "jqPathExpressions": [path]}
     assert found["after"]["sync"] == "Synced"
 
 
