@@ -79,7 +79,8 @@ def widget(name: str, **spec: Any) -> Manifest:
 
 
 def deployment(name: str, **labels: str) -> Manifest:
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "x:1", "workingDir": "/one"}]}}
+    container = {"name": "main", "image": "x:1", "workingDir": "/one"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"selector": {"matchLabels": labels}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
