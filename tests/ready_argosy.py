@@ -26,6 +26,7 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 ARGOSY = Path(sys.executable).parent / "argosy"
 WHOLE = ("argosy.cli", "argosy.app")  # with all that they import
+READY = b"ready"
 MOST = 100_000  # bytes of a request
 MOST_GIVEN = 60_000  # bytes on stdin: what a pipe holds
 
@@ -51,6 +52,7 @@ class _Ready:
         command = [sys.executable, __file__, str(its.fileno())]
         self.process = subprocess.Popen(command, env=env, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL)
         its.close()
+        assert self._door.recv(100) == READY, "the process that is to be copied did not start; its last words are above"
         self._turn = threading.Lock()
         atexit.register(self.end)
 
@@ -68,6 +70,11 @@ class _Ready:
 
 _ready: list[_Ready] = []
 _making = threading.Lock()
+
+
+def wait_until_ready() -> None:
+    """For who measures the time that a command takes."""
+    _one()
 
 
 def _one() -> _Ready:
@@ -183,6 +190,7 @@ def _serve(door: socket.socket) -> None:
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
+    door.send(READY)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks, who then goes
     woken, wakes = socket.socketpair()
     for each in (woken, wakes):

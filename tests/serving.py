@@ -199,6 +199,7 @@ def _ready_line(process: subprocess.Popen[str] | ready_argosy.Started, log: Path
 
 def argosy(*arguments: object, home: Path, timeout: float = 30.0, input: str | None = None) -> Finished:
     """A process of its own; it begins after the imports."""
+    ready_argosy.wait_until_ready()
     began = time.monotonic()
     done = ready_argosy.run(arguments, env=environment(home), input=input, timeout=timeout)
     return Finished(*done, time.monotonic() - began)

@@ -171,7 +171,7 @@ def furnish(server: Sandbox) -> None:
     for bucket, kind, content in KINDS:
         for number in range(3):
             answer = server.request("POST", bucket, whole(kind, content, number))
-            deadline = time.monotonic() + 5
+            deadline = time.monotonic() + 30
             while answer.code == 404 and time.monotonic() < deadline:  # of a kind that is about to be served
                 answer = server.request("POST", bucket, whole(kind, content, number))
             assert answer.code in (201, 409), (kind, answer.body)

@@ -236,7 +236,7 @@ def test_500_connections_that_come_and_go_leave_nothing(shared: Sandbox) -> None
     for _ in range(100):
         with wire(shared.endpoint):
             pass
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while (count := len(open_sockets(shared))) > 10 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert count <= 10 and shared.memory() - before < 50 * MEGABYTE
@@ -265,7 +265,7 @@ def test_50_watches_that_are_dropped_leave_nothing(shared: Sandbox) -> None:
             connection.sendall(head(shared.endpoint, "GET", f"{CONFIGMAPS}?watch=1"))
             assert connection.recv(4096).startswith(b"HTTP/1.1 200")
     shared.request("POST", CONFIGMAPS, configmap("after-the-watchers"))
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while (count := len(open_sockets(shared))) > 10 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert count <= 10

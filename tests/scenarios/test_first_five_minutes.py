@@ -174,7 +174,7 @@ def _applications(visitor: Visitor) -> dict[str, object]:
 def leave(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.first.interrupt())
     look.shows(text, r"stopped")
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + 30
     while (left := visitor.processes()) and time.monotonic() < ends:
         time.sleep(0.1)
     assert left == [], left

@@ -245,7 +245,7 @@ def test_the_default_folder_is_the_users_state_folder(home: Path) -> None:
 def test_stop_waits_until_the_sandbox_has_ended(running: Sandbox, home: Path) -> None:
     done = argosy("sandbox", "stop", "--data-dir", running.folder, home=home)
     assert done.code == 0 and "stopped" in done.err
-    assert running.process.wait(1) == 0
+    assert running.process.wait(5) == 0
     done = argosy("sandbox", "stop", "--data-dir", running.folder, home=home)
     assert done.code == 0 and "no sandbox runs" in done.err
 

@@ -222,7 +222,7 @@ async def test_controllers_that_end_at_any_time_go_on_where_they_were(cluster: E
         async with simulated(cluster):
             await asyncio.sleep(0)
             seen = cluster.plane.store.revision
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 while cluster.plane.store.revision < seen + 2 and not is_seen(await world.get(DEPLOYMENT)):
                     await asyncio.sleep(0)
     async with simulated(cluster):

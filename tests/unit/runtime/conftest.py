@@ -85,9 +85,9 @@ def make_clock() -> type[ManualClock]:
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], object]], Awaitable[None]]:
     async def wait(true: Callable[[], object]) -> None:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 30
         while not true():
-            assert time.monotonic() < until, "not so within 10 s"
+            assert time.monotonic() < until, "not so within 30 s"
             await asyncio.sleep(0.003)
 
     return wait
