@@ -11,6 +11,7 @@ import pytest
 from app_desk import Scene, scene
 from engine_room import config_map
 
+from argosy.cli import app_rollback
 from argosy.model.names import GroupKind
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +123,44 @@ async def test_a_rollback_with_a_hold_stays_until_it_is_released(desk: Scene) ->
     events = (await desk.argosy("app", "events", "models")).out
     for words in ("initiated rollback to 0", "held automated sync", "released automated sync"):
         assert words in events, words
+
+
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch, says: bool) -> list[str]:
+    """Somebody who always answers the same; what was asked."""
+    questions: list[str] = []
+    monkeypatch.setattr(app_rollback, "can_ask", lambda: True)
+    monkeypatch.setattr(app_rollback, "asked", lambda question: questions.append(question) or says)
+    return questions
+
+
+async def test_a_rollback_at_a_terminal_shows_what_changes_and_happens_only_after_a_yes(
+    desk: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await twice_delivered(desk)
+    questions = at_a_terminal(monkeypatch, says=False)
+    said = await desk.argosy("app", "rollback", "models")
+    assert said.code == 1 and questions == ["models syncs by itself. Hold it, and roll back?"]
+    assert f"goes back from {second[:7]} to deployment 0: {first[:7]}" in said.err
+    assert 'ConfigMap/settings -n ml\n    data.a  "two" → "one"' in said.err, said.err
+    assert "not rolled back; nothing was changed" in said.err
+    app = await desk.app()
+    assert "operation" not in app and len(app["status"]["history"]) == 2
+    assert "argosy.dev/hold" not in (app["metadata"].get("annotations") or {})
+    at_a_terminal(monkeypatch, says=True)
+    said = await desk.argosy("app", "rollback", "models", "--timeout", "20")
+    assert said.code == 0 and "automated sync is held (rolled back to 0)" in said.err, said
+    assert (await desk.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
+
+
+async def test_a_rollback_with_yes_asks_nothing_and_takes_no_hold_for_granted(
+    desk: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await twice_delivered(desk)
+    questions = at_a_terminal(monkeypatch, says=True)
+    said = await desk.argosy("app", "rollback", "models", "-y")
+    assert said.code == 5 and "auto-sync is enabled" in said.err and "data.a" not in said.err
+    said = await desk.argosy("app", "rollback", "models", "-y", "--timeout", "20", "--hold", "0")
+    assert said.code == 0 and questions == [], said
 
 
 async def test_a_deployment_that_is_not_in_the_history_is_answered_with_those_that_are(desk: Scene) -> None:

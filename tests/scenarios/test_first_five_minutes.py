@@ -77,12 +77,13 @@ def break_it(visitor: Visitor, look: Look) -> None:
 
 
 def roll_back(visitor: Visitor, look: Look) -> None:
-    text = look.took(visitor.type(f"argosy app rollback {STAGING}"))
+    text = look.took(visitor.type(f"argosy app rollback {STAGING}", **{r"\[y/N\] ": "y"}))
     look.took(visitor.type(f"argosy app wait {STAGING} --health --timeout 60"))
     look.shows(text, r"rollback to [0-9a-f]{7} succeeded")
     look.hides(text, "cannot be initiated")
     plan = r"goes back from [0-9a-f]{7} to deployment \d+: [0-9a-f]{7}"
     look.wants(text, plan_before_it_happens=plan, question_before_it_happens=r"\[y/N\]")
+    look.wants(text, word_of_what_changes=r"^ +InferenceService/(.|\n)*storageUri .* → ")
 
 
 def run_a_notebook(visitor: Visitor, look: Look) -> None:

@@ -15,7 +15,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NoReturn
 
 from argosy import __version__
@@ -112,6 +111,23 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(formatter_class=functools.partial(formatter_class, width=80), **options)
         self._full_width = formatter_class
+        self._is_mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As kubectl takes them: words and flags in any order, where argparse alone wants words in one run."""
+        chosen, left = super().parse_known_args(args, namespace)
+        if self._is_mixing or not any(word == "-" or not word.startswith("-") for word in left) or self._passes_on():
+            return chosen, left
+        self._is_mixing = True
+        try:
+            mixed, unknown = self.parse_known_intermixed_args(args, None)
+        finally:
+            self._is_mixing = False
+        return (chosen, left) if unknown else (mixed, unknown)
+
+    def _passes_on(self) -> bool:
+        """Whether words go to a verb below, or to another program."""
+        return any(each.nargs in (argparse.PARSER, argparse.REMAINDER) for each in self._actions)
 
     def format_help(self) -> str:
         self.formatter_class = self._full_width
@@ -242,11 +258,7 @@ def _run(arguments: list[str], *, is_compat: bool) -> int:
 
         arguments = spelled(parser, arguments)
     chosen, left = parser.parse_known_args(arguments)
-    if left and hasattr(chosen, "paths") and all(word == "-" or not word.startswith("-") for word in left):
-        chosen.paths += map(Path, left)  # argparse takes paths in one run only, but people put flags between them
-    elif left and hasattr(chosen, "words") and not any(word.startswith("-") for word in left):
-        chosen.words += left
-    elif left:
+    if left:
         from argosy.cli.guessing import meant  # late: it is for mistakes
 
         parser.error(f"unrecognized arguments: {' '.join(left)}{meant(parser, arguments, left)}")

@@ -23,7 +23,8 @@ See also: docs/guides/deliver.md
 # verb that is typed only its own module is.
 MODULES: Final = {
     "reading": ("list", "get", "resources", "tree", "history", "events"),
-    "syncing": ("sync", "rollback"),
+    "syncing": ("sync",),
+    "rollback": ("rollback",),
     "waiting": ("wait",),
     "holding": ("hold", "release", "refresh", "terminate-op", "confirm-deletion", "delete"),
     "content": ("diff", "manifests", "actions"),

@@ -186,15 +186,33 @@ def _field_lines(found: Differing, screen: Screen) -> list[str]:
         return [f"{screen.mark('Missing')}  {told}{_source(whole)}"]
     rows = []
     for field in found.fields:
-        live = _value(field.live) if field.has_live else "-"
-        desired = _value(field.desired) if field.has_desired else "-"
         cause = found.causes.get(field.pointer)
         told = f"{cause.kind.words}: {cause.text}{_source(cause)}" if cause else _author(field)
-        rows.append((_path(field.pointer), f"{live} → {desired}", told))
+        rows.append((_path(field.pointer), _change(field), told))
     rows += [(_path(each.pointer), _value(each.live), f"no drift: set by {each.manager}") for each in found.added]
     width = max((len(row[0]) for row in rows), default=0)
     other = max((len(row[1]) for row in rows), default=0)
     return [f"{path:<{width}}  {change:<{other}}  {author}".rstrip() for path, change, author in rows]
+
+
+def plan_lines(found: Sequence[Differing], *, prunes: bool) -> list[str]:
+    """What a sync is about to change, object by object, without whose doing it is."""
+    lines = []
+    for each in found:
+        key, rows = each.key, [(_path(field.pointer), _change(field)) for field in each.fields]
+        width = max((len(row[0]) for row in rows), default=0)
+        told = [f"{path:<{width}}  {change}" for path, change in rows]
+        if not each.desired:
+            told = ["is deleted" if prunes else "stays, though that deployment did not have it (--prune deletes it)"]
+        elif not each.live:
+            told = ["is created"]
+        lines += [f"{key.kind}/{key.name}{f' -n {key.namespace}' if key.namespace else ''}", *(f"  {t}" for t in told)]
+    return lines
+
+
+def _change(field: Difference) -> str:
+    live = _value(field.live) if field.has_live else "-"
+    return f"{live} → {_value(field.desired) if field.has_desired else '-'}"
 
 
 def _path(pointer: str) -> str:

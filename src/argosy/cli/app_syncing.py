@@ -1,4 +1,4 @@
-"""`argosy app sync|rollback`: what takes its time, followed until it is over."""
+"""`argosy app sync`: what takes its time, followed until it is over."""
 
 from __future__ import annotations
 
@@ -44,16 +44,6 @@ def add_syncing(parts: Commands[argparse.ArgumentParser]) -> None:
                   "sync models --resource apps:Deployment:predictor"),
     )  # fmt: skip
     _add_sync_flags(parser)
-    parser = verb(
-        parts, "rollback", "go back to what was deployed before", run_rollback, forms=FORMS,
-        examples=("rollback models", "rollback models 3 --hold --reason 'latency'"),
-    )  # fmt: skip
-    about = "which deployment, as history numbers them (default: the last that was another)"
-    parser.add_argument("id", nargs="?", type=int, metavar="ID", help=about)
-    parser.add_argument("--prune", action="store_true", help="delete what that deployment did not have")
-    parser.add_argument("--hold", action="store_true", help="pause automated sync until it is released")
-    parser.add_argument("--reason", default="", metavar="TEXT", help="why it is held")
-    add_timeout(parser)
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
@@ -114,10 +104,10 @@ def run_sync(chosen: argparse.Namespace) -> int:
         codes = [await _sync(desk, app, chosen) for app in apps]
         return max(codes, default=0)
 
-    return _leaving_it_running(lambda: at_desk(chosen, work, writes=True), " ".join(chosen.names))
+    return leaving_it_running(lambda: at_desk(chosen, work, writes=True), " ".join(chosen.names))
 
 
-def _leaving_it_running(run: Callable[[], int], names: str) -> int:
+def leaving_it_running(run: Callable[[], int], names: str) -> int:
     """Ctrl-C ends the view, not what is looked at."""
     try:
         return run()
@@ -151,7 +141,7 @@ async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int
     if chosen.is_async:
         talk(f"{app.name}: a sync is asked for; await it: argosy app wait {app.name} --operation")
         return 0
-    return await _followed(desk, asked_for, chosen, "sync")
+    return await followed(desk, asked_for, chosen, "sync")
 
 
 def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
@@ -212,7 +202,7 @@ async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[Res
     return keys_with_labels(app, assembled.desired, labels)
 
 
-async def _followed(desk: Desk, app: Application, chosen: argparse.Namespace, what: str) -> int:
+async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, what: str) -> int:
     """Until the operation is over, shown as it goes."""
     from argosy.app.applications.following import follow_operation
     from argosy.cli.app_progress import Retries, Waves, picture
@@ -354,35 +344,3 @@ def _advice(app: Application, message: str) -> str:
     if namespace and f'namespaces "{namespace}" not found' in message:
         return f"argosy app set {app.name} --sync-option CreateNamespace=true, then: argosy app sync {app.name}"
     return f"argosy app get {app.name} --show-operation"
-
-
-# -- rollback ------------------------------------------------------------------------------------------------------
-
-
-def run_rollback(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.app.applications import facts
-        from argosy.app.applications.changing import AutoSyncOn, entry_to_roll_back_to, is_deployed_already, roll_back
-
-        app = await desk.find(chosen.name)
-        entry = entry_to_roll_back_to(app, chosen.id, is_compat=is_compat(chosen))
-        if is_deployed_already(app, entry):
-            told = f"deployment {entry.id} is what is deployed already"
-            talk(f"{app.name}: {told}; an older one may be meant: argosy app history {app.name}")
-        if not is_compat(chosen):
-            there, back = (", ".join(map(facts.short, each)) for each in (facts.revisions(app), entry.revisions))
-            talk(f"{app.name}: goes back from {there or 'nothing'} to deployment {entry.id}: {back}, {entry.deployed}")
-        reason = (chosen.reason or f"rolled back to {entry.id}") if chosen.hold or chosen.reason else None
-        try:
-            begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason)
-        except AutoSyncOn:
-            if is_compat(chosen) or not can_ask() or not asked(f"{app.name} syncs by itself. Hold it, and roll back?"):
-                raise
-            reason = f"rolled back to {entry.id}"
-            begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason)
-        code = await _followed(desk, begun, chosen, "rollback")
-        if reason is not None:
-            talk(f"{app.name}: automated sync is held ({reason}); end that with: argosy app release {app.name}")
-        return code
-
-    return _leaving_it_running(lambda: at_desk(chosen, work, writes=True), chosen.name)

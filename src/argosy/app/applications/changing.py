@@ -109,6 +109,12 @@ def is_deployed_already(app: Application, entry: Deployment) -> bool:
     return is_same_content(entry, deployments(app.status)[-1])
 
 
+def syncs_itself(app: Application) -> bool:
+    """Whether automated syncs would undo a rollback: they are on, and nobody holds them."""
+    automated = app.policy.automated
+    return automated is not None and automated.is_on and read_hold(app.annotations) is None
+
+
 async def roll_back(
     desk: Desk, app: Application, entry: Deployment, *, prune: bool, hold_reason: str | None
 ) -> Application:
@@ -120,9 +126,7 @@ async def roll_back(
 
     def make(current: Application) -> dict[str, Any]:
         check_free(current)
-        automated = current.policy.automated
-        runs_by_itself = automated is not None and automated.is_on and read_hold(current.annotations) is None
-        if runs_by_itself and hold_reason is None:
+        if syncs_itself(current) and hold_reason is None:
             raise AutoSyncOn(
                 f"{app.name}: rollback cannot be initiated when auto-sync is enabled; "
                 f"hold it at the same time: argosy app rollback {app.name} {entry.id} --hold"

@@ -1,0 +1,49 @@
+"""Words and flags in any order, as people who come from kubectl type them."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from argosy.cli import command_line, main
+
+
+def chosen(line: str) -> argparse.Namespace:
+    words = line.split()
+    found, left = command_line(words[0], typed=words[1]).parse_known_args(words)
+    assert left == [], left
+    assert isinstance(found, argparse.Namespace)
+    return found
+
+
+def test_a_field_may_stand_after_the_flags_of_its_object() -> None:
+    found = chosen("explain deploy/web -n ml .spec.replicas")
+    assert (found.what, found.namespace, found.field) == ("deploy/web", "ml", ".spec.replicas")
+
+
+def test_a_number_after_a_flag_is_the_deployment_to_go_back_to() -> None:
+    found = chosen("app rollback models --hold 3 --reason slow")
+    assert (found.name, found.id, found.hold, found.reason) == ("models", 3, True, "slow")
+
+
+def test_names_on_both_sides_of_a_flag_are_all_taken_in_their_order() -> None:
+    assert chosen("app sync one --prune two -l env=dev three").names == ["one", "two", "three"]
+
+
+def test_a_flag_that_may_be_repeated_is_counted_once_though_the_line_is_read_twice() -> None:
+    assert chosen("app sync one --resource a:B:c two").resource == ["a:B:c"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("explain deploy/web -n ml .spec.replicas more", "unrecognized arguments: .spec.replicas more"),
+        ("app sync one --what two", "unrecognized arguments: --what two"),
+        ("app rollback models --hold x", "invalid int value: 'x'"),
+    ],
+)
+def test_a_word_too_many_is_still_told(line: str, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(line.split())
+    assert why in capsys.readouterr().err
