@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -110,6 +110,16 @@ def found(applications: Sequence[Application]) -> Way | None:
     for before, each in pairwise(listed):
         chain.append(replace(each, after=before.name, gates=_usual_gates(each)))
     return Way(tuple(chain))
+
+
+def passed_by(way: Way, names_beside: Callable[[str], Iterable[str]]) -> str:
+    """An environment that is there as a folder, between two of the way, and is not on it: nobody may skip it so."""
+    places = [rank(each.name) for each in way.environments]
+    for each in way.environments:
+        for name in names_beside(each.path):
+            if min(places) < rank(name) < max(places) and rank(name) not in places:
+                return f"{name} is a folder beside {posixpath.basename(each.path)}, and no Application deploys it"
+    return ""
 
 
 def rank(name: str) -> int:

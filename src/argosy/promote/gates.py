@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -43,6 +43,7 @@ class Standing:
     deployed: datetime | None = None  # when that was
     hold: str = ""  # a hold on the Application, as a sentence
     trouble: str = ""  # a sync that failed since
+    is_past: bool = False  # it ran the release once, and runs something else by now
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Facts:
     target: Standing | None = None
     notebooks: dict[str, Ran | None] | None = None
     why: str = ""  # there is no cluster, or no Application
+    unseen: str = ""  # what the branch that this one follows tells of the target, and this one does not
 
 
 def verdicts(way: Way, source: Environment, target: Environment, facts: Facts) -> list[Verdict]:
@@ -102,25 +104,35 @@ def _with_members(gate: Gate, way: Way) -> str:
 
 
 def _holds(target: Environment, facts: Facts) -> list[Verdict]:
-    found = []
-    held = last(facts.log, target.name, Action.HOLD, Action.RESUME)
-    if held and held.action is Action.HOLD:
-        told = f"held by {held.by.name}: {held.reason or 'no reason is given'}"
-        found.append(Verdict("hold", False, told, next=f"argosy promote resume {target.name}", kind="hold"))
+    found = kept_away(target, facts)
     if facts.target and facts.target.hold:
         command = f"argosy app release {target.application}"
         found.append(Verdict("hold", False, facts.target.hold, next=command, kind="hold"))
-    return [*found, *taken_back(target, facts)]
+    return found
 
 
-def taken_back(target: Environment, facts: Facts) -> list[Verdict]:
-    """What a rollback took away does not come again, by whatever way."""
-    back = last(facts.log, target.name, Action.ROLLBACK, Action.RESUME)
-    if not back or back.action is Action.RESUME or not facts.release or not _is_same(back.over, facts.release):
-        return []
-    told = f"from {facts.release.name}, by {back.by.name}: {back.reason or 'no reason is given'}"
+def kept_away(target: Environment, facts: Facts) -> list[Verdict]:
+    """What the log forbids, forwards and backwards: news that are not here, a hold, what rollbacks took away."""
+    found = [Verdict("log", False, facts.unseen, next="git pull", kind="log")] if facts.unseen else []
     advice = f"argosy promote resume {target.name}"
-    return [Verdict("rolled back", False, told, "a newer release is not held", advice, "hold")]
+    held = last(facts.log, target.name, Action.HOLD, Action.RESUME)
+    if held and held.action is Action.HOLD:
+        told = f"held by {held.by.name}: {held.reason or 'no reason is given'}"
+        found.append(Verdict("hold", False, told, next=advice, kind="hold"))
+    for back in _rollbacks(target, facts.log):
+        if facts.release and _is_same(back.over, facts.release):
+            told = f"from {facts.release.name}, by {back.by.name}: {back.reason or 'no reason is given'}"
+            return [*found, Verdict("rolled back", False, told, "a newer release is not held", advice, "hold")]
+    return found
+
+
+def _rollbacks(target: Environment, log: Sequence[Entry]) -> Iterator[Entry]:
+    """All of them since the environment was resumed."""
+    for entry in log:
+        if entry.environment == target.name and entry.action is Action.RESUME:
+            return
+        if entry.environment == target.name and entry.action is Action.ROLLBACK:
+            yield entry
 
 
 def _is_same(one: Release | None, other: Release | None) -> bool:
@@ -137,8 +149,8 @@ def _judged(gate: Gate, way: Way, source: Environment, target: Environment, fact
     if facts.source is None:
         return Verdict(name, False, f"cannot be judged: {facts.why or 'no cluster'}", kind=gate.kind)
     if gate.kind == "notebook":
-        return _notebook(name, gate, source, facts)
-    return _lasting(name, gate, source, facts.source, facts)
+        return _not_running(name, gate, source, facts.source) or _notebook(name, gate, source, facts)
+    return _not_running(name, gate, source, facts.source) or _lasting(name, gate, source, facts.source, facts)
 
 
 def _approval(name: str, gate: Gate, way: Way, target: Environment, facts: Facts) -> Verdict:
@@ -157,7 +169,8 @@ def _approval(name: str, gate: Gate, way: Way, target: Environment, facts: Facts
             return Verdict(name, False, told, who, _approve(target), gate.kind)
         if entry.action is Action.APPROVE and (gate.value == ANYBODY or entry.by.has(members)):
             since = _ago(facts.now, datetime.fromtimestamp(entry.seconds, facts.now.tzinfo))
-            return Verdict(name, True, f"approved by {entry.by.name}{since}", who, kind=gate.kind)
+            told = f"approved by {entry.by.name}{since} ({entry.by.said_by})"
+            return Verdict(name, True, told, who, kind=gate.kind)
     return Verdict(name, False, "nobody approved it yet", who, _approve(target), gate.kind)
 
 
@@ -180,16 +193,26 @@ def _notebook(name: str, gate: Gate, source: Environment, facts: Facts) -> Verdi
     return Verdict(name, True, f"succeeded{_ago(facts.now, found.ended)}", kind=gate.kind)
 
 
+def _not_running(name: str, gate: Gate, source: Environment, standing: Standing) -> Verdict | None:
+    """What an environment runs vouches for that alone, and not for what it ran before or shall run."""
+    app = source.application
+    if standing.runs is None:
+        told, advice = f"{app} runs {standing.revision[:7] or 'nothing'}, which this clone does not know", "git fetch"
+    elif standing.is_past:
+        told, advice = f"{app} runs something else by now", f"argosy promote plan --to ENV, for what {source.name} has"
+    elif not standing.runs:
+        told, advice = f"{app} does not run this release yet", f"argosy app sync {app}"
+    else:
+        return None
+    return Verdict(name, False, told, next=advice, kind=gate.kind)
+
+
 def _lasting(name: str, gate: Gate, source: Environment, standing: Standing, facts: Facts) -> Verdict:
     app, needed = source.application, duration(gate.value)
 
     def closed(why: str, advice: str = "") -> Verdict:
         return Verdict(name, False, why, next=advice, kind=gate.kind)
 
-    if standing.runs is None:
-        return closed(f"{app} runs {standing.revision[:7] or 'nothing'}, which this clone does not know", "git fetch")
-    if not standing.runs:
-        return closed(f"{app} does not run this release yet", f"argosy app sync {app}")
     if standing.sync != "Synced":
         return closed(f"{app} is {standing.sync}: not all that is promoted runs there", f"argosy app diff {app}")
     if standing.health != "Healthy":

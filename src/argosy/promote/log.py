@@ -41,7 +41,12 @@ class By:
 
     def __str__(self) -> str:
         groups = f"; groups: {', '.join(self.groups)}" if self.groups else ""
-        return f"{self.name} ({self.known_by}{groups})"
+        name = self.name.replace("(", "[").replace(")", "]")  # what is in brackets is ours to say
+        return f"{name} ({self.known_by}{groups})"
+
+    @property
+    def said_by(self) -> str:
+        return "as the cluster told" if self.known_by == "cluster" else "as Git was told"
 
     def has(self, members: Iterable[str]) -> bool:
         return bool({self.name, *self.groups} & set(members))

@@ -13,6 +13,7 @@ from typing import Any, Final
 from argosy.promote.releases import At, Contents, Field, Kind, Owner
 
 _SCHEMES_OF_IMAGES: Final = ("oci://", "docker://")
+_SCHEMES_OF_HUBS: Final = ("hf", "huggingface")
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ def _carried(source: str, target: str, kind: Kind) -> str | None:
         return source
     if scheme != own_scheme:
         return None
+    if scheme in _SCHEMES_OF_HUBS:
+        return source  # what is before the slash belongs to the model's name
     place, slash, path = rest.partition("/")
     return f"{scheme}://{own_rest.partition('/')[0]}{slash}{path}" if place else source
 
@@ -122,12 +125,10 @@ def _last(name: str) -> str:
 
 
 def _matched(source: Contents, target: Contents) -> Contents:
-    """Where one object of a kind is left on both sides, it is the same, whatever it is called."""
-    alone, lonely = source.owners - target.owners, target.owners - source.owners
+    """The only object of a kind on both sides is the same, whatever it is called; of several, nobody can tell."""
     renamed = {}
-    for owner in lonely:
-        partners = [each for each in alone if each[:2] == owner[:2]]
-        rivals = [each for each in lonely if each[:2] == owner[:2]]
+    for owner in target.owners - source.owners:
+        partners, rivals = ([each for each in side.owners if each[:2] == owner[:2]] for side in (source, target))
         if len(partners) == 1 and len(rivals) == 1:
             renamed[owner] = partners[0]
     if not renamed:

@@ -31,6 +31,9 @@ class Kind(StrEnum):
     OWN = "own"  # the environment's alone: size, names, addresses
 
 
+TRAVELS: Final = (Kind.IMAGE, Kind.MODEL, Kind.PARAMETER)
+
+
 class Owner(NamedTuple):
     """An object, by the name that it has before an environment decorates it."""
 

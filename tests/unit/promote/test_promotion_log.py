@@ -30,6 +30,12 @@ def test_words_of_people_cannot_begin_a_line_of_the_log() -> None:
     assert [each.action for each in back(text)] == [Action.HOLD]
 
 
+def test_a_name_cannot_claim_groups() -> None:
+    written = message(Entry(Action.APPROVE, "p", By("eve (cluster; groups: leads, x"), R4), "Approve")
+    (read,) = back(written)
+    assert read.by.known_by == "git" and not read.by.has(["leads"])
+
+
 def test_a_squashed_commit_tells_all_that_it_holds_the_newest_first() -> None:
     first = message(Entry(Action.APPROVE, "staging", By("ann"), R4), "Approve")
     second = message(FULL, "Promote")

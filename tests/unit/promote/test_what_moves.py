@@ -109,6 +109,18 @@ def test_the_only_object_of_its_kind_is_the_same_whatever_it_is_called() -> None
     ]
 
 
+def test_of_several_models_none_is_taken_for_another() -> None:
+    source = of(model("s3://a/fraud/2"), model("s3://a/churn/2", "churn"))
+    found = moving(source, of(model("s3://b/fraud/1"), model("s3://b/intent/1", "intent")))
+    assert [(each.before, each.after) for each in found.moves] == [("s3://b/fraud/1", "s3://b/fraud/2")]
+    assert [str(owner) for owner in found.missing] == ["InferenceService/churn"]
+
+
+def test_a_model_of_a_hub_is_called_by_its_whole_name() -> None:
+    found = moves(of(model("hf://Qwen/Qwen2.5")), of(model("hf://meta-llama/Llama-3")))
+    assert found == [("model", "hf://meta-llama/Llama-3", "hf://Qwen/Qwen2.5")]
+
+
 def test_a_secret_never_moves_and_is_never_read() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"image": "hunter2"}}
     found = of(secret)

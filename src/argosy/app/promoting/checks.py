@@ -61,7 +61,8 @@ def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
     from argosy.app.checking.checking import check
 
     with TemporaryDirectory(prefix="argosy-promote-") as folder:
-        _export(survey.tree, files, Path(folder))
+        if not _export(survey.tree, files, Path(folder)):
+            return False, f"cannot be judged: the repository has more than {MOST_BYTES >> 20} MiB of files"
         try:
             found = check([folder], talk=lambda _: None)
         except ArgosyError as error:
@@ -74,17 +75,19 @@ def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
         return False, f"{len(bad)} findings, such as {place}: {first.rule.id} {first.sight.message}"
 
 
-def _export(tree: Tree, files: Mapping[str, bytes], folder: Path) -> None:
+def _export(tree: Tree, files: Mapping[str, bytes], folder: Path) -> bool:
+    """Whether all of it could be written: of a part, nobody can say that it is sound."""
     left = MOST_BYTES
     for path, content in _contents(tree, files):
         if len(content) > _LARGEST:
             continue
         left -= len(content)
         if left < 0:
-            return
+            return False
         place = folder / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
+    return True
 
 
 def _contents(tree: Tree, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:

@@ -17,7 +17,7 @@ from argosy.promote.environments import ANYBODY
 from argosy.promote.log import MARK, Action, By, Entry, entries, last, message
 from argosy.promote.moving import Move, told
 from argosy.promote.releases import Release
-from argosy.setup.delivery.values import Environment
+from argosy.setup.delivery.values import Environment, Gate
 
 
 @dataclass(frozen=True)
@@ -125,17 +125,7 @@ def answer(
     survey: Survey, target: Environment, release: Release, by: By, *, is_yes: bool, reason: str, branch: str = ""
 ) -> Done:
     """Approve or reject."""
-    gate = next((each for each in target.gates if each.kind == "approval"), None)
-    if gate is None:
-        advice = f"add a gate to {survey.way.told_by}: approval: ROLE"
-        raise UserError(f"{target.name} asks for no approval, so there is nothing to answer; {advice}")
-    if gate.value != ANYBODY:
-        role = survey.way.role(gate.value)
-        members = role.groups if role else ()
-        if not by.has(members):
-            who_can = ", ".join(members) or "nobody: rbac.roles has no such role"
-            told = f"{by.name} does not have the role {gate.value}"
-            raise UserError(f"{told} (it is of: {who_can}); ask one of them, or change {survey.way.told_by}")
+    gate = _answered(survey, target, by)
     word = "Approve" if is_yes else "Reject"
     entry = Entry(
         Action.APPROVE if is_yes else Action.REJECT, target.name, by, release, role=gate.value, reason=reason
@@ -146,6 +136,23 @@ def answer(
     if latest and latest.action is entry.action and latest.by.name == by.name:
         return Done(latest.commit, _current(survey), is_new=False)
     return _noted(survey, entry, f"{word} {release.name} for {target.name}", branch)
+
+
+def _answered(survey: Survey, target: Environment, by: By) -> Gate:
+    """The gate that somebody may answer: there may be several, for several roles."""
+    gates = [each for each in target.gates if each.kind == "approval"]
+    if not gates:
+        advice = f"add a gate to {survey.way.told_by}: approval: ROLE"
+        raise UserError(f"{target.name} asks for no approval, so there is nothing to answer; {advice}")
+    for gate in gates:
+        role = survey.way.role(gate.value)
+        if gate.value == ANYBODY or (role and by.has(role.groups)):
+            return gate
+    roles = {gate.value: survey.way.role(gate.value) for gate in gates}
+    members = ", ".join(dict.fromkeys(name for role in roles.values() if role for name in role.groups))
+    told = f"{by.name} does not have the role {' or '.join(roles)}"
+    who_can = members or "nobody: rbac.roles has no such role"
+    raise UserError(f"{told} (it is of: {who_can}); ask one of them, or change {survey.way.told_by}")
 
 
 def hold(survey: Survey, target: Environment, by: By, reason: str, branch: str = "") -> Done:

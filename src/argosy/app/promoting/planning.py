@@ -18,10 +18,10 @@ from argosy.app.promoting.surveying import EditedTree, Survey, View
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.promote.environments import folder
-from argosy.promote.gates import Facts, Standing, Verdict, asked_after, taken_back, verdicts
-from argosy.promote.log import BRINGS, Action
+from argosy.promote.gates import Facts, Standing, Verdict, asked_after, kept_away, verdicts
+from argosy.promote.log import BRINGS, Action, last
 from argosy.promote.moving import Move, Moving
-from argosy.promote.releases import Contents, Release
+from argosy.promote.releases import TRAVELS, Contents, Release
 from argosy.promote.writing import Writer
 from argosy.report.holds import read_hold
 from argosy.report.holds import told as hold_told
@@ -159,6 +159,8 @@ class Planner:
     def previous(self, target: Environment) -> str:
         """The release that the environment had before the one that it has; as a name to plan with."""
         now = self.survey.release(target)
+        if now.is_by_hand and (brought := last(self.survey.log, target.name, *BRINGS)) and brought.release:
+            return brought.release.commit
         for entry in self.survey.log:
             is_it = entry.environment == target.name and entry.action is Action.PROMOTE and entry.over
             if is_it and entry.release and entry.release.commit == now.commit and entry.over:
@@ -203,7 +205,8 @@ class Planner:
             why = f"the cluster's {source.application} deploys another folder than {source.path}" if is_other else why
         notebooks = {name: ran for (place, name), ran in answers.notebooks.items() if place == source.name}
         released = datetime.fromtimestamp(survey.repository.seconds(release.commit), UTC)
-        return Facts(self.now, survey.log, release, released, check, there, here, notebooks, why)
+        unseen = survey.unseen(target)
+        return Facts(self.now, survey.log, release, released, check, there, here, notebooks, why, unseen)
 
     def standing(self, environment: Environment, release: Release | None = None) -> Standing | None:
         app = self.answers.apps.get(environment.name)
@@ -216,24 +219,40 @@ class Planner:
         deployed = time_of(history[-1].get("deployedAt")) if history else None
         is_bad = state.get("phase") in ("Failed", "Error")
         revision = str(sync.get("revision") or "")
+        runs = self._runs(environment, release, revision) if release else None
+        is_past = bool(runs and release) and not self._is_as_then(environment, release, revision)
         hold = read_hold(app["metadata"].get("annotations") or {})
         return Standing(
             str(health.get("status") or "Unknown"),
             time_of(health.get("lastTransitionTime")) or time_of(state.get("finishedAt")),
             str(sync.get("status") or "Unknown"),
-            self._runs(environment, release, revision) if release else None,
+            runs and not is_past,
             revision,
             deployed,
             hold_told(hold, environment.application) if hold else "",
             f"its last sync {str(state.get('phase')).lower()}" if is_bad else "",
+            is_past,
         )
 
     def _runs(self, environment: Environment, release: Release, revision: str) -> bool | None:
         """Whether what was synced holds the release: for one that was promoted, the commit that brought it."""
         if not revision:
             return False
+        return self.survey.repository.contains(revision, self._since(environment, release))
+
+    def _since(self, environment: Environment, release: Release) -> str:
+        """The commit from which on the environment had it."""
         had = self._had(environment, release.commit)
-        return self.survey.repository.contains(revision, had[1] if had else release.commit)
+        return had[1] if had else release.commit
+
+    def _is_as_then(self, environment: Environment, release: Release | None, revision: str) -> bool:
+        """Whether a later commit still has all of the release that is meant to travel."""
+        assert release is not None
+        survey, since = self.survey, self._since(environment, release)
+        if not survey.repository.count(since, revision, survey.view(environment).inputs):
+            return True
+        then, now = (survey.view(environment, commit).contents for commit in (since, revision))
+        return then.of(*TRAVELS) == now.of(*TRAVELS)
 
     def _commits(self, over: Release, release: Release, there: View) -> int:
         repository = self.survey.repository
@@ -266,12 +285,12 @@ def _paths(app: Manifest) -> set[str]:
 
 
 def _backwards(target: Environment, facts: Facts) -> list[Verdict]:
-    """What was there before may come back at once: but not broken files, nor what was itself taken back."""
+    """What was there before may come back at once: but no broken files, nor what is held or was itself taken back."""
     assert facts.check is not None
     is_green, told = facts.check()
     advice = "" if is_green else "argosy check"
     return [
-        *taken_back(target, facts),
+        *kept_away(target, facts),
         Verdict("was here", True, "this environment had it before", kind="back"),
         Verdict("check", is_green, told, next=advice, kind="check"),
     ]

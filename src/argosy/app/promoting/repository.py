@@ -116,6 +116,13 @@ class Repository:
                 found.append((name, int(seconds), message))
         return found
 
+    def log_upstream(self, commit: str, mark: str) -> list[tuple[str, int, str]]:
+        """The same, of what the branch that this one follows has more; nothing where it follows none."""
+        try:
+            return self.log(f"{commit}..@{{upstream}}", mark)
+        except GitRefused:
+            return []
+
     def last_change(self, commit: str, paths: Sequence[str]) -> str:
         """The newest commit of the branch that changed one of the paths, or the first one."""
         words = [f":(literal,top){path}" for path in paths]

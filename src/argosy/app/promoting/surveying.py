@@ -18,10 +18,10 @@ from argosy.model.errors import ArgosyError, LimitError, TransientError, UserErr
 from argosy.model.flow import Checkout, Rendered
 from argosy.model.manifest import load_all
 from argosy.model.tree import Tree, TreeEntry
-from argosy.promote.environments import Way, declared, found
+from argosy.promote.environments import Way, declared, found, passed_by
 from argosy.promote.log import BRINGS, MARK, Entry, entries, last
 from argosy.promote.moving import Moving, moving
-from argosy.promote.releases import Contents, Decoration, Kind, Release, contents
+from argosy.promote.releases import TRAVELS, Contents, Decoration, Release, contents
 from argosy.promote.writing import Kustomization, kustomization
 from argosy.render import render
 from argosy.setup.delivery.values import FILE, Environment
@@ -88,6 +88,17 @@ class Survey:
     def log(self) -> list[Entry]:
         return entries(self.repository.log(self.head, MARK))
 
+    def unseen(self, environment: Environment) -> str:
+        """What the branch that this one follows tells of it beyond what is here, as far as it is fetched."""
+        news = [each for each in self._upstream if each.environment == environment.name]
+        if not news:
+            return ""
+        return f"the branch that this one follows tells of {environment.name} what is not here yet: {news[0].action}"
+
+    @cached_property
+    def _upstream(self) -> list[Entry]:
+        return entries(self.repository.log_upstream(self.head, MARK))
+
     @cached_property
     def way(self) -> Way:
         folder = self.repository.place.inner
@@ -101,6 +112,8 @@ class Survey:
                 break
             folder = posixpath.dirname(folder)
         way = found(self._applications())
+        if way is not None and (missed := passed_by(way, self._names_beside)):
+            raise UserError(f"{missed}; add one, or write {FILE} (docs/reference/argosy-yaml.md)")
         if way is None:
             message = f"no environments were found: there is no {FILE}, and no Applications of dev, staging, production"
             raise NoEnvironments(f"{message}; write {FILE} (docs/reference/argosy-yaml.md), or name --repo DIR")
@@ -115,9 +128,15 @@ class Survey:
             try:
                 documents = [each for each in load_all(text, where=path) if isinstance(each, dict)]
                 apps += [read_application(each, path) for each in documents if each.get("kind") == "Application"]
-            except ArgosyError:
+            except ArgosyError as error:
+                if "{{" not in text and not _is_yaml(text):
+                    told = "cannot be read, so an environment may be missing"
+                    raise UserError(f"{told}; correct it, or write {FILE}", where=path) from error
                 continue  # a template, or a file that nobody deploys: `argosy check` tells of it
         return [app for app in apps if app.sources and self.tree.entry(app.sources[0].path.strip("/"))]
+
+    def _names_beside(self, path: str) -> list[str]:
+        return [each.name for each in self.tree.listing(posixpath.dirname(path)) if each.kind == "folder"]
 
     def read(self, path: str, commit: str = "") -> str | None:
         tree = self.repository.tree(commit) if commit else self.tree
@@ -203,7 +222,7 @@ class Survey:
             then = self.view(view.environment, entry.commit).contents
         except ArgosyError:
             return False
-        return then.of(Kind.IMAGE, Kind.MODEL) == view.contents.of(Kind.IMAGE, Kind.MODEL)
+        return then.of(*TRAVELS) == view.contents.of(*TRAVELS)
 
 
 def _by_habit(name: str, done: Rendered) -> Decoration:
@@ -225,6 +244,14 @@ def _files(tree: Tree, folder: str = "") -> list[str]:
             elif entry.kind == "file" and entry.name.endswith((".yaml", ".yml")):
                 paths.append(path)
     return paths
+
+
+def _is_yaml(text: str) -> bool:
+    try:
+        load_all(text)
+    except ArgosyError:
+        return False
+    return True
 
 
 def _text(tree: Tree, path: str) -> str | None:

@@ -1,0 +1,181 @@
+"""Ways round a gate that somebody may try, by mistake or on purpose: each is closed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from promotion_repository import ALONE, DELIVERY, Shelf, make
+
+from argosy.app.promoting.asking import Answers
+from argosy.app.promoting.planning import Asked, Plan, Planner
+from argosy.app.promoting.repository import Repository
+from argosy.app.promoting.surveying import Survey
+from argosy.promote.gates import Ran
+
+NOW = datetime(2126, 5, 4, 12, tzinfo=UTC)
+LONG_AGO = "2126-01-01T00:00:00Z"
+GATED = DELIVERY.replace(
+    "after: dev}", "after: dev, gates: [{healthy: 10m}, {soak: 1h}, {notebook: eval}]}"
+).replace("path: dev, ", "path: dev, namespace: web-dev, ")
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ALONE.items():
+            patch.setenv(name, value)
+        folder = tmp_path_factory.mktemp("begun") / "web"
+        make(folder).pin("dev", "1.1")
+        yield folder
+
+
+@pytest.fixture
+def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """Dev has 1.1, the others have 1.0."""
+    for name, value in ALONE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copytree(begun, tmp_path / "web")
+    return Shelf(tmp_path / "web")
+
+
+def told(shelf: Shelf, asked: Asked, runs: str, path: str = "dev") -> Plan:
+    """The plan where a cluster says that dev runs a commit, and is well for long."""
+    source: dict[str, Any] = {"repoURL": "https://example.com/web.git", "path": path}
+    status = {
+        "health": {"status": "Healthy", "lastTransitionTime": LONG_AGO},
+        "sync": {"status": "Synced", "revision": runs},
+        "history": [{"revision": runs, "deployedAt": LONG_AGO}],
+    }
+    app = {"metadata": {"name": "web-dev"}, "spec": {"source": source}, "status": status}
+    notebooks: dict[tuple[str, str], Ran | None] = {("dev", "eval"): Ran("Succeeded", NOW)}
+    repository = Repository.open(shelf.folder)
+    assert repository is not None
+    survey = Survey(repository, lambda _: None)
+    try:
+        return Planner(survey, Answers("here", {"dev": app}, notebooks), NOW).plan(asked)
+    finally:
+        survey.close()
+
+
+def test_what_runs_there_now_does_not_vouch_for_an_older_release(web: Shelf) -> None:
+    web.write("argosy.yaml", GATED)
+    old = web.commit("gates")
+    assert told(web, Asked("staging"), old).is_open
+    new = web.pin("dev", "1.2")
+    assert told(web, Asked("staging"), new).is_open
+    plan = told(web, Asked("staging", "r2"), new)
+    assert [each.kind for each in plan.closed] == ["healthy", "soak", "notebook"]
+    assert "web-dev runs something else by now" in plan.closed[0].why
+
+
+def test_a_commit_that_changes_nothing_there_does_not_close_a_gate(web: Shelf) -> None:
+    web.write("argosy.yaml", GATED)
+    web.commit("gates")
+    web.write("README.md", "words")
+    assert told(web, Asked("staging"), web.commit("words")).is_open
+
+
+def argued(web: Shelf, environment: str, value: str) -> None:
+    text = web.images(environment)
+    if "-safe" in text:
+        web.write(f"{environment}/kustomization.yaml", text.replace("-safe", value) + "\n")
+        web.commit(f"{environment}: {value}")
+        return
+    operation = f'- {{op: add, path: /spec/template/spec/containers/0/args, value: ["{value}"]}}'
+    patch = f"patches:\n  - target: {{kind: Deployment, name: web}}\n    patch: |-\n      {operation}\n"
+    web.write(f"{environment}/kustomization.yaml", text.rstrip("\n") + "\n" + patch)
+    web.commit(f"{environment}: {value}")
+
+
+def test_an_approval_does_not_cover_parameters_that_came_after_it(web: Shelf) -> None:
+    for environment in ("dev", "staging", "production"):
+        argued(web, environment, "-safe")
+    web.argosy("run", "--to", "staging")
+    web.argosy("approve", "--to", "production")
+    web.argosy("run", "--to", "production")
+    web.pin("dev", "1.2")
+    argued(web, "dev", "-safe")
+    web.argosy("run", "--to", "staging")
+    web.argosy("approve", "--to", "production")
+    argued(web, "staging", "-unsafe")
+    refused = web.argosy("run", "--to", "production", code=1)
+    assert "nobody approved it yet" in refused.err and "-unsafe" not in web.images("production")
+
+
+def test_all_that_was_rolled_back_stays_away_until_it_is_resumed(web: Shelf) -> None:
+    web.argosy("run", "--to", "staging")
+    web.argosy("rollback", "staging", "--reason", "first")
+    web.pin("dev", "1.2")
+    web.argosy("run", "--to", "staging")
+    web.argosy("rollback", "staging", "--reason", "second")
+    refused = web.argosy("run", "r2", "--to", "staging", code=1)
+    assert "rolled back: from r2, by ann@example.com: first" in refused.err
+
+
+def test_a_hold_keeps_older_releases_away_as_well(web: Shelf) -> None:
+    web.argosy("run", "--to", "staging")
+    web.argosy("hold", "staging", "--reason", "quarter end")
+    for words in (("run", "r1", "--to", "staging"), ("rollback", "staging")):
+        refused = web.argosy(*words, code=1)
+        assert "hold: held by ann@example.com: quarter end" in refused.err
+        assert "next: argosy promote resume staging" in refused.err
+
+
+def test_two_approvals_are_given_by_two_people(web: Shelf) -> None:
+    roles = "    leads: {groups: [ann@example.com], may: [get]}\n    safety: {groups: [bob@example.com], may: [get]}\n"
+    text = DELIVERY.replace("      - approval: leads\n", "      - approval: leads\n      - approval: safety\n")
+    web.write("argosy.yaml", text.partition("    leads: {")[0] + roles)
+    web.commit("two")
+    web.argosy("run", "--to", "staging")
+    web.argosy("approve", "--to", "production")
+    web.argosy("run", "--to", "production", code=1)
+    web.git("config", "user.email", "bob@example.com")
+    web.argosy("approve", "--to", "production")
+    web.argosy("run", "--to", "production")
+    assert "1.1" in web.images("production")
+
+
+def test_who_approved_is_told_with_who_says_so(web: Shelf) -> None:
+    web.argosy("run", "--to", "staging")
+    web.argosy("approve", "--to", "production")
+    assert "s ago (as Git was told)" in web.argosy("plan", "--to", "production").out
+
+
+def test_by_convention_a_file_that_cannot_be_read_does_not_make_an_environment_vanish(web: Shelf) -> None:
+    web.git("rm", "-q", "argosy.yaml")
+    for name in ("dev", "staging", "production"):
+        source = {"repoURL": "https://example.com/web.git", "path": name, "targetRevision": "main"}
+        spec = {"source": source, "destination": {"namespace": name}, "project": "default"}
+        app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": f"web-{name}"}}
+        web.write(f"apps/{name}.yaml", yaml.safe_dump({**app, "spec": spec}))
+    web.commit("no file")
+    web.argosy("plan", "--to", "production")
+    web.write("apps/staging.yaml", (web.folder / "apps/staging.yaml").read_text() + "spec: [\n")
+    web.commit("broken")
+    refused = web.argosy("plan", "--to", "production", code=2)
+    assert "apps/staging.yaml" in refused.err
+    web.git("rm", "-q", "apps/staging.yaml")
+    web.commit("gone")
+    refused = web.argosy("plan", "--to", "production", code=2)
+    assert "staging is a folder beside dev, and no Application deploys it" in refused.err
+
+
+def test_what_was_decided_upstream_and_is_not_pulled_keeps_it_closed(web: Shelf, tmp_path: Path) -> None:
+    web.git("clone", "-q", str(web.folder), str(tmp_path / "mine"))
+    mine = Shelf(tmp_path / "mine")
+    for name, value in (("user.name", "Ann"), ("user.email", "ann@example.com")):
+        mine.git("config", name, value)
+    web.argosy("hold", "staging", "--reason", "quarter end")
+    mine.git("fetch", "-q")
+    refused = mine.argosy("run", "--to", "staging", code=1)
+    assert "tells of staging what is not here yet" in refused.err and "next: git pull" in refused.err
+    mine.git("pull", "-q")
+    assert "held by" in mine.argosy("run", "--to", "staging", code=1).err
