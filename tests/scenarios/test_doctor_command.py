@@ -128,6 +128,32 @@ async def test_what_another_application_makes_is_not_changed_in_the_cluster(desk
     assert "ignoreDifferences" not in (await desk.app())["spec"]
 
 
+async def test_what_a_controller_makes_is_not_changed_in_the_cluster_either(desk: Scene) -> None:
+    maker = await desk.cluster.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fleet", "namespace": CONTROL}}
+    )
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "fleet", "uid": maker["metadata"]["uid"]}
+    key = ResourceKey(*APPLICATION, CONTROL, "models")
+    await desk.cluster.patch(key, {"metadata": {"ownerReferences": [owner]}})
+    await scaled(desk)
+    said = await desk.argosy("doctor", "--fix", "-y")
+    assert "ConfigMap/fleet makes it from Git, so change it there" in said.err
+    assert "ignoreDifferences" not in (await desk.app())["spec"]
+
+
+async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk: Scene) -> None:
+    """Objects of the same names live here, and say nothing of it."""
+    place = {"server": "https://elsewhere.example:6443", "namespace": "ml"}
+    await desk.deliver("away", destination=place)
+    await desk.until_condition("InvalidSpecError", "away")
+    found = json.loads((await desk.argosy("align", "away", "-o", "json")).out)
+    (away,) = found["applications"]
+    assert "goes to another cluster (https://elsewhere.example:6443)" in away["fault"]
+    assert away["before"] == away["after"] == away["afterSync"] and found["afterSync"]["errors"] == ["InvalidSpecError"]
+    said = await desk.argosy("app", "diff", "away")
+    assert said.code == 2 and "cannot be compared from here" in said.err
+
+
 async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene) -> None:
     desk.repository.push({"app/migrate.yaml": JOB, "app/settings.yaml": config_map(a="two")})
     await desk.settled()

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 from argosy.advise.cause import Cause
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.compare import readable
-from argosy.model.annotations import TRACKING_ID
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -110,7 +109,7 @@ class LiveApp:
     @property
     def parent(self) -> str:
         """The Application that made this one; empty where nobody says."""
-        return self.app.annotations.get(TRACKING_ID, "").partition(":")[0]
+        return self.app.parent
 
     def sight(
         self, message: str, fix: str, *, subject: str = "", field: str = "", severity: Severity | None = None

@@ -110,3 +110,36 @@ def test_a_field_of_the_wrong_kind_is_named(source: dict[str, Any], named: str) 
         read_application(application(source=source), "app.yaml")
     assert named in str(caught.value)
     assert str(caught.value).startswith("app.yaml: ")
+
+
+@pytest.mark.parametrize(
+    "mark, parent",
+    [
+        ("root:argoproj.io/Application:argocd/models", "root"),
+        ("argocd_root:argoproj.io/Application:team/models", "root"),
+        ("models:argoproj.io/Application:argocd/models", ""),
+        ("root", ""),
+        ("", ""),
+    ],
+)
+def test_who_made_an_application_is_read_from_the_mark_that_it_left(mark: str, parent: str) -> None:
+    annotations = {"argocd.argoproj.io/tracking-id": mark}
+    found = read_application({"metadata": {"name": "models", "annotations": annotations}, "spec": {}})
+    assert found.parent == parent
+
+
+@pytest.mark.parametrize(
+    "destination, is_here",
+    [
+        ({"server": "https://kubernetes.default.svc"}, True),
+        ({"name": "in-cluster"}, True),
+        ({"namespace": "ml"}, True),
+        ({"server": "https://elsewhere.example:6443"}, False),
+        ({"name": "edge"}, False),
+    ],
+)
+def test_an_application_is_here_where_its_destination_is_its_own_cluster(
+    destination: dict[str, str], is_here: bool
+) -> None:
+    found = read_application({"metadata": {"name": "models"}, "spec": {"destination": destination}})
+    assert found.destination.is_here is is_here

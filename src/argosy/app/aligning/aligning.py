@@ -18,7 +18,6 @@ from argosy.app.aligning.proposing import Settled, Wishes, settled
 from argosy.app.aligning.proving import Proof, proven
 from argosy.app.aligning.trying import Trial, tree_of
 from argosy.app.applications.reader import Reader
-from argosy.model.annotations import TRACKING_ID
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 
@@ -137,7 +136,7 @@ async def _aligned(
     made = []
     for app, each, (paths, faults) in zip(apps, found, written, strict=True):
         proof = await _proven(reader, app, each, edits)
-        parent = everyone.get(_parent(app))
+        parent = everyone.get(app.parent)
         if parent is not None and files is not None:
             faults += await _unread(reader, app, parent, files)
         name = parent.name if parent else ""
@@ -219,9 +218,3 @@ async def _read_here(reader: Reader, found: Settled, edits: Mapping[str, tuple[b
         return {path: new for path, (old, new) in chosen.items() if tree.read(path) == old}
     except ArgosyError:
         return {}
-
-
-def _parent(app: Application) -> str:
-    """By the mark that whoever made it left. argo: `NAME:GROUP/KIND:NAMESPACE/NAME`."""
-    name, _, rest = app.annotations.get(TRACKING_ID, "").partition(":")
-    return name.rpartition("_")[2] if rest and name != app.name else ""

@@ -77,7 +77,7 @@ class Files:
         """The one place where it is written; a UserError where there is none, or are two."""
         found = [each for each in self.applications.get(app.name, ()) if _is(each.manifest, app)]
         if not found:
-            owner = _owner(app)
+            owner = owner_of(app)
             made = f"made by {owner}: change its template" if owner else "in another repository: name it with --repo"
             raise UserError(f"{app.name} is not written in {os.path.basename(self.root)}; perhaps it is {made}")
         if len(found) > 1:
@@ -172,7 +172,8 @@ def _is(manifest: Mapping[str, Any], app: Application) -> bool:
     return not namespace or namespace == app.namespace
 
 
-def _owner(app: Application) -> str:
+def owner_of(app: Application) -> str:
+    """`ApplicationSet/NAME`, where a controller makes it; empty where none does."""
     metadata = app.wire.get("metadata") or {}
     owners = metadata.get("ownerReferences") or []
     return next((f"{each.get('kind')}/{each.get('name')}" for each in owners if isinstance(each, dict)), "")

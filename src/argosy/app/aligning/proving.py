@@ -14,7 +14,7 @@ from argosy.app.aligning.proposing import sight
 from argosy.app.aligning.rehearsing import Rehearsal, rehearsed
 from argosy.app.aligning.trying import Trial, look
 from argosy.app.applications.facts import health_word, sync_word
-from argosy.app.applications.reader import Reader
+from argosy.app.applications.reader import Reader, Unseen
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 from argosy.model.flow import Health, SyncStatus
@@ -66,6 +66,8 @@ async def proven(reader: Reader, app: Application, trial: Trial, found: Look | N
     before = standing_of(app)
     try:
         found = found or await look(reader, trial)
+    except Unseen as error:
+        return Proof(before, before, before, Rehearsal(SyncStatus.UNKNOWN), str(error).partition("; ")[0])
     except ArgosyError as error:
         bad = Standing("Unknown", before.health, (ConditionType.COMPARISON_ERROR.value,), before.warnings)
         return Proof(before, bad, bad, Rehearsal(SyncStatus.UNKNOWN), str(error).partition("; ")[0])

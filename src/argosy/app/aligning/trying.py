@@ -14,7 +14,7 @@ from argosy.advise.aligning.altering import altered, edits_of
 from argosy.advise.aligning.proposal import Proposal, ProposalKind
 from argosy.advise.aligning.selectors import selector_edits
 from argosy.advise.aligning.sight import RECREATE
-from argosy.app.applications.reader import Reader
+from argosy.app.applications.reader import Reader, Unseen
 from argosy.model.annotations import SYNC_OPTIONS
 from argosy.model.application import Application, read_application
 from argosy.model.errors import ArgosyError, UserError
@@ -142,7 +142,12 @@ def _place(documents: Sequence[Any], proposal: Proposal) -> int | None:
 
 
 async def look(reader: Reader, trial: Trial) -> Look:
-    return await reader.look_at(trial.app, await _assembled(reader, trial))
+    """Raises Unseen where not all of it can be seen: what is hidden would be taken for missing."""
+    found = await reader.look_at(trial.app, await _assembled(reader, trial))
+    if hidden := reader.hidden(trial.app, found):
+        told = f"cannot be compared from here: you may not read its {', '.join(hidden)}"
+        raise Unseen(f"{told}; ask for get and list of them", where=trial.app.name)
+    return found
 
 
 async def _assembled(reader: Reader, trial: Trial) -> Assembled:

@@ -55,6 +55,10 @@ class _LocalRepositories(Repositories):
         return Checkout(self.tree, LOCAL)
 
 
+class Unseen(UserError):
+    """What lives cannot be seen from here: nothing is known of how it differs."""
+
+
 class Reader:
     """Reads once; what was read stays as it was."""
 
@@ -100,11 +104,20 @@ class Reader:
         return await self.look_at(app, await self.assemble(app, refs))
 
     async def look_at(self, app: Application, assembled: Assembled) -> Look:
-        """What was assembled, beside what lives."""
+        """What was assembled, beside what lives; raises Unseen where that is in another cluster."""
+        if not app.destination.is_here:
+            place = app.destination.server or app.destination.name
+            told = f"goes to another cluster ({place}), which cannot be compared from here"
+            raise Unseen(f"{told}; see what its status says: argosy app get {app.name}", where=app.name)
         desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
         kinds = await self.cluster.kinds()
         await self.load([*desired, *(row.key for row in rows(app)), *_definitions(desired, kinds)])
         return await self.looker.look(app, self.project(app), assembled, self.rules, kinds)
+
+    def hidden(self, app: Application, look: Look) -> list[str]:
+        """Kinds of objects of it that may not be read: they look as if they were missing."""
+        asked = {*(row.key for row in rows(app)), *(pair.key for pair in look.comparison.pairs)}
+        return sorted({key.kind for key in self.denied & asked})
 
     async def load(self, keys: Iterable[ResourceKey]) -> None:
         await asyncio.gather(*(self._put(key) for key in dict.fromkeys(keys)))
@@ -221,4 +234,4 @@ def health_words(found: Mapping[ResourceKey, Assessment]) -> dict[ResourceKey, s
     return {key: each.health.value for key, each in found.items() if each.health is not None}
 
 
-__all__ = ["LOCAL", "Reader", "Source", "health_words", "in_folder", "open_reader"]
+__all__ = ["LOCAL", "Reader", "Source", "Unseen", "health_words", "in_folder", "open_reader"]

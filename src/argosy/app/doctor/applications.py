@@ -19,7 +19,7 @@ from argosy.app.applications.missing import unwell
 from argosy.app.applications.reader import Reader
 from argosy.app.doctor.asking import Asking
 from argosy.compare import readable
-from argosy.model.application import IN_CLUSTER, Application
+from argosy.model.application import Application
 from argosy.model.errors import ArgosyError, RenderError, UnknownRef
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -54,7 +54,7 @@ def is_at_rest(app: LiveApp) -> bool:
 async def look_at(reader: Reader, app: Application, asking: Asking, title: str = "") -> Seen:
     live = first_sight(app, title)
     live = replace(live, default_branch=await _other_branch(reader, app))
-    if not _is_here(app):
+    if not app.destination.is_here:
         asking.note(f"{app.name} goes to another cluster: only its status was read")
         return Seen(live)
     try:
@@ -64,19 +64,13 @@ async def look_at(reader: Reader, app: Application, asking: Asking, title: str =
     except ArgosyError as error:
         asking.note(f"{app.name} cannot be compared from here: {error}")
         return Seen(live)
-    if hidden := reader.denied & {*(row.key for row in live.rows), *(pair.key for pair in look.comparison.pairs)}:
-        kinds = ", ".join(sorted({key.kind for key in hidden}))
-        asking.note(f"{app.name} cannot be compared from here: you may not read its {kinds}")
+    if hidden := reader.hidden(app, look):
+        asking.note(f"{app.name} cannot be compared from here: you may not read its {', '.join(hidden)}")
         return Seen(live)
     live = replace(live, fields=await _fields(reader, app, look), open_secrets=tuple(_open_secrets(look)))
     if live.health not in WELL or live.is_busy:
         live = replace(live, blockers=tuple(await _blockers(reader, app, asking)))
     return Seen(live, look, dict(look.live))
-
-
-def _is_here(app: Application) -> bool:
-    known = app.destination.known
-    return (known.server or known.name) in (*IN_CLUSTER, "")
 
 
 async def _fields(reader: Reader, app: Application, look: Look) -> tuple[Differs, ...]:

@@ -14,6 +14,7 @@ from argosy.advise.aligning.altering import altered, edits_of
 from argosy.advise.live_view import LiveApp
 from argosy.advise.rules.live.judging import BROWSER, REFRESH
 from argosy.advise.rules.live.stalling import TOUCH
+from argosy.app.aligning.files import owner_of
 from argosy.app.applications.changing import refresh
 from argosy.app.applications.desk import Desk
 from argosy.app.applications.facts import health_word
@@ -102,12 +103,19 @@ def _changes(found: Examination) -> Iterator[Fix]:
         if treatment is None or not treatment.cures:
             continue
         words = "; ".join(each.text for each in treatment.done)
-        if app.parent or any(each.file for each in treatment.done):
-            where = f"{app.parent} makes it from Git" if app.parent else "it is about files of its source"
+        maker = _maker(found, app)
+        if maker or any(each.file for each in treatment.done):
+            where = f"{maker} makes it from Git" if maker else "it is about files of its source"
             yield Fix(app.name, f"{words}; {where}, so change it there: argosy align {app.name} --write")
             continue
         more = f"; keep the same in Git: argosy align {app.name} --patch -"
         yield Fix(app.name, f"{words} (in the cluster{more})", _changing(app, treatment))
+
+
+def _maker(found: Examination, app: LiveApp) -> str:
+    """Whoever writes it: what is changed in the cluster would be undone, or be drift. A set makes it, too."""
+    named = (each.name for each in found.view.apps for row in each.rows if row.key == app.app.key)
+    return app.parent or owner_of(app.app) or next(named, "")
 
 
 def _changing(app: LiveApp, treatment: Treatment) -> Act:

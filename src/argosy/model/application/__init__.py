@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from argosy.model.annotations import TRACKING_ID
 from argosy.model.application.sources import Source, read_source, source_of
 from argosy.model.fields import Fields
 from argosy.model.names import ResourceKey
@@ -103,6 +104,11 @@ class Destination(NamedTuple):
             return Destination(*IN_CLUSTER, self.namespace)
         return self
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it is the cluster that the Application itself lives in."""
+        return (self.known.server or self.known.name) in (*IN_CLUSTER, "")
+
 
 def _no_policy() -> SyncPolicy:
     from argosy.model.application.policies import SyncPolicy
@@ -135,6 +141,16 @@ class Application:
     @property
     def key(self) -> ResourceKey:
         return ResourceKey(*APPLICATION, self.namespace, self.name)
+
+    @property
+    def parent(self) -> str:
+        """The Application that made it, by the mark that it left; empty where there is none.
+
+        argo: `NAME:GROUP/KIND:NAMESPACE/NAME`, with the namespace and `_` before it where that is not the usual one.
+        """
+        name, _, rest = self.annotations.get(TRACKING_ID, "").partition(":")
+        own = name.rpartition("_")[2]
+        return own if rest and own != self.name else ""
 
 
 def read_application(
