@@ -255,6 +255,16 @@ def test_text_of_manifests_does_not_become_markup(repo: Repo) -> None:
     assert "\n````diff\n" in comment
 
 
+def test_names_of_manifests_neither_mention_anybody_nor_leave_their_line(repo: Repo) -> None:
+    named = '"a @boss\\n\\n# Heading\\n\\n![x](https://tracker.example/x.png)"'
+    head = f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {named}}}\ndata: {{a: b}}\n"
+    repo.write({"plain/a.yaml": head, "apps/plain.yaml": application("plain", "plain")})
+    comment = repo.preview("-o", "md").out
+    shown = [line for line in comment.splitlines() if not line.startswith(("+", "-"))]
+    assert "tracker.example" in comment and not any(line.startswith(("# H", "![")) for line in shown)
+    assert not any("@boss" in line for line in shown)
+
+
 def test_values_of_secrets_are_in_no_form(repo: Repo) -> None:
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: token}\nstringData: {token: %s}\n"
     repo.write({"plain/a.yaml": secret % "old-hunter2", "apps/plain.yaml": application("plain", "plain")})

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from argosy.advise.pods import SPECS
 from argosy.advise.repository import Item
 from argosy.model.errors import ArgosyError
 from argosy.schema import quantity
@@ -17,7 +16,16 @@ from argosy.schema import quantity
 SERVICE: Final = ("serving.kserve.io", "InferenceService")
 RUNTIMES: Final = ("ServingRuntime", "ClusterServingRuntime")
 COMPONENTS: Final = ("predictor", "transformer", "explainer")
-_LASTING: Final = (("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "ReplicaSet"), ("", "Pod"))
+AUTOSCALER: Final = ("autoscaling", "HorizontalPodAutoscaler")
+_TEMPLATE: Final = ("spec", "template", "spec")
+_LASTING: Final = {
+    ("apps", "Deployment"): _TEMPLATE,
+    ("apps", "StatefulSet"): _TEMPLATE,
+    ("apps", "ReplicaSet"): _TEMPLATE,
+    ("argoproj.io", "Rollout"): _TEMPLATE,
+    ("serving.kserve.io", "LLMInferenceService"): ("spec", "template"),
+    ("", "Pod"): ("spec",),
+}
 _ZERO: Final = Decimal(0)
 
 
@@ -52,17 +60,32 @@ class Asked(NamedTuple):
 def asked(items: Iterable[Item]) -> Asked:
     known = list(items)
     runtimes = {item.key.name: item for item in known if item.key.kind in RUNTIMES}
+    scaled = {_scaled(item): bounds(item) for item in known if item.kind == AUTOSCALER}
     least = most = Amount()
     for item in known:
-        for amount, low, high in _of(item, runtimes):
+        for amount, low, high in _of(item, runtimes, scaled):
             least, most = least.plus(amount, low), most.plus(amount, high)
     return Asked(least, most)
 
 
-def _of(item: Item, runtimes: Mapping[str, Item]) -> Iterable[tuple[Amount, int, int]]:
+def _scaled(autoscaler: Item) -> tuple[str, str, str]:
+    target = ("spec", "scaleTargetRef")
+    return autoscaler.key.namespace, autoscaler.text(*target, "kind"), autoscaler.text(*target, "name")
+
+
+def bounds(autoscaler: Item) -> tuple[int, int]:
+    """k8s: an autoscaler keeps one replica where nothing is said."""
+    return scale(autoscaler.fields("spec"))
+
+
+def _of(
+    item: Item, runtimes: Mapping[str, Item], scaled: Mapping[tuple[str, str, str], tuple[int, int]]
+) -> Iterable[tuple[Amount, int, int]]:
     if item.kind in _LASTING:
         count = replicas(item)
-        yield _of_pod(item.fields(*SPECS[item.kind])), count, count
+        # k8s: an autoscaler decides, unless there are to be no replicas at all.
+        known = scaled.get((item.key.namespace, item.key.kind, item.key.name)) if count else None
+        yield _of_pod(item.fields(*_LASTING[item.kind])), *(known or (count, count))
     elif item.kind == SERVICE:
         for component in COMPONENTS:
             if spec := item.fields("spec", component):

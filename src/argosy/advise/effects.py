@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
-from argosy.advise.amounts import COMPONENTS, RUNTIMES, SERVICE, replicas, scale
+from argosy.advise.amounts import AUTOSCALER, COMPONENTS, RUNTIMES, SERVICE, bounds, replicas, scale
 from argosy.advise.changes import Becomes, Change, Touched
 from argosy.advise.pods import needs
 from argosy.advise.repository import Item, Step
 from argosy.advise.schemas import Schemas
 from argosy.compare.differences import readable
 from argosy.model.annotations import RESOURCES_FINALIZER
+from argosy.model.application import Application
 from argosy.model.hooks import is_hook
-from argosy.sync.options import SyncOptions
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.schema.builtin import BUILT_IN
+from argosy.sync.options import SyncOptions, outlives
 
 _TEMPLATE: Final = {("apps", "Deployment"), ("apps", "StatefulSet"), ("apps", "DaemonSet"), ("argoproj.io", "Rollout")}
 _SCALING: Final = ("minReplicas", "maxReplicas", "scaleTarget", "scaleMetric", "canaryTrafficPercent")
@@ -36,12 +40,16 @@ _MAY_CHANGE: Final = {
 }
 
 
+_KNOWN: Final = frozenset(each.group_kind for each in BUILT_IN)
+
+
 class EffectKind(StrEnum):
     REFUSED = "refused"  # a cluster does not take the change
     RECREATE = "recreate"  # deleted, and made again
     RESTART = "restart"
     PRUNE = "prune"  # deleted by a sync that prunes, or with its Application
     STAYS = "stays"  # gone from Git, and not deleted
+    MOVES = "moves"  # gone from one Application, and asked for by another
     TRAFFIC = "traffic"
     SCALE = "scale"
     STALE = "stale"  # changed, and not noticed by what runs
@@ -61,10 +69,23 @@ class Effect:
         return {"effect": str(self.kind), "object": self.name, "text": self.text}
 
 
-def effects_of(touched: Touched, schemas: Schemas) -> Iterator[Effect]:
+Landing = tuple[str, str, ResourceKey]  # a cluster, by address and by name, and an object of it
+_NOBODY: Final[Mapping[Landing, str]] = MappingProxyType({})
+
+
+def landing(app: Application | None, key: ResourceKey) -> Landing:
+    goal = app.destination.known if app is not None else None
+    return (goal.server, goal.name, key) if goal is not None else ("", "", key)
+
+
+def effects_of(touched: Touched, schemas: Schemas, takers: Mapping[Landing, str] = _NOBODY) -> Iterator[Effect]:
+    """`takers` are the Applications that newly ask for an object."""
     restarted: set[str] = set()
     for change in touched.changes:
-        if change.becomes is Becomes.GONE:
+        if change.becomes is Becomes.GONE and (taker := takers.get(landing(touched.before, change.key))):
+            text = f"goes over to {taker}: it is deleted in between if {touched.name} is synced first"
+            yield Effect(EffectKind.MOVES, change.name, text, has_data=change.key.group_kind in _DATA)
+        elif change.becomes is Becomes.GONE:
             yield from _gone(change, touched)
         elif change.becomes is Becomes.OTHER:
             for effect in _other(change, touched, schemas):
@@ -83,6 +104,9 @@ def _gone(change: Change, touched: Touched) -> Iterator[Effect]:
     if touched.after is None and not touched.is_folder:
         app = touched.before
         if app is not None and any(each.startswith(RESOURCES_FINALIZER) for each in app.finalizers):
+            if why := outlives(item.manifest, SyncOptions.of(app.policy.options)):
+                yield Effect(EffectKind.STAYS, change.name, f"stays, and nobody keeps it: {why}")
+                return
             text = f"is deleted with its Application{more}"
             yield Effect(EffectKind.PRUNE, change.name, text, has_data=bool(lost))
         else:
@@ -110,6 +134,9 @@ def _other(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Effec
         yield from _workload(change, old, new, schemas)
     elif new.kind == SERVICE:
         yield from _inference(change, old, new)
+    elif new.kind == AUTOSCALER and (one := bounds(old)) != (other := bounds(new)):
+        target = f"{new.text('spec', 'scaleTargetRef', 'kind')}/{new.text('spec', 'scaleTargetRef', 'name')}"
+        yield Effect(EffectKind.SCALE, change.name, f"{target} replicas {_range(one)} → {_range(other)}")
     elif new.key.kind in RUNTIMES:
         yield from _runtime(change, touched)
     elif new.key.kind in _ROUTING and old.value("spec") != new.value("spec"):
@@ -119,6 +146,16 @@ def _other(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Effec
         for name in ("selector", "ports", "type"):
             if before.value("spec", name) != after.value("spec", name):
                 yield Effect(EffectKind.TRAFFIC, change.name, f"has another {name.removesuffix('s')}")
+
+
+def is_foreign(change: Change) -> bool:
+    """Whether only a controller that is not known here can say what comes of it."""
+    new = change.after
+    if change.becomes is not Becomes.OTHER or new is None or is_hook(new.manifest):
+        return False
+    is_known = GroupKind(*new.kind) in _KNOWN or new.kind in _TEMPLATE or new.key.kind in (*RUNTIMES, *_ROUTING)
+    is_known = is_known or new.kind == SERVICE or new.key.group == "argoproj.io"
+    return not is_known and any(not each.pointer.startswith("/metadata") for each in change.fields)
 
 
 def refusals(change: Change, schemas: Schemas) -> Iterator[tuple[tuple[Step, ...], str]]:
@@ -190,7 +227,10 @@ def _inference(change: Change, old: Item, new: Item) -> Iterator[Effect]:
         if not before or not after:
             continue
         if _without(before) != _without(after):
-            yield Effect(EffectKind.RESTART, change.name, f"{component} restarts (new revision)", component)
+            strategy = after.get("deploymentStrategy")
+            is_gap = isinstance(strategy, dict) and strategy.get("type") == "Recreate"
+            text = f"{component} restarts ({'all at once, strategy Recreate' if is_gap else 'new revision'})"
+            yield Effect(EffectKind.RESTART, change.name, text, component, has_gap=is_gap)
         elif is_labelled:  # k8s: KServe gives both to the Pods
             text = f"{component} restarts (its labels or annotations go to its Pods)"
             yield Effect(EffectKind.RESTART, change.name, text, component)
@@ -217,7 +257,8 @@ def _runtime(change: Change, touched: Touched) -> Iterator[Effect]:
     items = [*touched.kept, *(each.after for each in touched.changes if each.after)]
     for item in items:
         if item.kind == SERVICE and item.text("spec", "predictor", "model", "runtime") == change.key.name:
-            yield Effect(EffectKind.STALE, change.name, f"{item.name} runs on it, and takes it over when it restarts")
+            text = f"{item.name} runs on it, and takes it over when it restarts"
+            yield Effect(EffectKind.STALE, change.name, text, "predictor")
 
 
 def _stale(touched: Touched, restarted: set[str]) -> Iterator[Effect]:

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Final
 
 from argosy.advise.amounts import Amount, asked
-from argosy.advise.changes import Touched
-from argosy.advise.effects import Effect, EffectKind, effects_of
+from argosy.advise.changes import Becomes, Touched
+from argosy.advise.effects import Effect, EffectKind, effects_of, is_foreign, landing
 from argosy.advise.schemas import Schemas
 
 PRODUCTION: Final = "production"
@@ -103,8 +103,10 @@ class Impact:
             nouns = Counter(each.noun for each in found)
             how = "with a gap" if any(each.has_gap for each in found) else "rolling"
             yield f"restarts {' and '.join(_counted(count, noun) for noun, count in nouns.items())} ({how})"
+        elif foreign := sorted({each.name for one in self.touched for each in one.changes if is_foreign(each)}):
+            yield f"no restarts known ({foreign[0]}{', …' if len(foreign) > 1 else ''}: as its controller decides)"
         else:
-            yield "no restarts"
+            yield "no restarts at once" if any(each.noun for each in self.of(EffectKind.STALE)) else "no restarts"
 
     def _traffic(self) -> Iterable[str]:
         names = {each.name for each in self.of(EffectKind.TRAFFIC)}
@@ -123,7 +125,9 @@ class Impact:
         data = sum(each.has_data for each in found)
         words = [f"{_counted(len(self.lost), 'Application')} of ApplicationSets"] if self.lost else []
         words += [f"{_counted(len(found), 'object')}{f' ({data} with data)' if data else ''}"] if found else []
-        return f"deletes {' and '.join(words)}" if words else "no deletions"
+        moved = self.of(EffectKind.MOVES)
+        more = f"moves {_counted(len(moved), 'object')} to another app" if moved else ""
+        return " · ".join(filter(None, [f"deletes {' and '.join(words)}" if words else "no deletions", more]))
 
     def _environments(self) -> Iterable[str]:
         if not self.has_production:
@@ -141,7 +145,13 @@ def impact(
 ) -> Impact:
     schemas = schemas or Schemas()
     found = tuple(each for each in touched if not each.is_quiet)
-    effects = tuple(tuple(effects_of(each, schemas)) for each in found)
+    takers = {
+        landing(each.after, change.key): each.name
+        for each in found
+        for change in each.changes
+        if change.becomes is Becomes.NEW and not each.is_folder
+    }
+    effects = tuple(tuple(effects_of(each, schemas, takers)) for each in found)
     production = has_production or any(each.environment == PRODUCTION for each in found)
     return Impact(found, effects, production, tuple(lost))
 

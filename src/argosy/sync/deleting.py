@@ -16,18 +16,18 @@ from argosy.model import annotations as names
 from argosy.model.application import Application, Phase, Progress
 from argosy.model.errors import ClusterError, Conflict
 from argosy.model.flow import Task
-from argosy.model.hooks import DeletePolicy, annotation_text, is_hook, phases, wave
+from argosy.model.hooks import DeletePolicy, is_hook, phases, wave
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.sync import hooks
 from argosy.sync.apply import Wish, apply
-from argosy.sync.options import CONFIRM, SyncOptions
+from argosy.sync.options import CONFIRM, SyncOptions, outlives
 from argosy.sync.plan import Occasion, prepared
 from argosy.sync.prune import MayDelete
 from argosy.sync.refresh import AssessAll
 from argosy.sync.states import Turn, shown, verdict, waiting_text
 from argosy.sync.steps import DELETING
-from argosy.sync.terms import DEFINITION, How, is_approved
+from argosy.sync.terms import How, is_approved
 
 BACKGROUND: Final = f"{names.RESOURCES_FINALIZER}/background"
 FOREGROUND: Final = f"{names.RESOURCES_FINALIZER}/foreground"
@@ -192,11 +192,7 @@ class _Deletion:
 
     def _goes(self, key: ResourceKey, manifest: Manifest, options: SyncOptions) -> bool:
         """argo: what stays when its application goes."""
-        if key.group_kind == DEFINITION or key == self.app.key:
-            return False
-        if options.with_own(manifest).is_off("Delete"):
-            return False
-        if annotation_text(manifest, names.HELM_RESOURCE_POLICY) == "keep":
+        if key == self.app.key or outlives(manifest, options):
             return False
         if is_hook(manifest) and {Phase.PRE_DELETE, Phase.POST_DELETE} & set(phases(manifest)):
             return False

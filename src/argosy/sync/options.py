@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.model.hooks import sync_options
-from argosy.model.manifest import Manifest
+from argosy.model.annotations import HELM_RESOURCE_POLICY
+from argosy.model.hooks import annotation_text, sync_options
+from argosy.model.manifest import Manifest, key_of
 
 CONFIRM: Final = "confirm"
+_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,15 @@ class SyncOptions:
         """With the options that manifests ask for themselves."""
         own = tuple(option for manifest in manifests if manifest for option in sync_options(manifest))
         return SyncOptions(self.given + own) if own else self
+
+
+def outlives(manifest: Manifest, options: SyncOptions) -> str:
+    """argo: why it stays when its Application is deleted; empty where it goes, too."""
+    if key_of(manifest).group_kind == _DEFINITION:
+        return "definitions are not deleted with an Application"
+    if options.with_own(manifest).is_off("Delete"):
+        return "Delete=false"
+    return f"{HELM_RESOURCE_POLICY}: keep" if annotation_text(manifest, HELM_RESOURCE_POLICY) == "keep" else ""
 
 
 def _name(option: str) -> str:

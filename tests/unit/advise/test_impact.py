@@ -110,6 +110,7 @@ def test_a_model_without_resources_of_its_own_asks_for_those_of_its_runtime() ->
     other = {**about, "spec": {"containers": [{**container, "image": "b"}]}}
     found = judged([model(), runtime], [model(), other])
     assert texts(found) == ["InferenceService/fraud runs on it, and takes it over when it restarts"]
+    assert "no restarts at once" in found.sentence
 
 
 def test_what_runs_before_needs_no_more_than_the_largest() -> None:
@@ -159,6 +160,70 @@ def test_the_field_of_a_stateful_set_that_cannot_change_is_named() -> None:
 )
 def test_what_goes_is_deleted_as_options_say(policy: Any, options: dict[str, str], expected: str) -> None:
     assert texts(judged([claim(**options)], [], syncPolicy=policy))[0].startswith(expected)
+
+
+def definition(**annotations: str) -> Manifest:
+    about = {"name": "models.example.com", "annotations": annotations}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": about}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        (claim(), "is deleted with its Application, with its data"),
+        (claim(sync_options="Delete=false"), "stays, and nobody keeps it: Delete=false"),
+        (definition(), "stays, and nobody keeps it: definitions are not deleted with an Application"),
+    ],
+)
+def test_an_application_that_goes_leaves_what_argo_cd_leaves(manifest: Manifest, expected: str) -> None:
+    about = {"name": "fraud", "finalizers": ["resources-finalizer.argocd.argoproj.io"]}
+    app = read_application({"metadata": about, "spec": {"destination": {"namespace": "ml"}}})
+    found, _ = changes([item(manifest)], [], ("ml", "ml"))
+    assert texts(impact([Touched("fraud", app, None, tuple(found))])) == [expected]
+
+
+def test_an_autoscaler_decides_how_many_there_are() -> None:
+    def autoscaler(least: int, most: int) -> Manifest:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+        spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most}
+        api = "autoscaling/v2"
+        return {"apiVersion": api, "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}, "spec": spec}
+
+    pods = workload(replicas=1, resources={"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": "2"}})
+    found = judged([pods, autoscaler(1, 2)], [pods, autoscaler(3, 6)])
+    assert texts(found) == ["Deployment/a replicas 1–2 → 3–6"]
+    assert "CPU +4 · GPU +2 (up to +4)" in found.sentence
+
+
+def test_what_another_controller_makes_of_it_is_not_known_to_be_nothing() -> None:
+    def server(size: int, **labels: str) -> Manifest:
+        about = {"name": "docs", "labels": labels}
+        return {"apiVersion": "docling.example/v1", "kind": "DoclingServe", "metadata": about, "spec": {"size": size}}
+
+    assert (
+        "no restarts known (DoclingServe/docs: as its controller decides)" in judged([server(1)], [server(2)]).sentence
+    )
+    assert "no restarts ·" in judged([server(1)], [server(1, team="blue")]).sentence
+
+
+def test_an_object_that_goes_over_to_another_application_is_not_told_as_deleted() -> None:
+    apps = {
+        name: read_application({"metadata": {"name": name}, "spec": {"destination": {"namespace": "ml"}}})
+        for name in ("one", "two")
+    }
+    gone, _ = changes([item(claim())], [], ("ml", "ml"))
+    come, _ = changes([], [item(claim())], ("ml", "ml"))
+    found = impact(
+        [Touched(name, app, app, tuple(each)) for (name, app), each in zip(apps.items(), (gone, come), strict=True)]
+    )
+    assert texts(found) == ["goes over to two: it is deleted in between if one is synced first"]
+    assert "no deletions · moves 1 object to another app" in found.sentence
+
+
+def test_a_predictor_that_is_recreated_restarts_with_a_gap() -> None:
+    form = {"modelFormat": {"name": "onnx"}}
+    new = model({"model": form, "deploymentStrategy": {"type": "Recreate"}})
+    assert "restarts 1 predictor (with a gap)" in judged([model()], [new]).sentence
 
 
 def test_a_service_that_becomes_headless_is_refused_and_other_ports_move_traffic() -> None:

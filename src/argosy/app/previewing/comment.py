@@ -20,6 +20,7 @@ MOST_LINES: Final = 400  # of one difference
 MOST_ROWS: Final = 100
 _ROOM: Final = 600  # for what is said about what is left out
 _TICKS: Final = re.compile(r"`{3,}")
+_MENTION: Final = re.compile(r"@(?=\w)")
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~@])")
 
 
@@ -38,7 +39,7 @@ def comment(preview: Preview, most: int = MOST_CHARACTERS) -> str:
     if dropped:
         parts.append(
             f"\n_{dropped} of {len(details)} objects are not shown: the comment would be too long. All of them: "
-            f"`argosy preview {_typed(preview)} --diff`, or `-o html`._"
+            f"`argosy preview {_typed(preview).replace('`', '?')} --diff`, or `-o html`._"
         )
     text = "\n".join(parts)
     return text if len(text) <= most else text[: most - 40].rstrip() + "\n\n_…cut: too long for a comment._"
@@ -59,7 +60,7 @@ def _head(preview: Preview) -> Iterator[str]:
         yield "| app | + | ~ | – | sync | impact |"
         yield "|---|---|---|---|---|---|"
     for row in found[:MOST_ROWS]:
-        name = f"{escaped(row.name)} ({row.environment})" if row.environment else escaped(row.name)
+        name = escaped(f"{row.name} ({row.environment})" if row.environment else row.name)
         impact = escaped(row.impact if len(row.impact) < 500 else f"{row.impact[:499]}…")
         yield f"| {name} | {row.new} | {row.other} | {row.gone} | {row.sync} | {impact} |"
     if len(found) > MOST_ROWS:
@@ -86,8 +87,15 @@ def _details(touched: Touched, change: Change) -> str:
 
 def escaped(text: str) -> str:
     """Plain words in Markdown, on one line; nobody is mentioned by it."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return _SPECIAL.sub(r"\\\1", _unmentioned(" ".join(text.split())))
+
+
+def _unmentioned(text: str) -> str:
+    """Hosts look for names when the markup is gone, and a backslash with it: a mark without width stays."""
+    return _MENTION.sub("@\u200b", text)
 
 
 def _html(text: str) -> str:
+    """On one line: a blank one would end the markup that it stands in."""
+    text = _unmentioned(" ".join(text.split()))
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
