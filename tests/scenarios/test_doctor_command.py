@@ -148,8 +148,14 @@ async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk
     await desk.until_condition("InvalidSpecError", "away")
     found = json.loads((await desk.argosy("align", "away", "-o", "json")).out)
     (away,) = found["applications"]
-    assert "goes to another cluster (https://elsewhere.example:6443)" in away["fault"]
+    assert "https://elsewhere.example:6443" in away["fault"]
     assert away["before"] == away["after"] == away["afterSync"] and found["afterSync"]["errors"] == ["InvalidSpecError"]
+    await desk.deliver("barred", project="nobody")
+    await desk.until_condition("InvalidSpecError", "barred")
+    barred = json.loads((await desk.argosy("align", "barred", "-o", "json")).out)["applications"][0]
+    assert "nobody" in barred["fault"] and barred["afterSync"]["errors"] == ["InvalidSpecError"]
+    score = (await diagnosed(desk, "barred", "away", code=1))["score"]
+    assert (score["synced"], score.get("after", 0)) == (0, 0)
     said = await desk.argosy("app", "diff", "away")
     assert said.code == 2 and "cannot be compared from here" in said.err
 

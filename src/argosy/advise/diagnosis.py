@@ -139,7 +139,8 @@ def _order(finding: Finding) -> tuple[int, int, str]:
 
 def _line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, str], Remedy]) -> Line:
     rule = finding.rule.id
-    remedy = remedies.get((app, rule)) or USUAL.get(rule) or Remedy("see --explain")
+    is_invalid = rule == "AGY509" and state == "InvalidSpecError"
+    remedy = remedies.get((app, rule)) or (Remedy("spec or project") if is_invalid else None) or USUAL.get(rule) or Remedy("see --explain")
     return Line(app, state, finding.sight.message, finding.sight.fix, remedy, finding)
 
 

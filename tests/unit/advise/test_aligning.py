@@ -406,3 +406,4 @@ def test_the_report_counts_what_is_there_and_a_ninth_changes_every_figure() -> N
     )
     assert tally([GOOD] * 7 + [DRIFTED]).lines[0] == "Synced 7/8 (87.5%)"
     assert percent(0, 0) == 100.0
+    assert tally([Standing("Unknown", "Healthy", ("SyncError",))] * 2).lines[2] == "errors 2 (SyncError x2)"

@@ -5,6 +5,7 @@ In: how each stands. Out: counts and percentages. Never: a figure that was not c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -36,11 +37,12 @@ class Tally:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        named = f" ({', '.join(self.errors)})" if self.errors else ""
+        counts = Counter(self.errors)
+        named = ", ".join(f"{each} x{number}" if number > 1 else each for each, number in counts.items())
         return (
             f"Synced {share(self.synced, self.total)}",
             f"Healthy {share(self.healthy, self.total)}",
-            f"errors {len(self.errors)}{named}",
+            f"errors {len(self.errors)}{f' ({named})' if named else ''}",
         )
 
     def document(self) -> dict[str, Any]:

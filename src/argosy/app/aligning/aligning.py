@@ -89,7 +89,7 @@ class Alignment:
         parents = {each.parent for each in wanting if each.paths} - {""}
         named = [each.app.name for each in self.apps if each.app.name in parents]
         named += sorted(parents - set(named))
-        needing = (each for each in wanting if each.proof.after.sync != "Synced")
+        needing = (each for each in wanting if each.proof.after.sync != "Synced" and not each.proof.fault)
         return [*named, *(each.app.name for each in needing if each.app.name not in named)]
 
     def document(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from argosy.model.manifest.yaml_editing import Edit, edited
 from argosy.model.tree import Tree, TreeEntry
 from argosy.pipeline.assembling import Assembled, Wanted
 from argosy.pipeline.looking import Look
+from argosy.pipeline.standing import invalid
 from argosy.source.repositories import Repositories
 
 
@@ -142,7 +143,9 @@ def _place(documents: Sequence[Any], proposal: Proposal) -> int | None:
 
 
 async def look(reader: Reader, trial: Trial) -> Look:
-    """Raises Unseen where not all of it can be seen: what is hidden would be taken for missing."""
+    """Raises Unseen where nobody compares it, or not all of it can be seen: what is hidden would look missing."""
+    if wrong := invalid(trial.app, reader.rules.projects.get(trial.app.project), reader.rules):
+        raise Unseen(f"{wrong[0].message}; correct its spec, or what its project allows", where=trial.app.name)
     found = await reader.look_at(trial.app, await _assembled(reader, trial))
     if hidden := reader.hidden(trial.app, found):
         told = f"cannot be compared from here: you may not read its {', '.join(hidden)}"

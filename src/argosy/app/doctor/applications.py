@@ -24,6 +24,7 @@ from argosy.model.errors import ArgosyError, RenderError, UnknownRef
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.looking import Look
+from argosy.pipeline.standing import invalid
 from argosy.report.wire import mapping
 from argosy.source.git.refs import SHORT_COMMIT
 
@@ -57,6 +58,8 @@ async def look_at(reader: Reader, app: Application, asking: Asking, title: str =
     if not app.destination.is_here:
         asking.note(f"{app.name} goes to another cluster: only its status was read")
         return Seen(live)
+    if invalid(app, reader.rules.projects.get(app.project), reader.rules):
+        return Seen(live)  # argo: nobody compares it, whatever lives
     try:
         look = await reader.look(app)
     except (RenderError, UnknownRef) as error:
