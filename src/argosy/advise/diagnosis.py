@@ -30,6 +30,7 @@ class Remedy(NamedTuple):
         return "" if self.is_certain is None else "[auto]" if self.is_certain else "[ask]"
 
 
+INVALID: Final = Remedy("spec or project")
 # What helps where nobody proposes something better, by rule.
 USUAL: Final[Mapping[str, Remedy]] = {
     **dict.fromkeys(("AGY401", "AGY402", "AGY403", "AGY407", "AGY408"), Remedy("correct the script")),
@@ -139,8 +140,8 @@ def _order(finding: Finding) -> tuple[int, int, str]:
 
 def _line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, str], Remedy]) -> Line:
     rule = finding.rule.id
-    is_invalid = rule == "AGY509" and state == "InvalidSpecError"
-    remedy = remedies.get((app, rule)) or (Remedy("spec or project") if is_invalid else None) or USUAL.get(rule) or Remedy("see --explain")
+    usual = INVALID if (rule, state) == ("AGY509", "InvalidSpecError") else USUAL.get(rule)
+    remedy = remedies.get((app, rule)) or usual or Remedy("see --explain")
     return Line(app, state, finding.sight.message, finding.sight.fix, remedy, finding)
 
 
