@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import gc
 import importlib
 import io
 import itertools
@@ -42,6 +43,7 @@ AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) l
 AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
+COLLECTED = (10_000, 20, 20)  # the usual would look for cycles dozens of times during imports, and find none
 GROUPS = ("align", "app", "check", "controller", "demo", "doctor", "explain", "generate", "health", "init", "kubectl",
           "model", "notebook", "notifications", "oc", "preview", "proj", "promote", "render", "sandbox", "setup",
           "trace", "version")  # fmt: skip
@@ -179,6 +181,8 @@ def _is_argocd() -> bool:
 
 def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # a process of its own
+        gc.set_threshold(*COLLECTED)
     _prepare_streams()
     code = DONE
     try:
@@ -194,6 +198,8 @@ def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
         _silence()
     except BrokenPipeError:
         _silence()
+    if argv is None:
+        gc.freeze()  # else the end of the process looks at everything once more
     return code
 
 

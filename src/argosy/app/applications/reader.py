@@ -66,8 +66,11 @@ class Reader:
         self.desk, self.cluster, self.pool = desk, desk.cluster, pool
         self.cache = Cache()
         self.settings = Settings(self.cache, repositories, pool, control_namespace=desk.control)
-        self.assembler = Assembler(Renders(crew))
-        self.looker = Looker(Doorway(desk.cluster, self.cache.get, time.monotonic), self.cache, Memory())
+        self._renders = Renders(crew)
+        self._prepared: asyncio.Task[None] | None = None
+        self.assembler = Assembler(self._renders)
+        self._doorway = Doorway(desk.cluster, self.cache.get, time.monotonic)
+        self.looker = Looker(self._doorway, self.cache, Memory())
         self._gate = asyncio.Semaphore(AT_ONCE)
         self.denied: set[ResourceKey] = set()  # what was asked for and may not be seen
 
@@ -77,6 +80,7 @@ class Reader:
             *(self._put_all(kind, control) for kind in (CONFIG_MAP, PROJECT)),
             self._put_all(SECRET, control, "argocd.argoproj.io/secret-type"),
             self._put_all(STORAGE_CLASS, ""),
+            self._doorway.kinds(),
         )
         self.settings.outdate()
         for name, index in indexes(self.rules.tracking).items():
@@ -97,8 +101,9 @@ class Reader:
         wanted = tuple(
             (refs[place] if place < len(refs) else "") or source.ref for place, source in enumerate(app.sources)
         )
-        kinds = await self.cluster.kinds()
-        return await self.assembler.assemble(app, self.project(app), Wanted(app.sources, wanted), self.rules, kinds)
+        project, kinds = self.project(app), await self._doorway.kinds()
+        self._prepared = self._prepared or asyncio.create_task(self._renders.prepare())  # while repositories are asked
+        return await self.assembler.assemble(app, project, Wanted(app.sources, wanted), self.rules, kinds)
 
     async def look(self, app: Application, refs: Sequence[str] = ()) -> Look:
         return await self.look_at(app, await self.assemble(app, refs))
@@ -110,7 +115,7 @@ class Reader:
             told = f"goes to another cluster ({place}), which cannot be compared from here"
             raise Unseen(f"{told}; see what its status says: argosy app get {app.name}", where=app.name)
         desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
-        kinds = await self.cluster.kinds()
+        kinds = await self._doorway.kinds()
         await self.load([*desired, *(row.key for row in rows(app)), *_definitions(desired, kinds)])
         return await self.looker.look(app, self.project(app), assembled, self.rules, kinds)
 
@@ -155,7 +160,7 @@ class Reader:
     async def load_namespaces(self, namespaces: Iterable[str]) -> None:
         kinds = [
             kind
-            for kind, info in (await self.cluster.kinds()).items()
+            for kind, info in (await self._doorway.kinds()).items()
             if info.namespaced and "list" in info.verbs and self.rules.exclusions.is_watched(kind, info.verbs)
         ]
         await asyncio.gather(*(self._put_all(kind, each) for each in namespaces for kind in kinds))

@@ -6,7 +6,6 @@ settings, a secret among the arguments, a child that outlives the call.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import resource
@@ -14,9 +13,12 @@ import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from argosy.model.errors import SourceError, Unreachable
+
+if TYPE_CHECKING:
+    import asyncio
 
 # What git may know of the surroundings: how to find programs and the way out of a company's network.
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -155,6 +157,8 @@ async def run(
     held: int | None = None,
 ) -> Done:
     """The same for any program, and whatever its exit code."""
+    import asyncio  # late: who only reads objects waits for nothing
+
     process = await _start(argv, env, held)
     try:
         if most_file is not None:
@@ -170,6 +174,8 @@ async def run(
 
 
 async def _start(argv: Sequence[str], env: Mapping[str, str], held: int | None) -> asyncio.subprocess.Process:
+    import asyncio
+
     try:
         return await asyncio.create_subprocess_exec(
             *argv,
