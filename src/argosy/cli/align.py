@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -171,12 +172,19 @@ def _write(chosen: argparse.Namespace, found: Alignment) -> None:
         talk(f"committed {made[:7]} to {chosen.branch}; files here are as they were")
 
 
+def _committing(chosen: argparse.Namespace, files: Files | None) -> str:
+    """Just what was written: whatever else is changed there is not ours to commit."""
+    root, paths = (files.root, sorted(files.changed)) if files else ("", [])
+    place = [] if root == os.path.realpath(os.curdir) else ["-C", root]
+    return shlex.join(["git", *place, "commit", "-m", chosen.message, "--", *paths])
+
+
 def _next(chosen: argparse.Namespace, found: Alignment) -> None:
     changes = bool(found.files and found.files.changed)
     words = " ".join(["argosy align", *chosen.names])
     syncs = "".join(f"; argosy app sync {name}" for name in found.order)
     if chosen.write and changes:
-        talk(f"next: git add -A && git commit -m {MESSAGE!r} && git push{syncs}")
+        talk(f"next: {_committing(chosen, found.files)} && git push{syncs}")
     elif chosen.branch and changes:
         talk(f"next: git push -u origin {chosen.branch}, and have it merged{syncs}")
     elif changes and not chosen.patch:
