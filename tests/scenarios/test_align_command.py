@@ -394,6 +394,8 @@ def test_comments_stay_and_redundant_rules_go(story: Story) -> None:
     assert "/status" not in text and "/metadata/generation" not in text
     assert load(text)["spec"]["syncPolicy"]["syncOptions"] == ["RespectIgnoreDifferences=true"]
     assert "targetRevision: main # followed" in story.files["write"]["apps/stale.yaml"]
+    assert "commit -m 'Bring Applications in line with what lives' -- apps/crowded.yaml" in story.said["write"].err
+    assert "add -A" not in story.said["write"].err, "what else was changed there is nobody else's to commit"
     assert story.files["write"]["apps/good.yaml"] == story.files["json"]["apps/good.yaml"]
 
 

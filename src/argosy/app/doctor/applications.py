@@ -25,7 +25,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.looking import Look
 from argosy.pipeline.standing import invalid
-from argosy.report.wire import mapping
+from argosy.report.wire import mapping, mappings
 from argosy.source.git.refs import SHORT_COMMIT
 
 SECRET: Final = GroupKind("", "Secret")
@@ -50,6 +50,13 @@ def first_sight(app: Application, title: str = "") -> LiveApp:
 def is_at_rest(app: LiveApp) -> bool:
     """Synced, well, and nobody complains: there is nothing to look for."""
     return app.sync == "Synced" and app.health in WELL and not app.conditions and not app.is_busy
+
+
+def urgency(app: Application) -> tuple[bool, bool]:
+    """The lower the sooner: errors first, and last what was never synced; of many, not all are looked at in time."""
+    has_error = any(str(each.get("type")).endswith("Error") for each in mappings(app.status.get("conditions")))
+    is_new = app.state is None and not app.status.get("history")
+    return not has_error, is_new
 
 
 async def look_at(reader: Reader, app: Application, asking: Asking, title: str = "") -> Seen:

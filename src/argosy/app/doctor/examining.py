@@ -22,7 +22,7 @@ from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, 
 from argosy.advise.waves import Wait, wait_of
 from argosy.app.applications.desk import Desk, clock
 from argosy.app.applications.reader import Reader, open_reader
-from argosy.app.doctor.applications import Seen, first_sight, is_at_rest, look_at
+from argosy.app.doctor.applications import Seen, first_sight, is_at_rest, look_at, urgency
 from argosy.app.doctor.asking import Asking
 from argosy.app.doctor.head import HeadCheck, Mark, head_checks
 from argosy.app.doctor.installation import Settings, controller_errors, read_installation
@@ -104,7 +104,8 @@ async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
     chosen = {titles[app.key]: app for app in _chosen(apps, wanted)}
     looked = {} if wanted.is_quick else {name: app for name, app in chosen.items() if wanted.is_whole or _is_ill(app)}
     end = time.monotonic() + wanted.seconds
-    tasks = {name: look_at(reader, app, asking, name) for name, app in looked.items()}
+    first = sorted(looked.items(), key=lambda each: urgency(each[1]))
+    tasks = {name: look_at(reader, app, asking, name) for name, app in first}
     seen = await in_time(tasks, wanted.seconds * LOOKS, "compared", asking)
     live = tuple(seen[name].live if (name := titles[app.key]) in seen else first_sight(app, name) for app in apps)
     heads, objects, secrets = await asyncio.gather(
@@ -231,7 +232,8 @@ async def _treatments(
 ) -> dict[str, Treatment]:
     """What would help those that are not well, proven."""
     ill = [each for each in mine if not is_at_rest(each) and (seen[each.name].look or each.unrendered)]
-    tasks = {each.name: treat(reader, each.app, seen[each.name].look, apps) for each in ill}
+    first = sorted(ill, key=lambda each: urgency(each.app))
+    tasks = {each.name: treat(reader, each.app, seen[each.name].look, apps) for each in first}
     return await in_time(tasks, seconds, "proven", asking)
 
 
