@@ -149,6 +149,32 @@ def test_who_approved_is_told_with_who_says_so(web: Shelf) -> None:
     assert "s ago (as Git was told)" in web.argosy("plan", "--to", "production").out
 
 
+def test_a_variable_that_holds_a_secret_is_told_by_its_name_alone(web: Shelf) -> None:
+    def keyed(environment: str, value: str) -> None:
+        text = web.images(environment).partition("patches:")[0].rstrip("\n")
+        variable = f"{{name: API_TOKEN, value: {value}}}"
+        arguments = f'["--key", "a", "--db-password={value}"]'
+        web.write(
+            f"{environment}/kustomization.yaml",
+            f"{text}\npatches:\n  - target: {{kind: Deployment, name: web}}\n    patch: |-\n"
+            f"      - {{op: add, path: /spec/template/spec/containers/0/env, value: [{variable}]}}\n"
+            f"      - {{op: add, path: /spec/template/spec/containers/0/args, value: {arguments}}}\n",
+        )
+        web.commit("a key")
+
+    for environment in ("dev", "staging"):
+        keyed(environment, "hunter2")
+    web.pin("dev", "1.1")
+    keyed("dev", "hunter2")
+    web.argosy("run", "--to", "staging")
+    keyed("dev", "hunter3")
+    said = [web.argosy("plan", "--to", "staging", *form) for form in ((), ("-o", "json"))]
+    said.append(web.argosy("run", "--to", "staging"))
+    told = "".join(each.out + each.err for each in said) + web.git("log", "-1", "--format=%B")
+    assert "API_TOKEN" in told and "--db-password=++++++++" in told and "hunter" not in told
+    assert web.images("staging").count("hunter3") == 2
+
+
 def test_by_convention_a_file_that_cannot_be_read_does_not_make_an_environment_vanish(web: Shelf) -> None:
     web.git("rm", "-q", "argosy.yaml")
     for name in ("dev", "staging", "production"):

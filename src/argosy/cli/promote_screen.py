@@ -163,9 +163,21 @@ def planned(plan: Plan, screen: Screen) -> Iterator[str]:
 
 
 def _moves(moves: Sequence[Move]) -> list[str]:
-    rows = [(str(each.kind), str(each.at.owner), _brief(each.before), _brief(each.after)) for each in moves]
+    from argosy.promote.moving import shown
+
+    rows = [
+        (str(each.kind), _moved(each), *(_brief(shown(each.at, value)) for value in (each.before, each.after)))
+        for each in moves
+    ]
     widths = [max((len(row[place]) for row in rows), default=0) for place in range(2)]
     return [f"{row[0].ljust(widths[0])}  {row[1].ljust(widths[1])}  {row[2]} → {row[3]}" for row in rows]
+
+
+def _moved(move: Move) -> str:
+    """Of parameters an object has many, and each has a name."""
+    from argosy.promote.moving import name_of
+
+    return plain(f"{move.at.owner} {name_of(move.at)}" if move.kind == "parameter" else str(move.at.owner))
 
 
 def _brief(value: Any) -> str:
@@ -234,6 +246,8 @@ def status_document(session: Session) -> dict[str, Any]:
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
+    from argosy.promote.moving import shown
+
     return {
         "apiVersion": API,
         "kind": "PromotionPlan",
@@ -244,11 +258,17 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "isRollback": plan.is_back,
         "skipped": list(plan.asked.skipped),
         "moves": [
-            {"kind": each.kind.value, **_place(each.at), "from": each.before, "to": each.after}
+            {
+                "kind": each.kind.value,
+                **_place(each.at),
+                "from": shown(each.at, each.before),
+                "to": shown(each.at, each.after),
+            }
             for each in plan.moving.moves
         ],
         "stays": [
-            {**_place(each.at), "value": each.target, "there": each.source} for each in plan.moving.stays
+            {**_place(each.at), "value": shown(each.at, each.target), "there": shown(each.at, each.source)}
+            for each in plan.moving.stays
         ],
         "files": sorted(plan.files),
         "gates": [

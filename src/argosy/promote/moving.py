@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.promote.releases import At, Contents, Field, Kind, Owner
+from argosy.advise.secrets import masked
+from argosy.promote.releases import At, Contents, Field, Kind, Owner, steps_of
 
 _SCHEMES_OF_IMAGES: Final = ("oci://", "docker://")
 _SCHEMES_OF_HUBS: Final = ("hf", "huggingface")
@@ -136,6 +137,20 @@ def _matched(source: Contents, target: Contents) -> Contents:
     return Contents({At(renamed.get(at.owner, at.owner), at.path): each for at, each in target.fields.items()})
 
 
+def name_of(at: At) -> str:
+    """What people call a field: its last name; of a variable, that of the variable."""
+    steps = steps_of(at.path)
+    if not steps:
+        return at.path
+    is_value = len(steps) > 1 and steps[-1].name == "value"
+    return (steps[-2].element if is_value else None) or steps[-1].name
+
+
+def shown(at: At, value: Any) -> Any:
+    """What may be told of a value, in a plan or in a commit: a variable may hold a secret."""
+    return masked(name_of(at), value)
+
+
 def told(stays: tuple[Stay, ...]) -> Iterator[tuple[str, str]]:
     """What stays, in few words: what it is, and the target's value. Names and annotations are not worth a word."""
     for stay in stays:
@@ -150,7 +165,7 @@ def told(stays: tuple[Stay, ...]) -> Iterator[tuple[str, str]]:
         elif last in ("host", "hostname", "hosts", "url") or last == "namespace":
             yield last, str(stay.target)
         elif not path.startswith("metadata.") and stay.target is not None:
-            yield last, _short(stay.target, stay.source)
+            yield name_of(stay.at), _short(shown(stay.at, stay.target), shown(stay.at, stay.source))
 
 
 def _short(value: Any, other: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest import dump, load, load_all
 from argosy.model.manifest.yaml_editing import REMOVED, Edit, edited
-from argosy.promote.moving import Move, parted
+from argosy.promote.moving import Move, parted, shown
 from argosy.promote.releases import Decoration, Kind, Owner, steps_of
 
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -72,7 +72,7 @@ class Writer:
             ways = (self._image_entry, self._literal, self._written, self._new_image_entry, self._appended)
             if not any(way(move) for way in (ways if self.path else ways[2:3])):
                 told = f"{move.at.owner} {move.at.path} cannot be set in {self.path or self.folder}"
-                raise UserError(f"{told}; set it to {move.after!r} by hand, and commit it")
+                raise UserError(f"{told}; set it to {shown(move.at, move.after)!r} by hand, and commit it")
         return {path: text for path, text in self.files.items() if text != self._read(path)}
 
     # -- the files, as they are after the edits so far --

@@ -14,19 +14,11 @@ from typing import Any, Final
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.repository import Item, Repository
 from argosy.advise.rules.rule import Rule
+from argosy.advise.secrets import IN_URL, TOKENS, is_secret
 
 _PLACEHOLDER: Final = re.compile(
     r"(?i)^\W*(?:<.*>|\$\{?.*|\{\{.*\}\}|change[-_ ]?me.*|replace.*|your[-_ ].*|todo.*|x{3,}|\*+|example.*|dummy"
     r"|placeholder.*|none|null|true|false)\W*$"
-)
-_SECRET: Final = re.compile(
-    r"(?i)(?:pass|passwd|password|passphrase|token|secret|credentials?|htpasswd|api[-_.]?key|access[-_.]?key"
-    r"|private[-_.]?key|\.dockerconfigjson|kubeconfig|id_rsa|tls\.key|ssh-privatekey|sshPrivateKey)$"
-)
-_IN_URL: Final = re.compile(r"^[a-z][a-z0-9+.-]*://[^\s/:@]+:([^\s/@]+)@")
-_TOKENS: Final = re.compile(
-    r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{36,}"
-    r"|\bgithub_pat_\w{50,}|\bglpat-[\w-]{20,}|\bxox[abprs]-[\w-]{10,}|\bhf_[A-Za-z0-9]{30,}"
 )
 _KUBECONFIG: Final = ("client-key-data", "token", "password")
 _ARGOCD: Final = re.compile(r"argocd-application-controller")
@@ -44,17 +36,10 @@ def _secrets(repository: Repository) -> Iterator[Sight]:
         for part in ("stringData", "data"):
             for name, value in item.fields(part).items():
                 text = _decoded(value) if part == "data" else str(value or "")
-                if text and not _PLACEHOLDER.match(text) and _is_secret(str(name), text):
+                if text and not _PLACEHOLDER.match(text) and is_secret(str(name), text):
                     message = f"{item.name}: {part}.{name} has a value, and whoever reads the repository has it too"
                     fix = "keep it in a SealedSecret or an ExternalSecret, and change the value: Git remembers it"
                     yield Sight(item.at(part, name), message, fix, item.name, f"{part}.{name}")
-
-
-def _is_secret(name: str, text: str) -> bool:
-    """By its name, or by the marks of a key or token; what SOPS encrypted is none."""
-    if name.startswith("sops_") or text.startswith("ENC["):
-        return False
-    return _SECRET.search(name) is not None or _TOKENS.search(text) is not None
 
 
 def _decoded(value: Any) -> str:
@@ -67,7 +52,7 @@ def _decoded(value: Any) -> str:
 def _addresses(repository: Repository) -> Iterator[Sight]:
     for written in repository.applications:
         for number, source in enumerate(written.app.sources):
-            found = _IN_URL.match(source.repo_url)
+            found = IN_URL.match(source.repo_url)
             if found and not _PLACEHOLDER.match(found[1]):
                 path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
                 message = f"{written.name}: the address of its repository holds a password or token"
@@ -86,7 +71,7 @@ def _credentials(repository: Repository) -> Iterator[Sight]:
             yield from _kubeconfig(item)
         elif item.kind == ("", "ConfigMap"):
             for name, value in item.fields("data").items():
-                if isinstance(value, str) and (_TOKENS.search(value) or "client-key-data: " in value):
+                if isinstance(value, str) and (TOKENS.search(value) or "client-key-data: " in value):
                     message = f"{item.name}: data.{name} holds a private key or token, and a ConfigMap hides nothing"
                     fix = "keep it out of Git, and change it: Git remembers it"
                     yield Sight(item.at("data", name), message, fix, item.name, f"data.{name}")

@@ -15,7 +15,7 @@ from argosy.app.promoting.surveying import Survey
 from argosy.model.errors import UserError
 from argosy.promote.environments import ANYBODY
 from argosy.promote.log import MARK, Action, By, Entry, entries, last, message
-from argosy.promote.moving import Move, told
+from argosy.promote.moving import Move, shown, told
 from argosy.promote.releases import Release
 from argosy.setup.delivery.values import Environment, Gate
 
@@ -110,7 +110,9 @@ def _body(plan: Plan) -> list[str]:
 
 def moves_told(moves: Sequence[Move]) -> list[str]:
     return [
-        f"{move.kind} {move.at.owner} {move.at.path}: {_text(move.before)} → {_text(move.after)}" for move in moves
+        f"{move.kind} {move.at.owner} {move.at.path}: "
+        f"{_text(shown(move.at, move.before))} → {_text(shown(move.at, move.after))}"
+        for move in moves
     ]
 
 

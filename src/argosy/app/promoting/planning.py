@@ -20,7 +20,7 @@ from argosy.model.manifest import Manifest
 from argosy.promote.environments import folder
 from argosy.promote.gates import Facts, Standing, Verdict, asked_after, kept_away, verdicts
 from argosy.promote.log import BRINGS, Action, last
-from argosy.promote.moving import Move, Moving
+from argosy.promote.moving import Move, Moving, shown
 from argosy.promote.releases import TRAVELS, Contents, Release
 from argosy.promote.writing import Writer
 from argosy.report.holds import read_hold
@@ -265,7 +265,7 @@ class Planner:
         notes = [f"{owner} is only in {name}: add it to {path} by hand" for owner in moved.missing]
         for stay in moved.doubts:
             told = f"{stay.at.owner} {stay.at.path} differs and stays ({stay.why})"
-            notes.append(f"{told}: {stay.source!r} there, {stay.target!r} here")
+            notes.append(f"{told}: {shown(stay.at, stay.source)!r} there, {shown(stay.at, stay.target)!r} here")
         if over.is_by_hand:
             notes.append(f"{here.environment.name} was changed after its last promotion, by {over.commit[:7]}")
         if self.survey.repository.is_shallow:
@@ -309,7 +309,7 @@ def _unproven(moves: Sequence[Move], before: Contents, after: Contents) -> str:
             wanted.pop(_plain(at))
             continue
         if not _is_hashed(old, each.value):
-            return f"{at.owner} {at.path} would be {each.value!r}"
+            return f"{at.owner} {at.path} would be {shown(at, each.value)!r}"
     gone = next(iter(then), None)
     if gone is not None:
         return f"{gone[0]} {gone[1]} would be gone"
