@@ -95,6 +95,7 @@ async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk
     assert told["stale"]["cause"] == "targetRevision old: path later not in branch; main can be rendered"
     assert told["stale"]["remedy"] == "main"
     assert told["lost"]["cause"] == "targetRevision main: path nowhere not in branch"
+    assert list(found["score"].pop("left")) == ["lost"]
     assert found["score"] == {
         "applications": 3, "synced": 0, "healthy": 1, "syncedPercent": 0.0, "after": 2, "afterPercent": 66.7,
     }  # fmt: skip
@@ -105,6 +106,29 @@ async def test_each_application_has_its_cause_what_helps_and_a_proven_score(desk
     assert any(
         "no ComparisonError and no SyncError: lost: ComparisonError, stale: ComparisonError" in each for each in listed
     )
+
+
+async def test_drift_by_hand_is_a_warning_where_people_sync_and_explain_says_the_same(desk: Scene) -> None:
+    await desk.cluster.patch(SETTINGS, {"data": {"a": "edited"}}, manager="kubectl-edit")
+    await desk.settled()
+    (found,) = (await diagnosed(desk, code=1))["findings"]
+    cause = "changed by hand, and no automated sync puts it back: ConfigMap/settings: data.a set by kubectl-edit"
+    assert (found["rule"], found["severity"], found["cause"]) == ("AGY515", "warning", f"{cause} (1 field)")
+    said = await desk.argosy("explain", "application/models")
+    assert "expected" not in said.out and f"AGY515: {cause}" in said.out
+    said = await desk.argosy("doctor", "models", "--explain")
+    assert "next: argosy explain application/models" in said.err and "--explain" not in said.err
+
+
+async def test_a_score_says_whom_it_leaves_out_and_why(desk: Scene) -> None:
+    await desk.cluster.patch(SETTINGS, {"data": {"a": "edited"}}, manager="kubectl-edit")
+    there = {"server": "https://kubernetes.default.svc", "namespace": "nowhere"}
+    await desk.deliver("later", destination=there)
+    await desk.until(lambda status: bool(status.get("sync")), "later")
+    await desk.settled()
+    said = await desk.argosy("doctor", "--timeout", "60")
+    assert "Score 0% synced → 50% after fixes and a sync" in said.out
+    assert "  without later: a sync cannot be rehearsed: ConfigMap/settings: namespace nowhere or" in said.out
 
 
 async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_finds_nothing(desk: Scene) -> None:

@@ -6,7 +6,7 @@ In: Applications, findings, remedies. Out: lines, counts, a score. Never: a caus
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from argosy.advise.finding import Finding, Severity
@@ -161,12 +161,18 @@ def _unexplained(app: LiveApp) -> Line:
 
 @dataclass(frozen=True)
 class Score:
-    """How many are Synced now, and would be after the fixes that were proven."""
+    """How many are Synced now, and would be after the fixes that were proven. `left`: who would not, and why."""
 
     total: int
     synced: int
     healthy: int
     after: int | None = None  # None: nobody has proven anything
+    left: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def exceptions(self) -> Mapping[str, str]:
+        """Whom a promise leaves out; none where nothing is promised."""
+        return {} if self.after in (None, self.synced) else self.left
 
     @property
     def text(self) -> str:
@@ -185,6 +191,7 @@ class Score:
             "healthy": self.healthy,
             "syncedPercent": _share(self.synced, self.total),
             **({} if self.after is None else {"after": self.after, "afterPercent": _share(self.after, self.total)}),
+            **({"left": dict(self.left)} if self.left else {}),
         }
 
 
@@ -197,7 +204,7 @@ def percent(part: int, whole: int) -> str:
     return f"{_share(part, whole):.1f}%".replace(".0%", "%")
 
 
-def score(apps: Sequence[LiveApp], after: int | None = None) -> Score:
+def score(apps: Sequence[LiveApp], after: int | None = None, left: Mapping[str, str] | None = None) -> Score:
     synced, healthy = (sum(each) for each in ((app.sync == "Synced" for app in apps),
                                               (app.health == "Healthy" for app in apps)))  # fmt: skip
-    return Score(len(apps), synced, healthy, after)
+    return Score(len(apps), synced, healthy, after, left or {})

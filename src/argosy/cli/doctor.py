@@ -125,7 +125,7 @@ def _show(report: Report, chosen: argparse.Namespace) -> None:
         print("\n".join(doctor_screen.checklist_lines(report, screen)))
     sys.stdout.flush()
     is_whole = chosen.explain or chosen.checklist
-    for line in doctor_screen.closing(report, is_fixing=chosen.fix, is_whole=is_whole):
+    for line in doctor_screen.closing(report, is_fixing=chosen.fix, is_whole=is_whole, is_explained=chosen.explain):
         talk(plain(line))
 
 

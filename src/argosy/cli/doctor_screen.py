@@ -68,6 +68,8 @@ def _totals(report: Report) -> Iterator[str]:
         yield f"{counted(report.total, 'finding')} ({', '.join(counts)})"
     if report.found.chosen:
         yield report.score.text
+        for name, why in report.score.exceptions.items():
+            yield f"  without {name}: {plain(why)}"
 
 
 def status_lines(report: Report) -> Iterator[str]:
@@ -85,7 +87,7 @@ def checklist_lines(report: Report, screen: Screen) -> Iterator[str]:
         yield f"  {screen.mark_as(plain(item.text + told), mark)}"
 
 
-def closing(report: Report, *, is_fixing: bool, is_whole: bool) -> Iterator[str]:
+def closing(report: Report, *, is_fixing: bool, is_whole: bool, is_explained: bool = False) -> Iterator[str]:
     """What was not looked at, what to look at later, and what to type."""
     for note in report.found.view.notes:
         yield f"note: {note}"
@@ -93,10 +95,18 @@ def closing(report: Report, *, is_fixing: bool, is_whole: bool) -> Iterator[str]
         yield f"later: {each}"
     proposed = [name for name, each in report.found.treatments.items() if each.cures]
     if not is_fixing and report.total:
-        mine = [each for each in report.lines if each.finding and not each.app.startswith("(")]
-        first = max(mine, key=lambda each: each.severity.weight).app if mine else ""
         ways = [f"argosy align {'--all' if len(proposed) > 1 else proposed[0]}" if proposed else ""]
-        ways += [f"argosy doctor {first} --explain" if first else "argosy doctor --explain"]
-        yield f"next: {';  '.join(filter(None, ways))}"
+        ways += [_further(report, is_explained=is_explained)]
+        if any(ways):
+            yield f"next: {';  '.join(filter(None, ways))}"
     if not is_fixing:
         yield "nothing was changed"
+
+
+def _further(report: Report, *, is_explained: bool) -> str:
+    """Where more is told of the worst finding; nowhere from here where all was told of all."""
+    mine = [each for each in report.lines if each.finding and not each.app.startswith("(")]
+    worst = max(mine, key=lambda each: each.severity.weight).app if mine else ""
+    if is_explained:
+        return f"argosy explain application/{worst}" if worst else ""
+    return f"argosy doctor {worst} --explain" if worst else "argosy doctor --explain"

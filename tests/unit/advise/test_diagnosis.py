@@ -130,6 +130,14 @@ def test_the_score_is_counted_and_a_ninth_application_changes_it() -> None:
     assert percent(7, 8) == "87.5%"
 
 
+def test_a_score_that_promises_less_than_all_names_who_is_left_out_and_why() -> None:
+    apps = [app("dev"), app("staging", sync="OutOfSync"), app("production", sync="OutOfSync")]
+    left = {"production": "a sync cannot be rehearsed: its namespace is not there yet"}
+    assert score(apps, 2, left).exceptions == left
+    assert score(apps, 2, left).document()["left"] == left
+    assert score(apps, 1, left).exceptions == {}, "nothing is promised"
+
+
 # -- the checklist ----------------------------------------------------------------------------------------------------
 
 

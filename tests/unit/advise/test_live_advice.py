@@ -8,7 +8,9 @@ import pytest
 from live_scene import advised, ago, app, differs, manifest, row, told, view
 
 from argosy.advise.cause import CauseKind
+from argosy.advise.finding import Severity
 from argosy.advise.live_view import OperatorState, SettingsView
+from argosy.advise.rules import diagnose
 from argosy.advise.rules.live.judging import NOTEBOOK_KEY
 from argosy.advise.rules.live.workloads import MODEL
 
@@ -113,3 +115,13 @@ def test_an_automated_sync_that_does_not_begin_leads_to_policy_polling_and_a_try
     fix = advised("AGY515", view(seen))
     for words in ("spec.syncPolicy.automated", "polls Git", "argosy app sync models"):
         assert words in fix
+
+
+def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_information() -> None:
+    state = {"operationState": {"phase": "Succeeded", "operation": {"sync": {}}}}
+    found = {}
+    for kind in (CauseKind.OTHER_CONTROLLER, CauseKind.YOUR_CHANGE):
+        differing = (differs("ConfigMap", "/data/a", kind, "kubectl-edit"),)
+        (finding,) = diagnose(view(app(sync="OutOfSync", fields=differing, status=state)))
+        found[kind] = finding.severity
+    assert found == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.YOUR_CHANGE: Severity.INFO}

@@ -26,6 +26,7 @@ SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
 BY_ROUTER = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")
 BY_ADMISSION = differs("Route", "/spec/tls", CauseKind.WEBHOOK, group="route.openshift.io")
 BY_HAND = differs("Deployment", "/spec/replicas", CauseKind.OTHER_CONTROLLER, "kubectl-edit", "apps")
+BY_GIT_OVER_HAND = differs("Deployment", "/spec/replicas", CauseKind.YOUR_CHANGE, "kubectl-edit", "apps")
 BY_GIT = differs("Deployment", "/spec/replicas", CauseKind.YOUR_CHANGE, "argocd-controller", "apps")
 AUTOMATED = {"syncPolicy": {"automated": {"selfHeal": True}}}
 KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
@@ -446,6 +447,18 @@ CASES: Mapping[str, Case] = {
                     )
                 ),
                 "changed by hand, and self heal is off: Deployment/one: spec.replicas set by kubectl-edit (1 field)",
+            ),
+            (
+                view(app(sync="OutOfSync", fields=(BY_HAND,), status=operation("Succeeded"))),
+                "changed by hand, and no automated sync puts it back: Deployment/one: spec.replicas set by kubectl-edit",
+            ),
+            (
+                view(app(sync="OutOfSync", fields=(BY_HAND, BY_GIT), status=operation("Succeeded"))),
+                "spec.replicas set by kubectl-edit (1 field); Git has changed 1 more field",
+            ),
+            (
+                view(app(sync="OutOfSync", fields=(BY_GIT_OVER_HAND,), status=operation("Succeeded"))),
+                "expected: it is synced by hand, and nobody has since",
             ),
         ],
         [

@@ -40,6 +40,16 @@ class Proof:
     def is_good(self) -> bool:
         return self.synced.sync == "Synced" and not self.synced.errors
 
+    @property
+    def shortfall(self) -> str:
+        """Why a sync is not proven to be enough; empty where it is."""
+        if self.synced.sync == "Synced":
+            return ""
+        refused = tuple(f"a sync is refused: {each}" for each in self.rehearsal.refused)
+        unproven = tuple(f"a sync cannot be rehearsed: {each}" for each in self.rehearsal.unproven)
+        told = (*((self.fault,) if self.fault else ()), *refused, *unproven, *self.contested)
+        return told[0] if told else "it differs after a sync, too"
+
     def document(self) -> dict[str, Any]:
         told = {
             "before": self.before.document(),

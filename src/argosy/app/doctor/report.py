@@ -40,7 +40,8 @@ class Report:
             treatments[app.name].proof.synced.sync == "Synced" if app.name in treatments else app.sync == "Synced"
             for app in apps
         )
-        return score(apps, after)
+        left = {name: each.proof.shortfall for name, each in treatments.items() if each.proof.shortfall}
+        return score(apps, after, left)
 
     @property
     def checklist(self) -> list[Item]:

@@ -149,18 +149,15 @@ def _unsynced(view: LiveView) -> Iterator[Sight]:
         hold = read_hold(app.app.annotations)
         count = sum(row.status == "OutOfSync" for row in app.rows)
         what = f"{count} object{'' if count == 1 else 's'} of {len(app.rows)} differ{'s' if count == 1 else ''}"
-        if not app.is_automated:
-            is_new = app.app.state is None and not app.app.status.get("history")
+        hands, is_new = by_hand(app), app.app.state is None and not app.app.status.get("history")
+        if hands and not _heals(app) and not is_new and not (app.is_automated and _by_git(app)):
+            yield _edited(app, hands)
+        elif not app.is_automated:
             text = f"{what}; expected: it is synced by hand, and nobody has since"
             text = f"{what}; it is synced by hand, and was not compared from here" if app.fields is None else text
             text = f"never synced, {count} to make; expected: it is synced by hand" if is_new else text
             fix = f"look at the changes, then: argosy app diff {app.name}; argosy app sync {app.name}"
             yield app.sight(text, fix, severity=Severity.INFO)
-        elif by_hand(app) and not _heals(app):
-            told = "; ".join(in_short(by_hand(app))[:_MOST])
-            text = f"changed by hand, and self heal is off: {told}"
-            fix = f"put it back: argosy app sync {app.name}; or write the change into Git"
-            yield app.sight(text, fix, severity=Severity.WARNING)
         elif hold is not None:
             who = f" by {hold.by}" if hold.by else ""
             text = f"{what}, and its automated sync is held{who}{f': {hold.reason}' if hold.reason else ''}"
@@ -174,11 +171,24 @@ def _unsynced(view: LiveView) -> Iterator[Sight]:
             yield app.sight(text, fix)
 
 
+def _edited(app: LiveApp, hands: Sequence[Differs]) -> Sight:
+    """Drift, however it is synced; what Git has changed since then waits beside it."""
+    why = "self heal is off" if app.is_automated else "no automated sync puts it back"
+    told = "; ".join(in_short(hands)[:_MOST])
+    count = _by_git(app)
+    more = f"; Git has changed {count} more field{'' if count == 1 else 's'}" if count else ""
+    fix = f"put it back: argosy app sync {app.name}; or write the change into Git"
+    return app.sight(f"changed by hand, and {why}: {told}{more}", fix, severity=Severity.WARNING)
+
+
+def _by_git(app: LiveApp) -> int:
+    return sum(each.cause.kind is CauseKind.YOUR_CHANGE for each in app.fields or ())
+
+
 def by_hand(app: LiveApp) -> list[Differs]:
-    """What people changed in the cluster, where nothing else differs but what others own."""
-    found = [each for each in app.fields or () if is_by_hand(each.cause.manager)]
-    others = [each for each in app.fields or () if each not in found]
-    return found if all(is_of_others(each.cause) for each in others) else []
+    """What people changed in the cluster; what only lives by a tool of theirs since Git changed is Git's change."""
+    found = [each for each in app.fields or () if each.cause.kind is CauseKind.OTHER_CONTROLLER]
+    return [each for each in found if is_by_hand(each.cause.manager)]
 
 
 def _heals(app: LiveApp) -> bool:
@@ -235,8 +245,9 @@ RULES: Final = (
         Severity.WARNING,
         "OutOfSync, and nobody syncs",
         "What Git asks for is not in the cluster.",
-        "The Application says OutOfSync and no operation runs. Without automated sync that is expected, and only for"
-        " your information; with it, a change of Git has waited longer than Argo CD polls.",
+        "The Application says OutOfSync and no operation runs. managedFields name the tool of a person: then somebody"
+        " changed it by hand. Else, without automated sync, that is expected, and only for your information; with it, a"
+        " change of Git has waited longer than Argo CD polls.",
         "Sync it by hand; then look at the sync policy, at holds and at how often Git is polled.",
         _unsynced,
     ),
