@@ -450,7 +450,7 @@ CASES: Mapping[str, Case] = {
             ),
             (
                 view(app(sync="OutOfSync", fields=(BY_HAND,), status=operation("Succeeded"))),
-                "changed by hand, and no automated sync puts it back: Deployment/one: spec.replicas set by kubectl-edit",
+                "changed by hand, and no automated sync puts it back: Deployment/one: spec.replicas set by",
             ),
             (
                 view(app(sync="OutOfSync", fields=(BY_HAND, BY_GIT), status=operation("Succeeded"))),
