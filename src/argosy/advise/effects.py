@@ -38,8 +38,10 @@ _MAY_CHANGE: Final = {
     "StatefulSet": ("replicas", "ordinals", "template", "updateStrategy", "minReadySeconds"),
     "PersistentVolumeClaim": ("resources", "volumeAttributesClassName"),
 }
-
-
+# k8s: what a runtime says of itself, and not of the Pods that run on it
+_OFFERED: Final = ("supportedModelFormats", "protocolVersions", "multiModel", "disabled")
+_STOP: Final = "serving.kserve.io/stop"
+_KEEPS_RUNTIME: Final = "serving.kserve.io/disable-auto-update"
 _KNOWN: Final = frozenset(each.group_kind for each in BUILT_IN)
 
 
@@ -53,6 +55,7 @@ class EffectKind(StrEnum):
     TRAFFIC = "traffic"
     SCALE = "scale"
     STALE = "stale"  # changed, and not noticed by what runs
+    OPEN = "open"  # whether anything restarts for it is not known here
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ def effects_of(touched: Touched, schemas: Schemas, takers: Mapping[Landing, str]
                 if effect.kind in (EffectKind.RESTART, EffectKind.RECREATE):
                     restarted.add(effect.name)
                 yield effect
+    yield from _runtimes(touched, restarted)
     yield from _stale(touched, restarted)
 
 
@@ -137,8 +141,6 @@ def _other(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Effec
     elif new.kind == AUTOSCALER and (one := bounds(old)) != (other := bounds(new)):
         target = f"{new.text('spec', 'scaleTargetRef', 'kind')}/{new.text('spec', 'scaleTargetRef', 'name')}"
         yield Effect(EffectKind.SCALE, change.name, f"{target} replicas {_range(one)} → {_range(other)}")
-    elif new.key.kind in RUNTIMES:
-        yield from _runtime(change, touched)
     elif new.key.kind in _ROUTING and old.value("spec") != new.value("spec"):
         yield Effect(EffectKind.TRAFFIC, change.name, "changes where requests go")
     elif new.kind == ("", "Service"):
@@ -252,13 +254,46 @@ def _range(scaled: tuple[int, int]) -> str:
     return str(low) if low == high else f"{low}–{high}"
 
 
-def _runtime(change: Change, touched: Touched) -> Iterator[Effect]:
-    """k8s: when KServe takes a changed runtime over depends on its version; that it will is certain."""
-    items = [*touched.kept, *(each.after for each in touched.changes if each.after)]
-    for item in items:
-        if item.kind == SERVICE and item.text("spec", "predictor", "model", "runtime") == change.key.name:
-            text = f"{item.name} runs on it, and takes it over when it restarts"
-            yield Effect(EffectKind.STALE, change.name, text, "predictor")
+def _runtimes(touched: Touched, restarted: set[str]) -> Iterator[Effect]:
+    """k8s: KServe gives a changed runtime to what runs on it at once, since 0.16 and in every mode."""
+    after = [*touched.kept, *(each.after for each in touched.changes if each.after)]
+    stopped = [item.name for item in after if item.text("metadata", "annotations", _STOP) == "true"]
+    services = [item for item in after if item.kind == SERVICE and item.name not in stopped]
+    for change in touched.changes:
+        old, new = change.before, change.after
+        if old is None or new is None or new.key.kind not in RUNTIMES or _pod_of(old) == _pod_of(new):
+            continue
+        users = [item for item in services if item.text("spec", "predictor", "model", "runtime") == new.key.name]
+        for item in users:
+            if item.name not in restarted:
+                yield _taken_over(change, item)
+        if not users:
+            fitting = [item for item in services if _may_choose(item, new)]
+            who = f"{fitting[0].name}, which names no runtime," if fitting else "what runs on it, elsewhere,"
+            yield Effect(EffectKind.OPEN, change.name, f"{who} restarts if KServe serves it with this one", "predictor")
+
+
+def _taken_over(change: Change, item: Item) -> Effect:
+    if item.text("metadata", "annotations", _KEEPS_RUNTIME) == "true":
+        text = f"{item.name} runs on it, and takes it over with its own next change ({_KEEPS_RUNTIME})"
+        return Effect(EffectKind.STALE, change.name, text, "predictor")
+    strategy = item.text("spec", "predictor", "deploymentStrategy", "type")
+    how = "all at once, strategy Recreate" if strategy == "Recreate" else "rolling"
+    text = f"{item.name} runs on it, and its predictor restarts ({how}; before KServe 0.16 with its own next change)"
+    return Effect(EffectKind.RESTART, change.name, text, "predictor", has_gap=strategy == "Recreate")
+
+
+def _pod_of(runtime: Item) -> dict[str, Any]:
+    return {name: value for name, value in runtime.fields("spec").items() if name not in _OFFERED}
+
+
+def _may_choose(service: Item, runtime: Item) -> bool:
+    """k8s: a model that names no runtime gets one that offers itself for its format."""
+    wanted = service.text("spec", "predictor", "model", "modelFormat", "name")
+    if not wanted or service.text("spec", "predictor", "model", "runtime"):
+        return False
+    offered = [each for each in runtime.all("spec", "supportedModelFormats") if isinstance(each, dict)]
+    return any(each.get("name") == wanted and each.get("autoSelect") is True for each in offered)
 
 
 def _stale(touched: Touched, restarted: set[str]) -> Iterator[Effect]:

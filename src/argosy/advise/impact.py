@@ -105,6 +105,8 @@ class Impact:
             yield f"restarts {' and '.join(_counted(count, noun) for noun, count in nouns.items())} ({how})"
         elif foreign := sorted({each.name for one in self.touched for each in one.changes if is_foreign(each)}):
             yield f"no restarts known ({foreign[0]}{', …' if len(foreign) > 1 else ''}: as its controller decides)"
+        elif unsure := self.of(EffectKind.OPEN):
+            yield f"no restarts known ({unsure[0].name}: as KServe chooses)"
         else:
             yield "no restarts at once" if any(each.noun for each in self.of(EffectKind.STALE)) else "no restarts"
 

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.anyio
 URL = "https://web-default.apps.argosy.invalid"
 INSIDE = "http://web-predictor.default.svc.cluster.local"
 PRODUCT = "serving.kserve.io/deploymentMode"
+RUNTIME = GroupKind("serving.kserve.io", "ServingRuntime")
 
 
 def is_ready(live: Manifest) -> bool:
@@ -297,6 +298,27 @@ async def test_a_change_of_the_model_rolls_its_deployment(cluster: EmbeddedClust
         await world.pods_become(is_new)
         live = await world.becomes(SERVICE, lambda it: is_ready(it) and it["status"]["observedGeneration"] == 2)
         assert live["status"]["url"] == URL
+
+
+async def test_a_changed_runtime_rolls_what_runs_on_it_unless_that_keeps_its_own(cluster: EmbeddedCluster) -> None:
+    keeps = {"serving.kserve.io/disable-auto-update": "true"}
+    changed = {"spec": {"containers": [{"name": "kserve-container", "image": "vllm:next"}]}}
+
+    def is_new(it: Manifest) -> bool:
+        return bool(it["spec"]["template"]["spec"]["containers"][0]["image"] == "vllm:next")
+
+    async with modelled(cluster, *MODEL_KINDS) as world:
+        await ready(world, runtime(), model())
+        other = {**model(keeps), "metadata": {**model(keeps)["metadata"], "name": "old"}}
+        await cluster.create(other)
+        await world.becomes(SERVICE, is_ready, "old")
+        await world.patch(RUNTIME, changed, "vllm")
+        await world.becomes(DEPLOYMENT, is_new, "web-predictor")
+        await world.patch(SERVICE, {"metadata": {"labels": {"looked": "again"}}}, "old")
+        await world.becomes(SERVICE, is_ready, "old")
+        assert not is_new(await world.get(DEPLOYMENT, "old-predictor"))
+        await world.patch(SERVICE, {"spec": {"predictor": {"minReplicas": 2}}}, "old")
+        await world.becomes(DEPLOYMENT, is_new, "old-predictor")
 
 
 async def test_what_somebody_changes_in_its_deployment_is_changed_back(cluster: EmbeddedCluster) -> None:

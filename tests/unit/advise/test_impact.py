@@ -107,10 +107,43 @@ def test_a_model_without_resources_of_its_own_asks_for_those_of_its_runtime() ->
     about = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime", "metadata": {"name": "vllm"}}
     runtime = {**about, "spec": {"containers": [container]}}
     assert "memory +4Gi" in judged([], [model(), runtime]).sentence
-    other = {**about, "spec": {"containers": [{**container, "image": "b"}]}}
-    found = judged([model(), runtime], [model(), other])
-    assert texts(found) == ["InferenceService/fraud runs on it, and takes it over when it restarts"]
+
+
+def serving(image: str = "a", **spec: Any) -> Manifest:
+    about = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime", "metadata": {"name": "vllm"}}
+    return {**about, "spec": {"containers": [{"name": "kserve-container", "image": image}], **spec}}
+
+
+def test_a_changed_runtime_restarts_what_runs_on_it_once() -> None:
+    found = judged([model(), serving()], [model(), serving("b")])
+    assert "restarts 1 predictor (rolling)" in found.sentence
+    assert texts(found) == [
+        "InferenceService/fraud runs on it, and its predictor restarts (rolling; before KServe 0.16 with its own next"
+        " change)"
+    ]
+    both = judged([model(), serving()], [model({"minReplicas": 2, "nodeSelector": {"a": "b"}}), serving("b")])
+    assert "restarts 1 predictor (rolling)" in both.sentence
+    recreated = model({"deploymentStrategy": {"type": "Recreate"}})
+    assert "restarts 1 predictor (with a gap)" in judged([recreated, serving()], [recreated, serving("b")]).sentence
+
+
+def test_a_runtime_restarts_nothing_by_what_it_offers_or_of_what_is_stopped_or_keeps_it() -> None:
+    offers = serving(supportedModelFormats=[{"name": "sklearn"}])
+    assert texts(judged([model(), serving()], [model(), offers])) == []
+    stopped = model(annotations={"serving.kserve.io/stop": "true"})
+    assert "restarts 1" not in judged([stopped, serving()], [stopped, serving("b")]).sentence
+    keeps = model(annotations={"serving.kserve.io/disable-auto-update": "true"})
+    found = judged([keeps, serving()], [keeps, serving("b")])
     assert "no restarts at once" in found.sentence
+    assert "takes it over with its own next change" in texts(found)[0]
+
+
+def test_whether_a_runtime_is_used_elsewhere_is_not_known_and_that_is_said() -> None:
+    assert "no restarts known (ServingRuntime/vllm: as KServe chooses)" in judged([serving()], [serving("b")]).sentence
+    free = model({"model": {"modelFormat": {"name": "sklearn"}}})
+    sides = [serving(each, supportedModelFormats=[{"name": "sklearn", "autoSelect": True}]) for each in "ab"]
+    found = judged([free, sides[0]], [free, sides[1]])
+    assert texts(found)[0].startswith("InferenceService/fraud, which names no runtime, restarts if")
 
 
 def test_what_runs_before_needs_no_more_than_the_largest() -> None:

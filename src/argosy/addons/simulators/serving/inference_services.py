@@ -37,6 +37,7 @@ from argosy.addons.simulators.serving.names import (
     components_of,
     inner_host,
     is_stopped,
+    keeps_runtime,
 )
 from argosy.addons.simulators.serving.pod_specs import template_of
 from argosy.addons.simulators.serving.probing import Answer, ModelState, Probe
@@ -168,8 +169,14 @@ class InferenceServices:
     ) -> Manifest:
         """Its Deployment, as it should be; and its Service."""
         is_predictor = component == "predictor"
+        known = _deployments(live, component, context.cache)
+        if is_predictor and known and keeps_runtime(live):
+            kept = max(known, key=lambda each: str((each["metadata"].get("labels") or {}).get(parts.REVISION) or ""))
+            if revision := str((kept["metadata"].get("labels") or {}).get(parts.REVISION) or ""):
+                revisions[component] = revision
+            return kept
         template = template_of(live, component, found.chosen.runtime if is_predictor else None)
-        revision = parts.revision_of(live, component, template, _deployments(live, component, context.cache))
+        revision = parts.revision_of(live, component, template, known)
         if revision:
             revisions[component] = revision
         made = parts.deployment(live, component, template, found.problem if is_predictor else "", revision)

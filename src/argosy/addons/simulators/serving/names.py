@@ -19,6 +19,7 @@ INGRESS: Final = GroupKind("networking.k8s.io", "Ingress")
 
 DEPLOYMENT_MODE: Final = "serving.kserve.io/deploymentMode"
 STOP: Final = "serving.kserve.io/stop"
+KEEPS_RUNTIME: Final = "serving.kserve.io/disable-auto-update"
 OF_SERVICE: Final = "serving.kserve.io/inferenceservice"  # a label: which InferenceService a Pod belongs to
 COMPONENT: Final = "component"
 APP: Final = "app"
@@ -40,6 +41,14 @@ def has_revisions(service: Manifest) -> bool:
 
 def is_stopped(service: Manifest) -> bool:
     return (annotation(service, STOP) or "").lower() == "true"
+
+
+def keeps_runtime(service: Manifest) -> bool:
+    """kserve: who asked for it, and is ready, is not given a changed runtime before it changes itself."""
+    status = service.get("status") or {}
+    is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or ())
+    is_seen = status.get("observedGeneration") == service["metadata"].get("generation")
+    return is_ready and is_seen and (annotation(service, KEEPS_RUNTIME) or "").lower() == "true"
 
 
 def components_of(service: Manifest) -> list[str]:
