@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 APPS = "examples/stages/gitops/argocd/applications"
 TRUE = {
     # it says of itself that it is production, and follows a branch of unfinished work
-    ("AGY105", "warning", f"{APPS}/stage02/app-stage02-model-alignment.yaml"),
+    ("AGY105", "error", f"{APPS}/stage02/app-stage02-model-alignment.yaml"),
     # nobody compares a status: three lines that do nothing
     ("AGY113", "info", f"{APPS}/stage00/app-stage00-datasciencecluster.yaml"),
     # both stages have the Namespace in Git: this is what SharedResourceWarning says

@@ -94,7 +94,9 @@ def _other_branch(repository: Repository) -> Iterator[Sight]:
                 yield Sight(place, message, f"write targetRevision: {plan.ref}", written.item.name, mend=mend)
             elif source.ref.startswith(_WORK) and _is_production(written):
                 message = f"{written.name} is production, and follows the branch {source.ref}"
-                yield Sight(place, message, "follow the branch or tag that releases are made from", written.item.name)
+                fix = "follow the branch or tag that releases are made from"
+                named = ".".join(str(step) for step in (*path, "targetRevision"))
+                yield Sight(place, message, fix, written.item.name, named, Severity.ERROR)
 
 
 def _unknown_ref(repository: Repository) -> Iterator[Sight]:

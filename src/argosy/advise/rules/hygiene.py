@@ -20,6 +20,8 @@ _PLACEHOLDER: Final = re.compile(
     r"(?i)^\W*(?:<.*>|\$\{?.*|\{\{.*\}\}|change[-_ ]?me.*|replace.*|your[-_ ].*|todo.*|x{3,}|\*+|example.*|dummy"
     r"|placeholder.*|none|null|true|false)\W*$"
 )
+_JWT: Final = re.compile(r"\beyJ[\w-]{8,}\.(eyJ[\w-]{8,})\.[\w-]{8,}")
+_IN_TEXT: Final = re.compile(r"(?m)^[\s-]*(?:client-key-data|token|password): *([^\s#]+)")
 _KUBECONFIG: Final = ("client-key-data", "token", "password")
 _ARGOCD: Final = re.compile(r"argocd-application-controller")
 
@@ -71,10 +73,23 @@ def _credentials(repository: Repository) -> Iterator[Sight]:
             yield from _kubeconfig(item)
         elif item.kind == ("", "ConfigMap"):
             for name, value in item.fields("data").items():
-                if isinstance(value, str) and (TOKENS.search(value) or "client-key-data: " in value):
+                if isinstance(value, str) and _holds_credential(value):
                     message = f"{item.name}: data.{name} holds a private key or token, and a ConfigMap hides nothing"
                     fix = "keep it out of Git, and change it: Git remembers it"
                     yield Sight(item.at("data", name), message, fix, item.name, f"data.{name}")
+
+
+def _holds_credential(text: str) -> bool:
+    """A key or token by its mark; a token of a service account by its issuer; a kubeconfig by what is in it."""
+    if TOKENS.search(text) or any(_is_of_account(found[1]) for found in _JWT.finditer(text)):
+        return True
+    given = _IN_TEXT.findall(text) if "kind: Config" in text and "users:" in text else []
+    return any(not _PLACEHOLDER.match(value) for value in given)
+
+
+def _is_of_account(claims: str) -> bool:
+    """k8s: `iss` and `sub` of such a token name the service account."""
+    return "serviceaccount" in base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)).decode("utf-8", "replace")
 
 
 def _kubeconfig(item: Item) -> Iterator[Sight]:
@@ -127,8 +142,8 @@ RULES: Final = (
         Severity.ERROR,
         "A credential of a cluster or service is in Git",
         "Whoever can read the repository can act as its owner.",
-        "A kubeconfig holds a key, token or password; or a ConfigMap holds a text with the mark of a private key or of"
-        " a provider's token.",
+        "A kubeconfig holds a key, token or password; or a ConfigMap holds a kubeconfig with one of them, a token of a"
+        " service account, or a text with the mark of a private key or of a provider's token.",
         "Take it out, and end the credential.",
         _credentials,
     ),
