@@ -22,7 +22,7 @@ from argosy.model.manifest import Manifest, dump
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.builtin import BUILT_IN
 
-_HASHED: Final = re.compile(r"(.+)-[bcdfghkmt24-9]{10}")  # as Kustomize names what it generates
+HASH: Final = re.compile(r"(?<=.)-[bcdfghkmt24-9]{10}$")  # argo: what Kustomize puts behind names of what it generates
 _CLUSTER_WIDE: Final = frozenset(each.group_kind for each in BUILT_IN if not each.namespaced)
 
 
@@ -143,8 +143,8 @@ def _renewed(old: Mapping[ResourceKey, Item], new: Mapping[ResourceKey, Item]) -
 
 
 def _stem(key: ResourceKey) -> ResourceKey | None:
-    match = _HASHED.fullmatch(key.name) if key.kind in ("ConfigMap", "Secret") else None
-    return key._replace(name=match[1]) if match else None
+    stem = HASH.sub("", key.name)
+    return key._replace(name=stem) if key.kind in ("ConfigMap", "Secret") and stem != key.name else None
 
 
 def field_changes(key: ResourceKey, before: Manifest, after: Manifest) -> Sequence[Difference]:

@@ -10,30 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
 
 from argosy.advise.amounts import Amount, asked
 from argosy.advise.changes import Becomes, Touched
 from argosy.advise.effects import Effect, EffectKind, effects_of, is_foreign, landing
+from argosy.advise.environments import PRODUCTION
 from argosy.advise.schemas import Schemas
-
-PRODUCTION: Final = "production"
-_WORDS: Final = {
-    "production": ("prod", "production", "prd", "live"),
-    "staging": ("staging", "stage", "stg", "preprod"),
-    "dev": ("dev", "develop", "development"),
-    "test": ("test", "qa"),
-}
-
-
-def environment_of(*said: str) -> str:
-    """By the words of names, namespaces, labels and paths; the first text that names one decides."""
-    for text in said:
-        words = set(text.lower().replace("/", "-").replace("_", "-").split("-"))
-        for name, known in _WORDS.items():
-            if words & set(known):
-                return name
-    return ""
 
 
 class Verdict(StrEnum):

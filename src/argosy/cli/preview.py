@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from argosy.cli import DONE, NO, answering
+from argosy.cli.patience import patiently
 from argosy.cli.screen import Screen, plain
 from argosy.cli.target_flags import add_target_flags, target_options
 
@@ -29,7 +29,6 @@ See also: docs/guides/previewing.md
 """
 FORMS: Final = ("text", "md", "html", "json", "yaml")
 MOST_FIELDS: Final = 20
-PATIENCE: Final = 1.0  # seconds before somebody at a terminal is told what takes so long
 COLOURS: Final = {"+": "32", "~": "33", "-": "31"}
 
 
@@ -71,28 +70,12 @@ def run(chosen: argparse.Namespace) -> int:
 def _found(chosen: argparse.Namespace) -> Preview:
     from argosy.app.previewing.previewing import preview
 
-    with _patiently("looking at what differs, and rendering both sides …"):
+    with patiently("looking at what differs, and rendering both sides …"):
         if chosen.live:
             from argosy.app.previewing.live import preview_live
 
             return preview_live(chosen.repo, chosen.words, target_options(chosen), talk=_talk)
         return preview(chosen.repo, chosen.words, talk=_talk)
-
-
-@contextmanager
-def _patiently(doing: str) -> Iterator[None]:
-    if not sys.stderr.isatty():
-        yield
-        return
-    import threading
-
-    timer = threading.Timer(PATIENCE, _talk, [doing])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _show(found: Preview, chosen: argparse.Namespace) -> None:

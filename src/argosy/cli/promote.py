@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli import DONE, NO, answering, failed, say
 from argosy.cli.app_flags import described, print_data, talk
+from argosy.cli.patience import patiently
 from argosy.cli.screen import Screen, plain
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError, UserError
@@ -34,7 +33,6 @@ Examples:
 See also: docs/guides/promoting.md
 """
 HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", "MESSAGE")
-PATIENCE = 1.0  # seconds before somebody at a terminal is told what takes so long
 VERBS = "status|plan|run|rollback|approve|reject|hold|resume|history|graph"
 
 
@@ -119,24 +117,10 @@ def _working(work: Work, chosen: argparse.Namespace) -> int:
 
     try:
         opened = session(chosen.repo, target_options(chosen), is_offline=chosen.offline, talk=talk)
-        with _patiently("asking the cluster, and checking the files"), opened as found:
+        with patiently("asking the cluster, and checking the files"), opened as found:
             return work(found, chosen)
     except ArgosyError as error:
         return failed(error, f"promote {chosen.part} failed")
-
-
-@contextmanager
-def _patiently(doing: str) -> Iterator[None]:
-    if not sys.stderr.isatty():
-        yield
-        return
-    timer = threading.Timer(PATIENCE, talk, [doing])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 # -- reading --

@@ -13,17 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+from argosy.advise.environments import PRODUCTION, WORDS, rank
 from argosy.model.application import Application
 from argosy.model.errors import UserError
 from argosy.setup.delivery.values import Delivery, Environment, Gate, Role, Sync
 
-# Words that people use, from the first to the last; what has no such word is no environment by convention.
-KNOWN: Final = (
-    ("dev", "development", "sandbox"),
-    ("test", "testing", "qa", "integration", "int"),
-    ("stage", "staging", "uat", "preprod", "pre-production"),
-    ("prod", "production", "live"),
-)
 FOLDERS: Final = ("overlays", "environments", "envs", "env", "clusters")
 LABELS: Final = ("environment", "env")
 BY_CONVENTION: Final = "by convention"
@@ -122,11 +116,6 @@ def passed_by(way: Way, names_beside: Callable[[str], Iterable[str]]) -> str:
     return ""
 
 
-def rank(name: str) -> int:
-    """-1 for a word that is not known."""
-    return next((place for place, words in enumerate(KNOWN) if name in words), -1)
-
-
 def _environment(app: Application) -> Environment | None:
     if len(app.sources) != 1 or not app.sources[0].path:
         return None
@@ -153,5 +142,5 @@ def _name(app: Application, path: str) -> str:
 def _usual_gates(environment: Environment) -> tuple[Gate, ...]:
     """What a repository that says nothing gets: sound files, a healthy source, and for production somebody's yes."""
     gates = (Gate("check"), Gate("healthy", "0s"))
-    is_last = rank(environment.name) == len(KNOWN) - 1
+    is_last = environment.name in WORDS[PRODUCTION]
     return (*gates, Gate("approval", ANYBODY)) if is_last else gates

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from argosy.advise.changes import HASH
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 
-_HASH: Final = re.compile(r"-[bcdfghkmt2456789]{10}$")  # argo: what Kustomize puts behind names of generated objects
 _GENERATED: Final = ("ConfigMap", "Secret")
 _STEP: Final = re.compile(r'(?:"([^"]*)"|([^."\[]+))(\[[^\]]*\])?')
 _IMAGES: Final = ("image", "containerImage")
@@ -66,7 +66,7 @@ class Decoration:
     suffix: str = ""
 
     def plain(self, name: str, kind: str = "") -> str:
-        name = _HASH.sub("", name) if kind in _GENERATED else name
+        name = HASH.sub("", name) if kind in _GENERATED else name
         return name.removeprefix(self.prefix).removesuffix(self.suffix) or name
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from argosy.advise.changes import Touched, changes
 from argosy.advise.effects import EffectKind
+from argosy.advise.environments import environment_of
 from argosy.advise.finding import Place
-from argosy.advise.impact import Impact, Verdict, environment_of, impact
+from argosy.advise.impact import Impact, Verdict, impact
 from argosy.advise.repository import Item
 from argosy.model.application import read_application
 from argosy.model.manifest import Manifest, key_of

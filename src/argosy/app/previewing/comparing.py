@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.advise.changes import Touched, changes
+from argosy.advise.environments import environment_of
 from argosy.advise.generated import Lost, lost
-from argosy.advise.impact import environment_of
 from argosy.advise.repository import Item, Written
 from argosy.advise.rules.history import lost_applications
 from argosy.app.previewing.drawing import Drawer, Drawn

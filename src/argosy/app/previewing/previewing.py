@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from argosy.advise.changes import Touched
-from argosy.advise.impact import PRODUCTION, Impact, impact
+from argosy.advise.environments import PRODUCTION
+from argosy.advise.impact import Impact, impact
 from argosy.advise.schemas import Schemas
 from argosy.app.previewing.comparing import Comparison, compare, environment
 from argosy.app.previewing.sides import Repository, named_apps, open_sides

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from argosy.advise.changes import HASH
 from argosy.app.promoting.asking import Answers, time_of
 from argosy.app.promoting.checks import checked
 from argosy.app.promoting.surveying import EditedTree, Survey, View
@@ -323,6 +324,5 @@ def _plain(at: Any) -> tuple[str, str]:
 
 def _is_hashed(old: Any, new: Any) -> bool:
     """A name that only got another hash behind it."""
-    cut = re.compile(r"-[bcdfghkmt2456789]{10}$")
-    return isinstance(old, str) and isinstance(new, str) and cut.sub("", old) == cut.sub("", new)
+    return isinstance(old, str) and isinstance(new, str) and HASH.sub("", old) == HASH.sub("", new)
 
