@@ -336,15 +336,6 @@ def test_a_folder_that_is_no_repository_says_what_to_do(tmp_path: Path, monkeypa
     assert "this folder is in no Git repository" in said.err and "argosy demo" in said.err
 
 
-def test_a_clone_that_is_behind_or_shallow_says_so(web: Shelf, tmp_path: Path) -> None:
-    web.git("clone", "-q", "--depth", "1", f"file://{web.folder}", str(tmp_path / "clone"))
-    clone = Shelf(tmp_path / "clone")
-    web.pin("dev", "1.2")
-    clone.git("fetch", "-q")
-    said = clone.argosy("plan", "--to", "staging").err
-    assert "note: this clone is shallow" in said and "note: this branch is 1 commit behind" in said
-
-
 def test_a_bare_repository_is_promoted_in_without_a_work_tree(web: Shelf, tmp_path: Path) -> None:
     web.git("clone", "-q", "--bare", str(web.folder), str(tmp_path / "web.git"))
     bare = Shelf(tmp_path / "web.git")

@@ -201,7 +201,7 @@ def test_what_was_decided_upstream_and_is_not_pulled_keeps_it_closed(web: Shelf,
         mine.git("config", name, value)
     web.argosy("hold", "staging", "--reason", "quarter end")
     mine.git("fetch", "-q")
-    refused = mine.argosy("run", "--to", "staging", code=1)
-    assert "tells of staging what is not here yet" in refused.err and "next: git pull" in refused.err
+    assert "tells of staging what is not here yet" in mine.argosy("plan", "--to", "staging", code=1).out
+    assert "next: git pull" in mine.argosy("run", "--to", "staging", code=1).err
     mine.git("pull", "-q")
     assert "held by" in mine.argosy("run", "--to", "staging", code=1).err

@@ -138,6 +138,8 @@ def _status(session: Session, chosen: argparse.Namespace) -> int:
     sys.stdout.flush()
     for error in session.broken.values():
         talk(f"problem: {plain(str(error))}")
+    for note in session.notes:
+        talk(f"note: {plain(note)}")
     if session.answers.why:
         talk(f"note: {plain(session.answers.why)}: gates that need a cluster are closed")
     ready = [plan for plan in session.waiting.values() if plan]
@@ -148,9 +150,10 @@ def _status(session: Session, chosen: argparse.Namespace) -> int:
 
 def _plan(session: Session, chosen: argparse.Namespace) -> int:
     plan = session.plan(_asked(chosen))
-    with answering(DONE if plan.is_open or not plan.moving.moves else NO) as code:
+    is_stale = any(each.kind == "clone" for each in plan.closed)  # then it is not known that nothing moves
+    with answering(DONE if plan.is_open or not (plan.moving.moves or is_stale) else NO) as code:
         _show(plan, chosen.output)
-        if plan.moving.moves:
+        if plan.moving.moves or is_stale:
             talk(f"next: {_advice(plan, chosen)}")
     return code
 
@@ -229,6 +232,8 @@ def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int
 
     with session.survey.repository.alone():
         session.again()
+        if _is_stale(session, chosen):
+            return NO
         plan = session.plan(asked)
         if not plan.moving.moves:
             _show(plan, chosen.output)
@@ -269,6 +274,8 @@ def _answer(session: Session, chosen: argparse.Namespace) -> int:
     is_yes = chosen.part == "approve"
     with session.survey.repository.alone():
         session.again()
+        if _is_stale(session, chosen):
+            return NO
         target = session.environment(chosen.to)
         release = session.planner.named_release(_asked(chosen))
         done = answer(
@@ -285,11 +292,23 @@ def _hold(session: Session, chosen: argparse.Namespace) -> int:
     is_hold = chosen.part == "hold"
     with session.survey.repository.alone():
         session.again()
+        if _is_stale(session, chosen):
+            return NO
         target = session.environment(chosen.environment)
         done = (hold if is_hold else resume)(session.survey, target, session.by, chosen.reason, chosen.branch)
     what = f"{target.name} is {'held: nothing is promoted to it' if is_hold else 'not held'}"
     after = f"argosy promote resume {target.name}" if is_hold else f"argosy promote plan --to {target.name}"
     return _told(session, chosen, done, what, after)
+
+
+def _is_stale(session: Session, chosen: argparse.Namespace) -> bool:
+    """What is written into the log must be true, and nothing that others wrote may be missed."""
+    from argosy.promote.clones import stale
+
+    found = stale(session.survey.clone)
+    if found:
+        say(f"promote {chosen.part}: nothing was written", [plain(each.why) for each in found], found[0].next)
+    return bool(found)
 
 
 def _told(session: Session, chosen: argparse.Namespace, done: Done, what: str, after: str) -> int:

@@ -197,7 +197,7 @@ def _not_running(name: str, gate: Gate, source: Environment, standing: Standing)
     """What an environment runs vouches for that alone, and not for what it ran before or shall run."""
     app = source.application
     if standing.runs is None:
-        told, advice = f"{app} runs {standing.revision[:7] or 'nothing'}, which this clone does not know", "git fetch"
+        told, advice = f"{app} runs {standing.revision[:7] or 'nothing'}, which this clone does not know", "git pull"
     elif standing.is_past:
         told, advice = f"{app} runs something else by now", f"argosy promote plan --to ENV, for what {source.name} has"
     elif not standing.runs:

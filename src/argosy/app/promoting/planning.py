@@ -18,6 +18,7 @@ from argosy.app.promoting.checks import checked
 from argosy.app.promoting.surveying import EditedTree, Survey, View
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
+from argosy.promote.clones import stale
 from argosy.promote.environments import folder
 from argosy.promote.gates import Facts, Standing, Verdict, asked_after, kept_away, verdicts
 from argosy.promote.log import BRINGS, Action, last
@@ -84,6 +85,7 @@ class Planner:
         check = partial(self._check, files)
         facts = self._facts(source, target, release, check)
         found = _backwards(target, facts) if is_back else verdicts(way, source, target, facts)
+        found = [*stale(survey.clone), *found]
         if problem:
             found.insert(0, Verdict("files", False, problem, kind="files"))
         count = 0 if is_back else self._commits(over, release, there)
@@ -269,10 +271,6 @@ class Planner:
             notes.append(f"{told}: {shown(stay.at, stay.source)!r} there, {shown(stay.at, stay.target)!r} here")
         if over.is_by_hand:
             notes.append(f"{here.environment.name} was changed after its last promotion, by {over.commit[:7]}")
-        if self.survey.repository.is_shallow:
-            notes.append("this clone is shallow: numbers and history begin in the middle; git fetch --unshallow")
-        if behind := self.survey.repository.behind():
-            notes.append(f"this branch is {behind} behind the one that it follows; git pull first")
         inputs = [*there.inputs, *here.inputs]
         if dirty := self.survey.repository.dirty(inputs):
             notes.append(f"not committed, so not looked at: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")

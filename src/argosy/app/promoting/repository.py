@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from argosy.model.errors import TransientError, UserError
+from argosy.promote.clones import Clone
 from argosy.setup.repository.making import OF_ANOTHER, find_git
 from argosy.source.git.objects import ObjectReader
 from argosy.source.git.tree import GitTree
@@ -150,13 +151,27 @@ class Repository:
         words = [f":(literal,top){path}" for path in paths]
         return int(self.git("rev-list", "--count", f"{after}..{to}", "--", *words))
 
-    def behind(self) -> str:
-        """How many commits the branch that this one follows has more, as far as was fetched; empty: none."""
+    def clone(self) -> Clone:
+        """How it stands to the branch that it follows, as far as was fetched."""
+        if not (follows := self._follows()):
+            return Clone(self.is_shallow, is_detached=not self.branch)
+        ahead, behind = self.git("rev-list", "--left-right", "--count", f"HEAD...{follows}").split()
+        return Clone(self.is_shallow, follows, int(ahead), int(behind), not self.branch)
+
+    def _follows(self) -> str:
+        """Off all branches, and at none of those of another clone, it is held against the main one there."""
         try:
-            found = int(self.git("rev-list", "--count", "HEAD..@{upstream}"))
+            return self.git("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}")
         except GitRefused:
-            return ""  # it follows none
-        return f"{found} commit{'s' if found > 1 else ''}" if found else ""
+            if self.branch or self.git("for-each-ref", "--points-at=HEAD", "refs/remotes"):
+                return ""
+            return "origin/HEAD" if self.commit_of("refs/remotes/origin/HEAD") else ""
+
+    def is_unpushed(self, commit: str) -> bool:
+        """Whether no branch of another clone has it, as far as is known here; False where there is no other."""
+        if not self.git("for-each-ref", "--count=1", "refs/remotes"):
+            return False
+        return not self.git("for-each-ref", "--count=1", f"--contains={commit}", "refs/remotes")
 
     def identity(self) -> tuple[str, str]:
         """Name and address as Git was told; else those of the account on this machine."""

@@ -19,6 +19,8 @@ from argosy.app.promoting.surveying import NoEnvironments, Survey
 from argosy.app.rendering.checkouts import Talk
 from argosy.app.target import TargetOptions
 from argosy.model.errors import UserError
+from argosy.promote import clones
+from argosy.promote.environments import BY_CONVENTION
 from argosy.promote.log import By
 from argosy.setup.delivery.values import Environment
 
@@ -63,6 +65,16 @@ class Session:
             except UserError as error:
                 found[each.name] = error
         return found
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What of this clone is not as others see it."""
+        survey, told = self.survey, clones.notes(self.survey.clone)
+        views = [survey.view(each) for each in survey.way.environments if each.name not in self.broken]
+        files = {survey.way.told_by, *(path for view in views for path in view.inputs)} - {BY_CONVENTION}
+        if dirty := survey.repository.dirty(sorted(files)):
+            told.append(f"not committed, so not looked at: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
+        return told
 
     def again(self) -> None:
         """Reads the repository anew: somebody may have been first while the lock was waited for."""

@@ -18,6 +18,7 @@ from argosy.model.errors import ArgosyError, LimitError, TransientError, UserErr
 from argosy.model.flow import Checkout, Rendered
 from argosy.model.manifest import load_all
 from argosy.model.tree import Tree, TreeEntry
+from argosy.promote.clones import Clone
 from argosy.promote.environments import Way, declared, found, passed_by
 from argosy.promote.log import BRINGS, MARK, Entry, entries, last
 from argosy.promote.moving import Moving, moving
@@ -87,6 +88,10 @@ class Survey:
     @cached_property
     def log(self) -> list[Entry]:
         return entries(self.repository.log(self.head, MARK))
+
+    @cached_property
+    def clone(self) -> Clone:
+        return self.repository.clone()
 
     def unseen(self, environment: Environment) -> str:
         """What the branch that this one follows tells of it beyond what is here, as far as it is fetched."""
