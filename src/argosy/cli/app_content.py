@@ -92,10 +92,10 @@ def _add_actions(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def run_diff(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.changing import refresh
-
         app = await desk.find(chosen.name)
         if chosen.refresh or chosen.hard_refresh:
+            from argosy.app.applications.changing import refresh  # late: few ask for it
+
             app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=60.0, tell=talk)
         app, local = _placed(app, chosen)
         if chosen.server_side_diff:
@@ -111,14 +111,18 @@ async def print_diff(
     desk: Desk, app: Application, *, refs: Sequence[str] = (), local: Path | None = None, how: str = "table"
 ) -> bool:
     """Whether anything differs."""
+    from argosy.app.applications.renderer import renderer
+
+    crew = renderer()
+    crew.begin()  # before the other imports, which take as long as its own
     from argosy.app.applications.differing import as_data, differing, with_causes, with_places
     from argosy.app.applications.explaining import explained, unrendered
     from argosy.app.applications.reader import open_reader
     from argosy.model.errors import RenderError, UnknownRef, UserError
 
-    async with open_reader(desk, local) as reader:
+    async with open_reader(desk, local, crew=crew) as reader:
         try:
-            look = await reader.look(app, refs)
+            look = await reader.look(app, refs, is_judged=False)
         except (RenderError, UnknownRef) as error:
             cause = await unrendered(reader, app, error, refs)
             raise UserError(f"{cause.text}; {cause.next}") if cause.kind == "StaleBranch" else error from error

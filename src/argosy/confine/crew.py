@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
@@ -43,17 +43,29 @@ class Answer(NamedTuple):
 class Crew:
     """At most so many workers, started as they are needed, which keep what they have learned from call to call."""
 
-    def __init__(self, *, workers: int = 2, seconds: float = 60.0, memory: int = 512 << 20) -> None:
+    def __init__(
+        self, *, workers: int = 2, seconds: float = 60.0, memory: int = 512 << 20, modules: Sequence[str] = ()
+    ) -> None:
+        """`modules` are imported by each worker as it starts."""
         if workers < 1 or seconds <= 0 or memory <= 0:
             raise ValueError("a crew needs at least one worker, and some time and memory")
         self._size = workers
         self._seconds = seconds
         self._memory = memory
+        self._modules = modules
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle: list[_Worker] = []
+        self._begun: _Worker | None = None
         self._all: set[_Worker] = set()
         self._ending: set[asyncio.Future[int]] = set()
+
+    def begin(self) -> None:
+        """Start the first worker now, and wait for nothing: by the first call it may be ready."""
+        if not self._all and not self._closed:
+            with suppress(OSError):  # the first call tries again, and tells
+                self._begun = _Worker(self._memory, self._modules)
+                self._all.add(self._begun)
 
     async def run(
         self, function: Callable[[*Arguments], T], *args: *Arguments, seconds: float | None = None, where: str = ""
@@ -125,7 +137,7 @@ class Crew:
 
     async def _start(self) -> _Worker:
         try:
-            worker = _Worker(self._memory)
+            worker, self._begun = self._begun or _Worker(self._memory, self._modules), None
         except OSError as error:
             raise TransientError(f"no worker process can be started: {error.strerror}; try again") from error
         self._all.add(worker)
@@ -163,7 +175,7 @@ class Crew:
 class _Worker:
     """One process, and the socket to it."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, modules: Sequence[str]) -> None:
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
         self.calls = 0
@@ -182,9 +194,9 @@ class _Worker:
         except OSError:
             self._channel.close()
             raise
-        paths = pickle.dumps([os.path.abspath(entry) for entry in sys.path])
+        first = pickle.dumps(([os.path.abspath(entry) for entry in sys.path], tuple(modules)))
         with suppress(OSError):  # it ended already: whoever waits for its first word is told
-            self._channel.send(LENGTH.pack(len(paths)) + paths)
+            self._channel.send(LENGTH.pack(len(first)) + first)
 
     async def ask(self, call: bytes) -> Answer:
         self.calls += 1

@@ -5,6 +5,7 @@ In: pickled calls on a socket. Out: pickled answers. Never: outlives its parent;
 
 from __future__ import annotations
 
+import gc
 import pickle
 import resource
 import signal
@@ -14,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from io import BufferedReader
 
 from argosy.confine.jail import address_space, die_with
@@ -21,17 +23,21 @@ from argosy.model.errors import ArgosyError
 
 LENGTH = struct.Struct("<Q")
 HEAD = struct.Struct("<Qc?")  # the length of what follows, the kind of answer, whether the worker has grown too much
+COLLECTED = (10_000, 20, 20)  # the usual would look for cycles again and again during imports, and find none
 READY, DONE, RAISED, NO_MEMORY = b"r", b"+", b"-", b"m"
 
 
 def main(arguments: Sequence[str]) -> None:
     descriptor, parent, memory = map(int, arguments)
     die_with(parent)
+    gc.set_threshold(*COLLECTED)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as channel:
         calls = channel.makefile("rb")
         channel.set_inheritable(False)
-        sys.path[:] = pickle.loads(_frame(calls))  # noqa: S301  from our parent
+        sys.path[:], modules = pickle.loads(_frame(calls))  # noqa: S301  from our parent
+        for name in modules:
+            import_module(name)
         start = address_space()
         _limit(start + memory)
         channel.sendall(HEAD.pack(0, READY, False))

@@ -27,7 +27,7 @@ from argosy.health.lua import (
     health_of,
     run_health,
 )
-from argosy.health.lua.reads import project
+from argosy.health.lua.projecting import project
 from argosy.health.rulebook import Rulebook
 from argosy.model.annotations import HOOK_FINALIZER
 from argosy.model.flow import Assessment, Health

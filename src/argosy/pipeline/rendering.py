@@ -10,7 +10,6 @@ import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Protocol
@@ -101,11 +100,6 @@ class Renders:
         self._digests: dict[tuple[ResourceKey, int], tuple[Source, BuildSettings, tuple[Any, ...], str]] = {}
         self.count = 0  # of renders that were really done
 
-    async def prepare(self) -> None:
-        """Have a worker that has imported what renders need, so that the first one need not wait for that."""
-        with suppress(ArgosyError):  # whoever renders then is told
-            await self._crew.run(_arrive)
-
     async def render(self, asked: Asked, number: int, fetch: FetchRemote, *, afresh: bool = False) -> Rendered:
         """`number` tells the sources of an application apart; `afresh` trusts nothing that is remembered."""
         place = (asked.app.key, number)
@@ -190,10 +184,6 @@ class Renders:
                     message = f"more than {MOST_REMOTES} remote bases; copy them into the repository"
                     raise RenderError(message, where=asked.source.path) from None
                 fetched[wanted.url, wanted.ref] = (await fetch(wanted.url, wanted.ref)).tree
-
-
-def _arrive() -> None:
-    """To be called in a worker: once it is found there, this module is imported."""
 
 
 def _remote_places(rendered: Rendered, asked: Asked) -> list[str]:

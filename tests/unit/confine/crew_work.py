@@ -19,6 +19,10 @@ def add(one, other):
     return one + other
 
 
+def is_imported(name):
+    return name in sys.modules
+
+
 def whoami():
     return os.getpid()
 

@@ -41,6 +41,38 @@ def play(scene, *, runner=asyncio.run, **options):
     return answer
 
 
+def test_a_worker_that_was_begun_takes_the_first_call_with_its_modules_imported():
+    async def scene(crew):
+        before = set(children(os.getpid()))
+        crew.begin()
+        crew.begin()
+        (begun,) = set(children(os.getpid())) - before
+        assert await crew.run(crew_work.whoami) == begun
+        assert await crew.run(crew_work.is_imported, "colorsys")
+        crew.begin()
+        assert set(children(os.getpid())) - before == {begun}
+
+    play(scene, modules=["colorsys"])
+
+
+def test_a_worker_that_was_begun_and_never_needed_ends_with_the_crew():
+    async def scene(crew):
+        before = set(children(os.getpid()))
+        crew.begin()
+        assert set(children(os.getpid())) - before
+
+    play(scene)
+
+
+def test_a_worker_that_cannot_import_what_it_should_is_told_of_by_the_first_call():
+    async def scene(crew):
+        crew.begin()
+        with pytest.raises(TransientError, match="did not start"):
+            await crew.run(crew_work.whoami)
+
+    play(scene, modules=["there_is_no_such_module"])
+
+
 @pytest.mark.parametrize("runner", [asyncio.run, uvloop.run])
 def test_a_function_runs_elsewhere_and_its_value_comes_back(runner):
     async def scene(crew):

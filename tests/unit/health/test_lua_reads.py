@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from lupa.luajit21 import LuaRuntime
 from wiped_server import IS_ASKED_FOR
 
-from argosy.health.lua.reads import project, reads
+from argosy.health.lua.projecting import project
+from argosy.health.lua.reads import reads
 
 ALL = None  # the whole value
 THERE = ()  # only that it is there

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from argosy.app.applications.desk import Desk
 from argosy.app.applications.facts import health_word, is_only_differing, is_only_ill
 from argosy.app.applications.reasons import reason
+from argosy.app.applications.renderer import renderer
 from argosy.app.applications.stuck import UNSCHEDULED, stuck_pods
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
@@ -41,9 +42,12 @@ async def found_out(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey
 async def _look(
     desk: Desk, differing: Sequence[Application], ill: Sequence[Application], found: dict[ResourceKey, str]
 ) -> None:
+    crew = renderer()
+    if differing:
+        crew.begin()
     from argosy.app.applications.reader import open_reader  # late: most lists need no comparison
 
-    async with open_reader(desk) as reader:
+    async with open_reader(desk, crew=crew) as reader:
         for app in ill:
             with contextlib.suppress(ArgosyError):  # the list tells what it knows without
                 if text := await _diagnosis(reader, app):
@@ -59,7 +63,7 @@ async def _counts(reader: Reader, app: Application) -> AsyncIterator[str]:
     from argosy.app.applications.differing import differing, in_short, with_causes
     from argosy.app.applications.explaining import explained
 
-    look = await reader.look(app)
+    look = await reader.look(app, is_judged=False)
     if look.is_whole and (found := differing(look.comparison)):
         yield in_short(found)
         yield in_short(with_causes(found, await explained(reader, app, look, found, is_brief=True)))

@@ -82,7 +82,7 @@ async def evidence(
     is_brief: bool = False,
 ) -> dict[ResourceKey, Evidence]:
     """What is known of objects, with the origins of these pointers of each."""
-    kinds = await reader.cluster.kinds()
+    kinds = await reader.kinds()
     said = await _asked(reader, [pair for pair, _ in asked])
     is_alone = is_brief or not any(pair.differs for pair, _ in asked)
     elsewhere = Elsewhere() if is_alone else await default_branch(reader, app, look.assembled, refs)

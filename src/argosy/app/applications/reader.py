@@ -15,6 +15,7 @@ from typing import Final
 
 from argosy.app.applications.desk import Desk
 from argosy.app.applications.facts import rows
+from argosy.app.applications.renderer import renderer
 from argosy.app.rendering.checkouts import cache_folder
 from argosy.app.rendering.places import locate
 from argosy.cluster import Catalog
@@ -66,9 +67,7 @@ class Reader:
         self.desk, self.cluster, self.pool = desk, desk.cluster, pool
         self.cache = Cache()
         self.settings = Settings(self.cache, repositories, pool, control_namespace=desk.control)
-        self._renders = Renders(crew)
-        self._prepared: asyncio.Task[None] | None = None
-        self.assembler = Assembler(self._renders)
+        self._crew, self.assembler = crew, Assembler(Renders(crew))
         self._doorway = Doorway(desk.cluster, self.cache.get, time.monotonic)
         self.looker = Looker(self._doorway, self.cache, Memory())
         self._gate = asyncio.Semaphore(AT_ONCE)
@@ -80,7 +79,7 @@ class Reader:
             *(self._put_all(kind, control) for kind in (CONFIG_MAP, PROJECT)),
             self._put_all(SECRET, control, "argocd.argoproj.io/secret-type"),
             self._put_all(STORAGE_CLASS, ""),
-            self._doorway.kinds(),
+            self.kinds(),
         )
         self.settings.outdate()
         for name, index in indexes(self.rules.tracking).items():
@@ -101,23 +100,30 @@ class Reader:
         wanted = tuple(
             (refs[place] if place < len(refs) else "") or source.ref for place, source in enumerate(app.sources)
         )
-        project, kinds = self.project(app), await self._doorway.kinds()
-        self._prepared = self._prepared or asyncio.create_task(self._renders.prepare())  # while repositories are asked
+        project, kinds = self.project(app), await self.kinds()
+        self._crew.begin()  # while repositories are asked
         return await self.assembler.assemble(app, project, Wanted(app.sources, wanted), self.rules, kinds)
 
-    async def look(self, app: Application, refs: Sequence[str] = ()) -> Look:
-        return await self.look_at(app, await self.assemble(app, refs))
+    async def kinds(self) -> Catalog:
+        return await self._doorway.kinds()
 
-    async def look_at(self, app: Application, assembled: Assembled) -> Look:
-        """What was assembled, beside what lives; raises Unseen where that is in another cluster."""
+    async def look(self, app: Application, refs: Sequence[str] = (), *, is_judged: bool = True) -> Look:
+        return await self.look_at(app, await self.assemble(app, refs), is_judged=is_judged)
+
+    async def look_at(self, app: Application, assembled: Assembled, *, is_judged: bool = True) -> Look:
+        """What was assembled, beside what lives; raises Unseen where that is in another cluster.
+
+        Who only compares need not have it judged: then it is without health.
+        """
         if not app.destination.is_here:
             place = app.destination.server or app.destination.name
             told = f"goes to another cluster ({place}), which cannot be compared from here"
             raise Unseen(f"{told}; see what its status says: argosy app get {app.name}", where=app.name)
         desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
-        kinds = await self._doorway.kinds()
+        kinds = await self.kinds()
         await self.load([*desired, *(row.key for row in rows(app)), *_definitions(desired, kinds)])
-        return await self.looker.look(app, self.project(app), assembled, self.rules, kinds)
+        rules = self.rules if is_judged else replace(self.rules, assess_all=_unjudged)
+        return await self.looker.look(app, self.project(app), assembled, rules, kinds)
 
     def hidden(self, app: Application, look: Look) -> list[str]:
         """Kinds of objects of it that may not be read: they look as if they were missing."""
@@ -160,7 +166,7 @@ class Reader:
     async def load_namespaces(self, namespaces: Iterable[str]) -> None:
         kinds = [
             kind
-            for kind, info in (await self._doorway.kinds()).items()
+            for kind, info in (await self.kinds()).items()
             if info.namespaced and "list" in info.verbs and self.rules.exclusions.is_watched(kind, info.verbs)
         ]
         await asyncio.gather(*(self._put_all(kind, each) for each in namespaces for kind in kinds))
@@ -190,6 +196,10 @@ class Reader:
             self.cache.put(_whole(manifest, kind))
 
 
+async def _unjudged(manifests: Sequence[Manifest]) -> list[Assessment | None]:
+    return [None] * len(manifests)
+
+
 def _definitions(keys: Iterable[ResourceKey], kinds: Catalog) -> list[ResourceKey]:
     """Of the custom kinds among them: how lists of a kind are compared stands there."""
     custom = {key.group_kind for key in keys if key.group_kind in kinds and key.group_kind not in _BUILT_IN}
@@ -202,15 +212,15 @@ def _whole(manifest: Manifest, kind: GroupKind) -> Manifest:
 
 @asynccontextmanager
 async def open_reader(
-    desk: Desk, local: Path | None = None, repositories: Repositories | None = None
+    desk: Desk, local: Path | None = None, repositories: Repositories | None = None, crew: Crew | None = None
 ) -> AsyncIterator[Reader]:
-    """With a folder, every source is read from there; with repositories, from them."""
+    """With a folder, every source is read from there; with repositories, from them. A crew is closed at the end."""
     folder = cache_folder()
     repositories = repositories or Repositories(folder, SourceSettings())
     if local is not None:
         repositories = _LocalRepositories(folder, SourceSettings())
         repositories.tree = FolderTree(local)
-    crew, pool = Crew(workers=1), Pool()
+    crew, pool = crew or renderer(), Pool()
     try:
         reader = Reader(desk, repositories, crew, pool)
         await reader.load_settings()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from argosy.advise.finding import Place, Severity, Sight
 from argosy.app.checking.files import MOST_BYTES, File, below, shown
-from argosy.app.health.linting import Remark, lint_settings
 from argosy.app.health.sources import Located, Source
 from argosy.health.installation import holds_settings
 from argosy.health.settings import from_manifests
@@ -22,6 +21,7 @@ from argosy.model.errors import ArgosyError
 from argosy.model.manifest.lines import Lines
 
 if TYPE_CHECKING:
+    from argosy.app.health.linting import Remark
     from argosy.app.notebooks.linting import Remark as NotebookRemark
 
 _NOTEBOOK: Final = ".ipynb"
@@ -50,15 +50,23 @@ def _of_settings(files: Sequence[File]) -> Iterator[Remark]:
                     for each in Source(shown(file.path), file.text.decode("utf-8", "replace")).located()
                     if holds_settings(each.manifest)
                 ]
-                yield from lint_settings(held).remarks if held else ()
-                yield from _hiding(held)
+                if held:
+                    yield from _linted(held)
+                    yield from _hiding(held)
             except ArgosyError:
                 continue  # a template, or a patch
+
+
+def _linted(held: Sequence[Located]) -> Sequence[Remark]:
+    from argosy.app.health.linting import lint_settings  # late: what reads Lua is large, and few files hold settings
+
+    return lint_settings(held).remarks
 
 
 def _hiding(held: Sequence[Located]) -> Iterator[Remark]:
     """Checks that know less than what they hide."""
     from argosy.app.health.comparing import hidden_by, judged_by_more
+    from argosy.app.health.linting import Remark
     from argosy.app.health.workbench import Workbench
 
     checks = judged_by_more(from_manifests([each.manifest for each in held]))

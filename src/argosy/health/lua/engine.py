@@ -13,7 +13,7 @@ from importlib import import_module, resources
 from typing import Any, Final, NamedTuple
 
 from argosy.health.lua.fault import LuaFault
-from argosy.health.lua.reads import Reads, project, reads
+from argosy.health.lua.projecting import Reads, project
 from argosy.health.lua.values import from_lua, lua_ready
 from argosy.model.manifest import Manifest
 
@@ -106,6 +106,8 @@ class Engine:
         return compiled
 
     def _prepare(self, script: str) -> _Compiled:
+        from argosy.health.lua.reads import reads  # late: what reads Lua is large, and not every rule is a script
+
         if len(script) > LONGEST_SCRIPT:
             raise LuaFault(f"the script is longer than {LONGEST_SCRIPT >> 10} KiB")
         try:

@@ -1,6 +1,6 @@
 """Which fields of `obj` a script can read, so that no others are turned into Lua.
 
-In: a script's text. Out: `Reads`, or None where it may read everything; `project` cuts a manifest down to them.
+In: a script's text. Out: `Reads`, or None where it may read everything.
 Never: leaves out what a script can see: a script runs on the projected manifest exactly as on the whole one.
 
 A path is a row of constant keys below `obj`. What is only compared, tested, counted with or joined into a text needs no
@@ -10,8 +10,7 @@ such a path, is another name of the path.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
+from argosy.health.lua.projecting import Reads
 from argosy.health.lua.syntax import LuaSyntaxError, parse
 from argosy.health.lua.syntax.scopes import Scopes, Variable, children, resolve, walk
 from argosy.health.lua.syntax.tree import (
@@ -32,10 +31,7 @@ from argosy.health.lua.syntax.tree import (
     Unary,
     While,
 )
-from argosy.model.manifest import Manifest
 
-# Each field with what is read below it: None is all of it; an empty tuple only that it is there.
-Reads: TypeAlias = "tuple[tuple[str, Reads | None], ...]"
 _Path = tuple[str, ...]
 _Tree = dict[str, "_Tree | None"]
 
@@ -60,24 +56,6 @@ def reads(script: str) -> Reads | None:
     except _Escapes:
         return None
     return _frozen(reader.found)
-
-
-def project(manifest: Manifest, reads: Reads) -> dict[str, Any]:
-    """The manifest with only the fields that are read; a value where a path cannot go deeper stays as it is."""
-    seen: dict[str, Any] = {}
-    for name, deeper in reads:
-        value = manifest.get(name)
-        if value is None:  # Lua knows no null: it is as if it were missing
-            continue
-        if deeper is None:
-            seen[name] = value
-        elif type(value) is dict:
-            seen[name] = project(value, deeper) if deeper else {}
-        elif type(value) is list and not deeper:
-            seen[name] = []
-        else:
-            seen[name] = value
-    return seen
 
 
 def _frozen(tree: _Tree) -> Reads:
