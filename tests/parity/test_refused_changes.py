@@ -143,3 +143,54 @@ async def test_a_change_is_said_to_be_refused_where_a_server_refuses_it_and_only
             silent.append((after, refused))
     assert false_alarms == [] and silent == []
     assert refusals > ROUNDS / 20
+
+
+def deployment(**strategy: Any) -> Manifest:
+    more = {"strategy": strategy} if strategy else {}
+    return made("apps/v1", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE, **more})
+
+
+def pod(*tolerations: Manifest) -> Manifest:
+    return made("v1", "Pod", spec={**POD, **({"tolerations": list(tolerations)} if tolerations else {})})
+
+
+def tolerated(key: str, **more: Any) -> Manifest:
+    return {"key": key, "operator": "Exists", "effect": "NoExecute", **more}
+
+
+ROLLING = {"type": "RollingUpdate"}
+FULL = {**ROLLING, "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
+NOT_READY = "node.kubernetes.io/not-ready"
+# What kube-apiserver 1.32 said: with kubectl apply, and with kubectl apply --server-side
+MEASURED = {
+    "no strategy, then Recreate": (deployment(), deployment(type="Recreate"), False, True),
+    "a type alone, then Recreate": (deployment(**ROLLING), deployment(type="Recreate"), False, True),
+    "null does not help": (deployment(), deployment(type="Recreate", rollingUpdate=None), False, True),
+    "what was written goes": (deployment(**FULL), deployment(type="Recreate"), False, False),
+    "in part": (deployment(**ROLLING, rollingUpdate={"maxSurge": 1}), deployment(type="Recreate"), False, False),
+    "back again": (deployment(type="Recreate"), deployment(**ROLLING), False, False),
+    "a first toleration": (pod(), pod(tolerated("a")), False, False),
+    "one more": (pod(tolerated("a")), pod(tolerated("a"), tolerated("b")), False, False),
+    "in another order": (pod(tolerated("a"), tolerated("b")), pod(tolerated("b"), tolerated("a")), False, False),
+    "another patience": (pod(tolerated("a")), pod(tolerated("a", tolerationSeconds=9)), False, False),
+    "less patience with nodes": (pod(), pod(tolerated(NOT_READY, tolerationSeconds=9)), False, False),
+    "none any more": (pod(tolerated("a")), pod(), True, True),
+    "another one": (pod(tolerated("a")), pod(tolerated("b")), True, True),
+    "all, in the place of two that were filled in": (pod(), pod({"operator": "Exists"}), True, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEASURED)
+async def test_defaults_that_nobody_wrote_are_judged_by_who_merges(name: str, tmp_path: Path) -> None:
+    before, after, is_refused, is_refused_there = MEASURED[name]
+    schemas = Schemas()
+    assert bool(schemas.refused(before, after)) is is_refused
+    assert bool(schemas.refused(before, after, is_server_side=True)) is is_refused_there
+    async with embedded(tmp_path) as cluster:
+        await cluster.apply(before, manager="argocd")
+        try:
+            await cluster.apply(after, manager="argocd", dry_run=True)
+            refused = False
+        except ClusterError:
+            refused = True
+    assert refused is is_refused_there

@@ -160,13 +160,15 @@ def is_foreign(change: Change) -> bool:
     return not is_known and any(not each.pointer.startswith("/metadata") for each in change.fields)
 
 
-def refusals(change: Change, schemas: Schemas) -> Iterator[tuple[tuple[Step, ...], str]]:
+def refusals(
+    change: Change, schemas: Schemas, *, is_server_side: bool = False
+) -> Iterator[tuple[tuple[Step, ...], str]]:
     """Fields that cannot be other than they were, and which they are in words. Hooks are made anew each time."""
     if change.before is None or change.after is None or is_hook(change.after.manifest):
         return
     if change.before.key.name != change.after.key.name:
         return
-    for amiss in schemas.refused(change.before.manifest, change.after.manifest):
+    for amiss in schemas.refused(change.before.manifest, change.after.manifest, is_server_side=is_server_side):
         may = _MAY_CHANGE.get(change.key.kind, ()) if amiss.path == ("spec",) else ()
         above = "".join(f"/{step}" for step in amiss.path)
         within = [each.pointer for each in change.fields if each.pointer.startswith((f"{above}/", above))]
@@ -181,7 +183,7 @@ def _refused(change: Change, touched: Touched, schemas: Schemas) -> Iterator[Eff
     options = SyncOptions.of(app.policy.options if app else ()).with_own(item.manifest)
     if app is not None and options.is_on("RespectIgnoreDifferences") and _is_ignored(app.ignored, item):
         return  # the field may not be sent at all
-    for path, words in refusals(change, schemas):
+    for path, words in refusals(change, schemas, is_server_side=options.is_on("ServerSideApply")):
         if options.is_on("Force") and options.is_on("Replace"):
             text = f"{words} cannot change, so it is deleted and made again (Force, Replace)"
             yield Effect(EffectKind.RECREATE, change.name, text, has_gap=True, path=path)

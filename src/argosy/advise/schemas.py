@@ -21,11 +21,12 @@ from argosy.schema.builtin import BUILT_IN
 from argosy.schema.custom.definition import check_definition, with_definition_defaults
 from argosy.schema.custom.kind import CustomKind, custom_kinds
 from argosy.schema.definitions import definitions
-from argosy.schema.fault import FaultKind
+from argosy.schema.fault import Fault, FaultKind, forbidden
 from argosy.schema.kinds import Resource
 from argosy.schema.types import type_of
 
 UNKNOWN, MISTYPED, WRONG, MISSING = "unknown", "mistyped", "wrong", "missing"
+_STRATEGY: Final = "spec.strategy"
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
 _TYPE: Final = re.compile(r'in body must be of type (\w+): "(\w+)"$')
 _KINDS: Final = {FaultKind.REQUIRED: MISSING, FaultKind.TYPE_INVALID: MISTYPED}
@@ -98,8 +99,11 @@ class Schemas:
             pass
         return manifest
 
-    def refused(self, before: Manifest, after: Manifest) -> list[Amiss]:
-        """What a server says of the change alone: fields that cannot be other than they were."""
+    def refused(self, before: Manifest, after: Manifest, *, is_server_side: bool = False) -> list[Amiss]:
+        """What a server says of the change alone: fields that cannot be other than they were.
+
+        `is_server_side`: the server merges itself, and keeps defaults that nobody wrote where kubectl takes them away.
+        """
         resource = self._built_in.get(self._name(after))
         if resource is None or self._name(before) != self._name(after) or "sops" in after:
             return []
@@ -107,14 +111,17 @@ class Schemas:
             old = self.whole(before)
             old, new = _stored(resource, old, carried(before, after, old, self.whole(after)))
             anyway = {(each.field, each.message) for each in validation.on_update(resource, new, new)}
-            faults = validation.on_update(resource, new, old)
+            faults = [
+                each for each in validation.on_update(resource, new, old) if (each.field, each.message) not in anyway
+            ]
+            if is_server_side and resource.kind == "Deployment":
+                faults += _left_strategy(before, after, old)
         except (ArgosyError, KeyError, TypeError, AttributeError, ValueError):
             return []  # what is no manifest of its kind is told by other rules
         told = {(each.field, each.message): each for each in faults}
         return [
             _placed(Amiss(WRONG, steps_of(each.field), f"{each.field}: {each.message}"), after)
-            for name, each in told.items()
-            if name not in anyway
+            for each in told.values()
         ]
 
     @staticmethod
@@ -159,9 +166,20 @@ def _stored(resource: Resource, before: Manifest, after: Manifest) -> tuple[Mani
     if resource.kind == "Service" and (old.get("spec") or {}).get("type") != "ExternalName":
         address = (old.get("spec") or {}).get("clusterIP") or "10.96.0.1"
         old, new = (_with_address(each, address) for each in (old, new))
+    if resource.kind == "Pod":
+        old, new = ({**each, "spec": validation.patient(each.get("spec") or {})} for each in (old, new))
     about = {"resourceVersion": "1"}
     first, second = ({**each, "metadata": {**(each.get("metadata") or {}), **about}} for each in (old, new))
     return first, second
+
+
+def _left_strategy(before: Manifest, after: Manifest, old: Manifest) -> list[Fault]:
+    """k8s: kubectl replaces a strategy as a whole (retainKeys); server-side a default that nobody wrote stays in it."""
+    was, one, other = ((each.get("spec") or {}).get("strategy") or {} for each in (old, before, after))
+    is_left = was.get("rollingUpdate") and not one.get("rollingUpdate") and not other.get("rollingUpdate")
+    if other.get("type") != "Recreate" or not is_left:
+        return []
+    return [forbidden(f"{_STRATEGY}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
 
 
 def _with_address(service: Manifest, address: str) -> Manifest:

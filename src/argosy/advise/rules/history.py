@@ -56,7 +56,8 @@ RULES: Final = (
         "A field changes that cannot change",
         "The cluster refuses the update, and every sync fails with `field is immutable` until the object is deleted.",
         "Both sides are rendered, what Git had before and what it has now, and judged by the API server's own rules "
-        "for updates. Hooks, and objects that are replaced by force, are left out.",
+        "for updates. Hooks, and objects that are replaced by force, are left out. With ServerSideApply=true also a "
+        "strategy Recreate after none was written: the default of a rolling update stays, and is refused beside it.",
         "Undo the change, give the object a new name, or let it be made anew with the sync options "
         "Force=true,Replace=true. Labels that Kustomize adds to selectors: set includeSelectors: false.",
         partial(_told, IMMUTABLE),

@@ -15,7 +15,13 @@ from argosy.schema import syntax
 from argosy.schema.fault import Fault
 from argosy.schema.kinds import Resource
 from argosy.schema.validation import batch, control, core, counts, metadata, network, pod, service, storage, workloads
-from argosy.schema.validation.prepare import has_generation, prepare_create, prepare_status_update, prepare_update
+from argosy.schema.validation.prepare import (
+    has_generation,
+    patient,
+    prepare_create,
+    prepare_status_update,
+    prepare_update,
+)
 
 __all__ = [
     "allows_unconditional_update",
@@ -23,6 +29,7 @@ __all__ = [
     "on_create",
     "on_status_update",
     "on_update",
+    "patient",
     "prepare_create",
     "prepare_status_update",
     "prepare_update",

@@ -136,13 +136,21 @@ def _admitted(spec: Manifest) -> Manifest:
             made["priority"] = rank
         if made.get("preemptionPolicy") is None:
             made["preemptionPolicy"] = "PreemptLowerPriority"
-    tolerations = list(made.get("tolerations") or ())
+    return patient(made)
+
+
+def patient(spec: Manifest) -> Manifest:
+    """k8s: of a Pod, at each write: who leaves the two tolerations out gets them."""
+    tolerations = list(spec.get("tolerations") or ())
     for trouble in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(_tolerates(each, trouble) for each in tolerations):
             added = {"key": trouble, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             tolerations.append(added)
-    made["tolerations"] = tolerations
-    return made
+    return {**spec, "tolerations": tolerations}
+
+
+def _pod_updated(manifest: Manifest, _: Manifest) -> Manifest:
+    return {**manifest, "spec": patient(manifest.get("spec") or {})}
 
 
 def _tolerates(toleration: Manifest, key: str) -> bool:
@@ -243,6 +251,7 @@ _ON_CREATE: dict[tuple[str, str], Callable[[Manifest], Manifest]] = {
     ("batch", "Job"): _job,
 }
 _ON_UPDATE: dict[tuple[str, str], Callable[[Manifest, Manifest], Manifest]] = {
+    ("", "Pod"): _pod_updated,
     ("", "Namespace"): _namespace_updated,
     ("", "Service"): carry_allocated,
     ("apps", "DaemonSet"): _daemon_set_updated,
