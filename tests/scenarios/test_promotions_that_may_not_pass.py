@@ -110,6 +110,23 @@ def test_an_approval_does_not_cover_parameters_that_came_after_it(web: Shelf) ->
     assert "nobody approved it yet" in refused.err and "-unsafe" not in web.images("production")
 
 
+def test_a_version_that_is_written_by_hand_has_not_been_before_and_needs_a_reason(web: Shelf) -> None:
+    web.write("argosy.yaml", DELIVERY.replace("    gates:\n      - approval: leads\n", ""))
+    web.commit("no approval")
+    web.argosy("run", "--to", "staging")
+    web.argosy("run", "--to", "production")
+    web.write("staging/kustomization.yaml", web.images("staging").replace("1.1", "6.6") + "\n")
+    web.commit("hot")
+    refused = web.argosy("run", "--to", "production", code=1)
+    assert "was written to staging by hand, and has not been in dev" in refused.err
+    web.argosy("run", "--to", "production", "--reason", "the house is on fire")
+    assert "by hand, and has not been in dev: the house is on fire" in web.git("log", "-1", "--format=%B")
+    web.pin("dev", "7.7")
+    web.write("staging/kustomization.yaml", web.images("staging").replace("6.6", "7.7") + "\n")
+    web.commit("copied what dev has")
+    web.argosy("run", "--to", "production")
+
+
 def test_all_that_was_rolled_back_stays_away_until_it_is_resumed(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.argosy("rollback", "staging", "--reason", "first")

@@ -31,7 +31,8 @@ class Kind(StrEnum):
     OWN = "own"  # the environment's alone: size, names, addresses
 
 
-TRAVELS: Final = (Kind.IMAGE, Kind.MODEL, Kind.PARAMETER)
+VERSIONS: Final = (Kind.IMAGE, Kind.MODEL)
+TRAVELS: Final = (*VERSIONS, Kind.PARAMETER)
 
 
 class Owner(NamedTuple):

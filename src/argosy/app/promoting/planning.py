@@ -86,6 +86,8 @@ class Planner:
         facts = self._facts(source, target, release, check)
         found = _backwards(target, facts) if is_back else verdicts(way, source, target, facts)
         found = [*stale(survey.clone), *found]
+        if not is_back and not asked.skipped:
+            found = [*self._way(source, release, asked), *found]
         if problem:
             found.insert(0, Verdict("files", False, problem, kind="files"))
         count = 0 if is_back else self._commits(over, release, there)
@@ -95,6 +97,16 @@ class Planner:
         return Plan(
             source, target, release, over, moved, files, tuple(found), asked, is_back, after, prefix, count, notes
         )
+
+    def _way(self, source: Environment, release: Release, asked: Asked) -> list[Verdict]:
+        """No environment is passed by because somebody wrote a version into a later one."""
+        before = self.survey.way.before(source)
+        if before is None or release != self.survey.release(source) or not self.survey.is_from_nowhere(source):
+            return []
+        why = f"{release.name} was written to {source.name} by hand, and has not been in {before.name}"
+        why += f": {asked.reason}" if asked.reason else ""
+        who = "whoever says why: --reason TEXT"
+        return [Verdict("way", bool(asked.reason), why, who, f"argosy promote plan --to {source.name}", "way")]
 
     def pending(self, target: Environment) -> Plan | None:
         """What would come next; None where there is nothing."""

@@ -22,7 +22,7 @@ from argosy.promote.clones import Clone
 from argosy.promote.environments import Way, declared, found, passed_by
 from argosy.promote.log import BRINGS, MARK, Entry, entries, last
 from argosy.promote.moving import Moving, moving
-from argosy.promote.releases import TRAVELS, Contents, Decoration, Release, contents
+from argosy.promote.releases import TRAVELS, VERSIONS, Contents, Decoration, Release, contents
 from argosy.promote.writing import Kustomization, kustomization
 from argosy.render import render
 from argosy.setup.delivery.values import FILE, Environment
@@ -219,6 +219,20 @@ class Survey:
                 return entry.release
             return Release(self.named(newest).name, newest, is_by_hand=True)
         return self.named(newest)
+
+    def is_from_nowhere(self, environment: Environment) -> bool:
+        """Whether it has versions that no promotion brought, and that the environment before does not have."""
+        before, entry = self.way.before(environment), last(self.log, environment.name, *BRINGS)
+        if before is None or entry is None or not self.release(environment).is_by_hand:
+            return False
+        now = self.view(environment)
+        moved = self.moving(self.view(before), now).moves
+        if not any(each.kind in VERSIONS for each in moved):
+            return False
+        try:
+            return self.view(environment, entry.commit).contents.of(*VERSIONS) != now.contents.of(*VERSIONS)
+        except ArgosyError:
+            return True  # what it was is not known
 
     def _is_as_brought(self, entry: Entry, view: View, newest: str) -> bool:
         if self.repository.contains(entry.commit, newest):
