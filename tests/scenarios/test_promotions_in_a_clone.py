@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from promotion_repository import ALONE, Shelf, make
+
+from argosy.app.promoting import session as sessions
+from argosy.app.promoting.asking import Answers
+from argosy.app.target import TargetOptions
+from argosy.cli.promote_screen import picture, status_document
+from argosy.cli.screen import Screen
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +93,93 @@ def test_what_is_not_pushed_and_not_committed_is_noted_in_the_status(clone: Shel
     said = clone.argosy("status").err
     assert "note: 1 commit not pushed to origin/main: nothing of that is deployed; git push" in said
     assert "note: not committed, so not looked at: argosy.yaml" in said
+
+
+# -- what runs, where a cluster tells --
+
+ENVIRONMENTS = ("dev", "staging", "production")
+
+
+@contextlib.contextmanager
+def told(shelf: Shelf, revision: str, **states: str) -> Iterator[sessions.Session]:
+    """Where a cluster says that all environments run a commit, Synced but for those that are named."""
+    opened = sessions.session(shelf.folder, TargetOptions(), is_offline=True, talk=lambda _: None)
+    with opened as found:
+        found.__dict__["answers"] = Answers("here", {each: app(each, revision, states.get(each, "Synced"))
+                                                     for each in ENVIRONMENTS})  # fmt: skip
+        yield found
+
+
+def app(name: str, revision: str, sync: str) -> dict[str, Any]:
+    since = datetime(2026, 5, 4, tzinfo=UTC).isoformat()
+    status = {
+        "health": {"status": "Healthy", "lastTransitionTime": since},
+        "sync": {"status": sync, "revision": revision},
+        "history": [{"revision": revision, "deployedAt": since}],
+    }
+    source = {"repoURL": "https://example.com/web.git", "path": name}
+    return {"metadata": {"name": f"web-{name}", "annotations": {}}, "spec": {"source": source}, "status": status}
+
+
+def drawn(session: sessions.Session) -> dict[str, list[str]]:
+    """The cells of the picture, by the name of their row."""
+    rows = [line.split(None, 1) for line in picture(session, Screen(io.StringIO()))][1:]
+    return {row[0]: [cell.strip() for cell in row[1].split("  ") if cell.strip()] for row in rows if len(row) > 1}
+
+
+def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_push(clone: Shelf) -> None:
+    tip = clone.git("rev-parse", "HEAD")
+    with told(clone, tip) as session:
+        assert "runs" not in drawn(session)
+    clone.argosy("run", "--to", "staging")
+    with told(clone, tip) as session:
+        rows = drawn(session)
+        assert rows["release"][1].startswith("r4 ") and rows["runs"][1].startswith("r2 ")
+        assert rows["next"][1] == "push, then sync"
+        assert session.advice == "git push; then: argosy app sync web-staging"
+        document = status_document(session)["environments"][1]
+        assert document["runs"]["release"]["name"] == "r2" and document["step"] == session.advice
+
+
+def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
+    from argosy.app.promoting.planning import Asked
+
+    tip = clone.git("rev-parse", "HEAD")
+    text = (clone.folder / "argosy.yaml").read_text()
+    clone.write("argosy.yaml", text.replace("- approval: leads", "- healthy: 1m"))
+    clone.commit("another gate")
+    clone.argosy("run", "--to", "staging")
+    with told(clone, tip) as session:
+        (closed,) = session.plan(Asked("production")).closed
+    assert closed.why == "web-staging does not run this release: it is not pushed"
+    assert closed.next == "git push; then: argosy app sync web-staging"
+
+
+def test_in_a_clone_that_is_behind_what_runs_is_told_all_the_same(origin: Shelf, clone: Shelf) -> None:
+    tip = clone.git("rev-parse", "HEAD")
+    clone.git("reset", "-q", "--hard", "HEAD~2")
+    with told(clone, tip) as session:
+        rows = drawn(session)
+    assert rows["release"][0].startswith("r2 ") and rows["runs"][0].startswith("r4 ")
+    assert rows["release"][1].startswith("r1 ") and rows["runs"][1].startswith("r2 ")
+    with told(clone, "f" * 40) as session:
+        assert drawn(session)["runs"][0] == "fffffff, not in this clone"
+        assert session.planner.step(session.environment("dev")).command == "git pull"  # type: ignore[union-attr]
+
+
+def test_what_is_out_of_sync_is_to_be_synced(clone: Shelf) -> None:
+    tip = clone.git("rev-parse", "HEAD")
+    with told(clone, tip, production="OutOfSync") as session:
+        assert session.planner.step(session.environment("staging")) is None
+        step = session.planner.step(session.environment("production"))
+    assert step is not None and step.command == "argosy app sync web-production"
+
+
+def test_a_hold_is_shown_also_while_nothing_waits(clone: Shelf) -> None:
+    clone.git("reset", "-q", "--hard", "HEAD~1")
+    clone.git("branch", "-q", "--unset-upstream")
+    clone.argosy("hold", "staging", "--reason", "quarter end")
+    said = clone.argosy("status")
+    lines = said.out.splitlines()
+    assert "✖ hold" in next(line for line in lines if line.startswith("gates"))
+    assert "held" in next(line for line in lines if line.startswith("next"))

@@ -142,9 +142,8 @@ def _status(session: Session, chosen: argparse.Namespace) -> int:
         talk(f"note: {plain(note)}")
     if session.answers.why:
         talk(f"note: {plain(session.answers.why)}: gates that need a cluster are closed")
-    ready = [plan for plan in session.waiting.values() if plan]
-    for plan in ready[:1]:
-        talk(f"next: argosy promote plan --to {plan.target.name}")
+    if advice := session.advice:
+        talk(f"next: {advice}")
     return code
 
 
@@ -237,6 +236,7 @@ def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int
         plan = session.plan(asked)
         if not plan.moving.moves:
             _show(plan, chosen.output)
+            talk(f"nothing to do: {plan.target.name} has all of {plan.release.name}")
             return DONE
         if not plan.is_open:
             closed = [f"{each.gate}: {plain(each.why)}" for each in plan.closed]
@@ -265,7 +265,8 @@ def _onward(session: Session, plan: Plan, done: Done, chosen: argparse.Namespace
     if session.is_read_by_engine:
         waits = "argosy app wait" if plan.target.sync == "auto" else "argosy app sync"
         return f"{waits} {plan.target.application}"
-    return "git push"
+    word = "wait" if plan.target.sync == "auto" else "sync"
+    return f"git push; then: argosy app {word} {plan.target.application}"
 
 
 def _answer(session: Session, chosen: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from argosy.promote.log import Entry
     from argosy.promote.moving import Move
     from argosy.promote.releases import At, Contents, Release
+    from argosy.promote.steps import Running
     from argosy.setup.delivery.values import Environment
 
 API: Final = "cli.argosy.dev/v1"
@@ -29,7 +30,6 @@ def picture(session: Session, screen: Screen) -> Iterator[str]:
     from argosy.promote.releases import Contents, Kind
 
     way = session.survey.way
-    plans = session.waiting
     columns = []
     is_chain = all(each.after == before.name for before, each in pairwise(way.environments))
     for each in way.environments:
@@ -40,9 +40,10 @@ def picture(session: Session, screen: Screen) -> Iterator[str]:
             "release": [release],
             "model": _versions(contents, Kind.MODEL),
             "image": _versions(contents, Kind.IMAGE),
+            "runs": [_runs(session, each)],
             "health": [_health(session, each, screen)],
-            "gates": _gates(plans.get(each.name), screen) if each.after else ["–"],
-            "next": [_next(each, plans[each.name])] if each.name in plans else ["–"],
+            "gates": _gates(session, each, screen),
+            "next": [_next(session, each)] if is_whole else ["–"],
         }
         columns.append(rows)
     widths = [
@@ -55,6 +56,8 @@ def picture(session: Session, screen: Screen) -> Iterator[str]:
     yield f"{'':9}{_heads(way.environments, widths, screen, is_chain)}".rstrip()
     for name in columns[0]:
         if name in ("model", "image") and all(rows[name] == ["–"] for rows in columns):
+            continue
+        if name == "runs" and all(rows[name] in (["–"], rows["release"]) for rows in columns):
             continue
         for line in range(max(len(rows[name]) for rows in columns)):
             cells = (rows[name][line] if line < len(rows[name]) else "" for rows in columns)
@@ -117,8 +120,15 @@ def _health(session: Session, environment: Environment, screen: Screen) -> str:
     return f"{screen.mark(standing.health)}{age}{behind}"
 
 
-def _gates(plan: Plan | None, screen: Screen) -> list[str]:
-    found = [judged(each, screen) for each in plan.verdicts] if plan else []
+def _runs(session: Session, environment: Environment) -> str:
+    running = session.planner.running(environment) if environment.name not in session.broken else None
+    return "–" if running is None else _release(running.release) if running.release else str(running)
+
+
+def _gates(session: Session, environment: Environment, screen: Screen) -> list[str]:
+    """Those of what comes next; where nothing does, what would keep it away."""
+    plan = session.waiting.get(environment.name)
+    found = [judged(each, screen) for each in (plan.verdicts if plan else session.planner.holds(environment))]
     return found or ["–"]
 
 
@@ -127,9 +137,12 @@ def judged(verdict: Verdict, screen: Screen) -> str:
     return f"{mark} {verdict.gate}"
 
 
-def _next(environment: Environment, plan: Plan | None) -> str:
+def _next(session: Session, environment: Environment) -> str:
+    plan = session.waiting.get(environment.name)
     if plan is None:
-        return f"has all of {environment.after}"
+        usual = f"has all of {environment.after}" if environment.name in session.waiting else "–"
+        step = session.planner.step(environment)
+        return step.brief if step else "held" if session.planner.holds(environment) else usual
     state = "ready" if plan.is_open else f"waits: {plan.closed[0].gate}"
     return f"promote {plan.release.name} → {environment.name} ({state})"
 
@@ -240,9 +253,16 @@ def status_document(session: Session) -> dict[str, Any]:
             "models": sorted(set(map(str, view.contents.of(Kind.MODEL).values()))),
             "images": sorted(set(map(str, view.contents.of(Kind.IMAGE).values()))),
             "health": standing.health if standing else None, "sync": standing.sync if standing else None,
+            "runs": _running_document(session.planner.running(each)),
+            "holds": [{"why": held.why, "next": held.next} for held in session.planner.holds(each)],
+            "step": step.command if (step := session.planner.step(each)) else None,
             "next": plan_document(plan) if plan else None,
         })  # fmt: skip
-    return {"apiVersion": API, "kind": "PromotionStatus", "environments": found}
+    return {"apiVersion": API, "kind": "PromotionStatus", "environments": found, "notes": session.notes}
+
+
+def _running_document(running: Running | None) -> dict[str, Any] | None:
+    return {"revision": running.revision, "release": _release_document(running.release)} if running else None
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

@@ -44,6 +44,8 @@ class Standing:
     hold: str = ""  # a hold on the Application, as a sentence
     trouble: str = ""  # a sync that failed since
     is_past: bool = False  # it ran the release once, and runs something else by now
+    synced: str = ""  # the revision that was deployed last, whatever it is compared with
+    is_unpushed: bool = False  # the release is in this clone alone
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Facts:
 
 def verdicts(way: Way, source: Environment, target: Environment, facts: Facts) -> list[Verdict]:
     """Holds first, then the gates as they are written."""
-    found = [*_holds(target, facts)]
+    found = [*holds(target, facts)]
     return [*found, *(_judged(each, way, source, target, facts) for each in target.gates)]
 
 
@@ -103,7 +105,7 @@ def _with_members(gate: Gate, way: Way) -> str:
     return f"approval by {gate.value or 'somebody'} ({who})"
 
 
-def _holds(target: Environment, facts: Facts) -> list[Verdict]:
+def holds(target: Environment, facts: Facts) -> list[Verdict]:
     found = kept_away(target, facts)
     if facts.target and facts.target.hold:
         command = f"argosy app release {target.application}"
@@ -200,6 +202,8 @@ def _not_running(name: str, gate: Gate, source: Environment, standing: Standing)
         told, advice = f"{app} runs {standing.revision[:7] or 'nothing'}, which this clone does not know", "git pull"
     elif standing.is_past:
         told, advice = f"{app} runs something else by now", f"argosy promote plan --to ENV, for what {source.name} has"
+    elif not standing.runs and standing.is_unpushed:
+        told, advice = f"{app} does not run this release: it is not pushed", f"git push; then: argosy app sync {app}"
     elif not standing.runs:
         told, advice = f"{app} does not run this release yet", f"argosy app sync {app}"
     else:

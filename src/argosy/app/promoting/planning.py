@@ -16,14 +16,15 @@ from argosy.advise.changes import HASH
 from argosy.app.promoting.asking import Answers, time_of
 from argosy.app.promoting.checks import checked
 from argosy.app.promoting.surveying import EditedTree, Survey, View
-from argosy.model.errors import UserError
+from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest import Manifest
 from argosy.promote.clones import stale
 from argosy.promote.environments import folder
-from argosy.promote.gates import Facts, Standing, Verdict, asked_after, kept_away, verdicts
+from argosy.promote.gates import Facts, Standing, Verdict, asked_after, holds, kept_away, verdicts
 from argosy.promote.log import BRINGS, Action, last
 from argosy.promote.moving import Move, Moving, shown
 from argosy.promote.releases import TRAVELS, Contents, Release
+from argosy.promote.steps import Running, Step, step
 from argosy.promote.writing import Writer
 from argosy.report.holds import read_hold
 from argosy.report.holds import told as hold_told
@@ -69,6 +70,7 @@ class Planner:
     def __init__(self, survey: Survey, answers: Answers, now: datetime | None = None) -> None:
         self.survey, self.answers = survey, answers
         self.now = now or answers.now or datetime.now(UTC)  # a cluster's times are compared with its own clock
+        self._steps: dict[str, Step | None] = {}
         self._checks: dict[tuple[tuple[str, bytes], ...], tuple[bool, str]] = {}
 
     def plan(self, asked: Asked) -> Plan:
@@ -237,6 +239,7 @@ class Planner:
         runs = self._runs(environment, release, revision) if release else None
         is_past = bool(runs and release) and not self._is_as_then(environment, release, revision)
         hold = read_hold(app["metadata"].get("annotations") or {})
+        deployed_last = str(history[-1].get("revision") or "") if history else ""
         return Standing(
             str(health.get("status") or "Unknown"),
             time_of(health.get("lastTransitionTime")) or time_of(state.get("finishedAt")),
@@ -247,7 +250,43 @@ class Planner:
             hold_told(hold, environment.application) if hold else "",
             f"its last sync {str(state.get('phase')).lower()}" if is_bad else "",
             is_past,
+            revision if sync.get("status") == "Synced" else deployed_last,
+            runs is False and release is not None and self._is_unpushed(environment, release),
         )
+
+    def _is_unpushed(self, environment: Environment, release: Release) -> bool:
+        return self.survey.repository.is_unpushed(self._since(environment, release))
+
+    def running(self, environment: Environment) -> Running | None:
+        """What was deployed last, as a release; None where no cluster tells."""
+        standing = self.standing(environment)
+        if standing is None:
+            return None
+        if not standing.synced or not self.survey.repository.commit_of(standing.synced):
+            return Running(standing.synced)
+        try:
+            return Running(standing.synced, self.survey.release(environment, standing.synced))
+        except ArgosyError:
+            return Running(standing.synced)  # as it was then it cannot be built any more
+
+    def step(self, environment: Environment) -> Step | None:
+        """What brings it to what Git says, where something does."""
+        if environment.name not in self._steps:
+            self._steps[environment.name] = self._step(environment)
+        return self._steps[environment.name]
+
+    def _step(self, environment: Environment) -> Step | None:
+        survey, standing = self.survey, self.standing(environment)
+        running = self.running(environment)
+        asked = partial(step, environment, standing, running, survey.release(environment))
+        if asked(is_unpushed=False) is None:
+            return None  # most need none, and git need not be asked
+        newest = survey.repository.last_change(survey.head, survey.view(environment).inputs)
+        return asked(is_unpushed=survey.repository.is_unpushed(newest))
+
+    def holds(self, environment: Environment) -> list[Verdict]:
+        """What keeps everything away from it, also while nothing waits."""
+        return holds(environment, Facts(self.now, self.survey.log, target=self.standing(environment)))
 
     def _runs(self, environment: Environment, release: Release, revision: str) -> bool | None:
         """Whether what was synced holds the release: for one that was promoted, the commit that brought it."""

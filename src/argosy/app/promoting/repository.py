@@ -144,6 +144,10 @@ class Repository:
             return None
         return self.says("merge-base", "--is-ancestor", ancestor, commit)
 
+    def is_same(self, one: str, other: str, paths: Sequence[str]) -> bool:
+        """Whether two commits have the same files there."""
+        return self.says("diff", "--quiet", one, other, "--", *(f":(literal,top){path}" for path in paths))
+
     def seconds(self, commit: str) -> int:
         return int(self.git("show", "-s", "--format=%ct", commit))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from argosy.app.promoting.asking import Answers, ask, refresh
@@ -54,6 +55,16 @@ class Session:
             if each.after and each.name not in self.broken and each.after not in self.broken:
                 found[each.name] = self.planner.pending(each)
         return found
+
+    @property
+    def advice(self) -> str:
+        """The one thing to type next: what may be promoted, what only needs a sync, then what waits."""
+        plans = [plan for plan in self.waiting.values() if plan]
+        whole = [each for each in self.survey.way.environments if each.name not in self.broken]
+        ready = (f"argosy promote plan --to {plan.target.name}" for plan in plans if plan.is_open)
+        steps = (step.command for each in whole if (step := self.planner.step(each)))
+        waiting = (f"argosy promote plan --to {plan.target.name}" for plan in plans)
+        return next(chain(ready, steps, waiting), "")
 
     @cached_property
     def broken(self) -> dict[str, UserError]:

@@ -76,7 +76,7 @@ class Survey:
         self.head = repository.head()
         self._checkouts = Checkouts(talk=talk)
         self._views: dict[tuple[str, str], View] = {}
-        self._releases: dict[str, Release] = {}
+        self._releases: dict[tuple[str, str], Release] = {}
 
     def close(self) -> None:
         self._checkouts.close()
@@ -203,17 +203,23 @@ class Survey:
     def named(self, commit: str) -> Release:
         return Release(f"r{self.repository.number(commit)}", commit)
 
-    def release(self, environment: Environment) -> Release:
-        if environment.name not in self._releases:
-            self._releases[environment.name] = self._release(environment)
-        return self._releases[environment.name]
+    def release(self, environment: Environment, commit: str = "") -> Release:
+        """At the head, or at another commit."""
+        commit = commit or self.head
+        if commit != self.head and self.repository.is_same(commit, self.head, self.view(environment).inputs):
+            commit = self.head
+        key = environment.name, commit
+        if key not in self._releases:
+            self._releases[key] = self._release(environment, commit)
+        return self._releases[key]
 
-    def _release(self, environment: Environment) -> Release:
-        view = self.view(environment)
-        newest = self.repository.last_change(self.head, view.inputs)
+    def _release(self, environment: Environment, commit: str) -> Release:
+        view = self.view(environment, commit)
+        newest = self.repository.last_change(commit, view.inputs)
         if not environment.after:
             return self.named(newest)
-        entry = last(self.log, environment.name, *BRINGS)
+        log = self.log if commit == self.head else entries(self.repository.log(commit, MARK))
+        entry = last(log, environment.name, *BRINGS)
         if entry is not None and entry.release is not None:
             if self._is_as_brought(entry, view, newest):
                 return entry.release
