@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,20 @@ def test_a_model_that_asks_for_more_than_its_quota_is_an_error_for_gpus_too(said
     found = "\n".join(said.of("AGY204"))
     assert "Job/tune requests 2 nvidia.com/gpu, but ResourceQuota/team allows 1: it never starts" in found
     assert "InferenceService/fraud requests 2 × 4 cpu, but ResourceQuota/team allows 6" in found
+
+
+def test_what_is_whole_here_and_not_at_the_branch_that_is_followed_is_an_error_before_anybody_syncs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from argosy.app.demo.stages_content import let_branches_go_on, make_stages
+
+    origin = make_stages(tmp_path / "origin")
+    let_branches_go_on(origin)
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(tmp_path / "origin"), str(clone)], check=True)
+    monkeypatch.chdir(clone)
+    found = check(["."], manner=PLAIN, talk=lambda text: None).findings
+    (behind,) = (each for each in found if each.rule.id == "AGY101")
+    assert behind.place.file == "gitops/argocd/applications/stage01/app-stage01-model-serving.yaml"
+    assert "at stage1-complete, as this clone knows it" in behind.sight.message
+    assert "serving/vllm/pvc-mistral-24b.yaml does not exist" in behind.sight.message

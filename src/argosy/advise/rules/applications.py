@@ -162,7 +162,8 @@ RULES: Final = (
         "Argo CD shows a ComparisonError, and nothing of the Application is compared or synced.",
         "The repository is this one: a remote of this clone has its address, or another Application of the same address"
         " has its folder here and no remote has another name. No folder above the Application holds the path, nor does"
-        " the branch that it names.",
+        " the branch that it names; or what is whole here cannot be rendered at the branch that it follows, as it was"
+        " last fetched. The branch that work is merged into is left out: what is new here is not there yet.",
         "Correct spec.source.path, or commit the folder to the branch that the Application follows.",
         _missing_path,
     ),

@@ -14,6 +14,7 @@ from argosy.advise.finding import Place
 from argosy.advise.repository import Fault, Item, Locate, Trouble
 from argosy.app.checking.files import shown
 from argosy.app.rendering.checkouts import Checkouts
+from argosy.app.rendering.heads import is_checked_out, is_merged_into
 from argosy.model.application import Application, Source
 from argosy.model.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
 from argosy.model.flow import Origins, Rendered
@@ -51,6 +52,24 @@ class Builder:
             except ArgosyError as error:
                 built.fault = _fault(error, root, place)
         return built
+
+    def failing(self, root: str, app: Application, source: Source) -> str:
+        """Why it cannot be rendered at the branch that it follows, as this clone knows it; empty where it can, or where
+        the working tree stands for that branch, or the branch is not known here."""
+        ref = source.ref.removeprefix("refs/heads/")
+        if is_checked_out(root, ref) or is_merged_into(root, ref):
+            return ""
+        try:
+            checkout = self._checkouts.within(root, f"refs/remotes/origin/{ref}")
+        except ArgosyError:
+            return ""
+        try:
+            render(checkout, app, source, refs={}, fetch=self._checkouts.fetch)
+        except (LimitError, SourceError, TransientError):
+            return ""
+        except ArgosyError as error:
+            return str(error).partition("; ")[0]
+        return ""
 
     def has(self, root: str, ref: str, path: str) -> bool:
         """Whether a branch, tag or commit that is known here holds the path."""

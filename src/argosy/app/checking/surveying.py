@@ -151,7 +151,19 @@ class Survey:
         built = self._builder.build(root, written.app, sources, place)
         self._noted(f"{written.name}: {built.note}" if built.note else "")
         self._read |= built.inputs
-        return Rendering(written, folder, tuple(built.items), built.fault)
+        fault = built.fault or self._behind(written, sources, top)
+        return Rendering(written, folder, tuple(built.items), fault)
+
+    def _behind(self, written: Written, sources: Sequence[Source], top: str) -> Fault | None:
+        """What is whole here, and not at the branch that the Application follows."""
+        is_ours = len(sources) == 1 and (sources[0].repo_url in self._homes or is_of(sources[0].repo_url, top))
+        why = self._builder.failing(top, written.app, sources[0]) if is_ours else ""
+        if not why:
+            return None
+        ref = sources[0].ref
+        message = f"{written.name}: at {ref}, as this clone knows it, it cannot be rendered: {why}"
+        place = written.at("spec", "source", "targetRevision")
+        return Fault(Trouble.PATH, message, f"bring the files to {ref}, or follow a branch that has them", place)
 
     def _elsewhere(self, written: Written, source: Source, place: Place, top: str, is_ours: bool) -> Rendering:
         if not is_ours:

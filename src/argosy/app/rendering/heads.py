@@ -46,6 +46,17 @@ def is_checked_out(root: str, ref: str) -> bool:
     return bool(tag) and tag == head.commit
 
 
+def is_merged_into(root: str, ref: str) -> bool:
+    """Whether it is the branch that work goes to: what is new here is not there yet, and that is no mistake."""
+    names = {"main", "master"}
+    try:
+        said = (shared_folder(root) / "refs" / "remotes" / "origin" / "HEAD").read_text().strip()
+        names.add(said.removeprefix("ref: refs/remotes/origin/"))
+    except (OSError, UnicodeError):
+        pass
+    return ref.removeprefix("refs/heads/") in names
+
+
 def _resolved(kept: Path, ref: str) -> str:
     loose = kept / ref
     if ".." not in ref and loose.is_file():
