@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli import NO
 from argosy.cli.app_flags import Commands, add_truth, at_desk, form, is_compat, print_data, talk, verb
-from argosy.cli.screen import Screen, counted
+from argosy.cli.screen import Screen, counted, fold
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -196,7 +196,12 @@ def _field_lines(found: Differing, screen: Screen) -> list[str]:
     rows += [(_path(each.pointer), _value(each.live), f"no drift: set by {each.manager}") for each in found.added]
     width = max((len(row[0]) for row in rows), default=0)
     other = max((len(row[1]) for row in rows), default=0)
-    return [f"{path:<{width}}  {change:<{other}}  {author}".rstrip() for path, change, author in rows]
+    lines = [f"{path:<{width}}  {change:<{other}}  {author}".rstrip() for path, change, author in rows]
+    room = screen.width - 2 if screen.width is not None else None
+    if room is None or max(map(len, lines), default=0) <= room:
+        return lines
+    pairs = [(fold(f"{path}  {change}", room), fold(f"    {author}", room, 6)) for path, change, author in rows]
+    return [line for field, author in pairs for line in (*field, *author)]
 
 
 def plan_lines(found: Sequence[Differing], *, prunes: bool) -> list[str]:

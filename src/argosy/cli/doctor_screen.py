@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from argosy.advise.finding import Severity
-from argosy.cli.screen import CAUSE, Screen, counted, plain
+from argosy.cli.screen import CAUSE, Screen, counted, plain, shown_width
 
 if TYPE_CHECKING:
     from argosy.advise.diagnosis import Line
@@ -28,16 +28,25 @@ HEADINGS: Final = ("APP", "STATE", CAUSE, "FIX", "")
 
 
 def shown(report: Report, screen: Screen, *, is_whole: bool) -> Iterator[str]:
-    yield "   ".join(screen.mark_as(plain(each.text), CHECKED[each.mark.value]) for each in report.found.checks)
+    yield from _head(report, screen)
     if report.lines:
-        yield from screen.table(HEADINGS, list(_rows(report.lines, screen)))
+        yield from screen.table(HEADINGS, list(_rows(report.lines, screen)), whole=CAUSE)
     elif report.found.chosen:
         count = counted(len(report.found.chosen), "application")
         yield f"{count}: nothing is wrong that a rule is sure of"
     if is_whole:
         for line in report.lines:
-            yield from _whole(line)
-    yield from _totals(report)
+            for told in _whole(line):
+                yield from screen.folded(told, 11 if told.startswith(" ") else 4)
+    for told in _totals(report):
+        yield from screen.folded(told)
+
+
+def _head(report: Report, screen: Screen) -> Iterator[str]:
+    """On one line where there is room for it."""
+    checks = [screen.mark_as(plain(each.text), CHECKED[each.mark.value]) for each in report.found.checks]
+    together = "   ".join(checks)
+    yield from [together] if screen.width is None or shown_width(together) <= screen.width else checks
 
 
 def _rows(lines: list[Line], screen: Screen) -> Iterator[list[str]]:

@@ -26,6 +26,8 @@ WHY: Final = "WHY"
 CAUSE: Final = "CAUSE"
 _GAP: Final = "   "
 _SHORTEST: Final = 20
+_READABLE: Final = 60  # of a column of sentences; narrower, they stand beneath their row
+_HANG: Final = 4
 _STYLE: Final = re.compile("\x1b\\[[0-9]*m")
 
 
@@ -69,9 +71,13 @@ class Screen:
     def colour(self, text: str, code: str) -> Styled:
         return Styled(f"\x1b[{code}m{text}\x1b[0m" if self.is_colourful else text)
 
-    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-        """On a terminal no wider than that: messages are cut. In a pipe they are whole."""
-        return table(headings, rows, self.width)
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, whole: str = "") -> list[str]:
+        """On a terminal no wider than that: messages are cut, but for the column `whole`. In a pipe they are whole."""
+        return table(headings, rows, self.width, whole)
+
+    def folded(self, text: str, hang: int = _HANG) -> list[str]:
+        """On a terminal no wider than that, further lines indented. In a pipe it is one line."""
+        return [text] if self.width is None else fold(text, self.width, hang)
 
     def difference(self, line: str) -> str:
         """A line of a unified difference."""
@@ -85,21 +91,71 @@ def _is_colourful(stream: TextIO) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> list[str]:
-    """Columns as kubectl has them; with a width, those that are called MESSAGE, WHY or CAUSE are cut to fit it."""
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, whole: str = ""
+) -> list[str]:
+    """Columns as kubectl has them; with a width, those that are called MESSAGE, WHY or CAUSE are cut to fit it.
+
+    The column that is called `whole` is never cut: it goes on below, or stands beneath its row.
+    """
     cells = [list(headings), *([cell if isinstance(cell, Styled) else plain(cell) for cell in row] for row in rows)]
-    widths = [max(map(shown_width, column)) for column in zip(*cells, strict=True)]
+    widths = _widths(cells)
+    over = 0 if width is None else max(0, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
+    if width is not None and over and whole in headings:
+        return _uncut(cells, widths, list(headings).index(whole), width)
     messages = [place for place, heading in enumerate(headings) if heading in (MESSAGE, WHY, CAUSE)]
-    if width is not None and messages:
-        over = max(0, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
-        for place in messages:
-            widths[place] = min(widths[place], max(_SHORTEST, widths[place] - math.ceil(over / len(messages))))
-    lines = []
-    for row in cells:
-        fitted = (_cut(cell, room) for cell, room in zip(row, widths, strict=True))
-        padded = (cell + " " * (room - shown_width(cell)) for cell, room in zip(fitted, widths, strict=True))
-        lines.append(_GAP.join(padded).rstrip())
-    return lines
+    for place in messages:
+        widths[place] = min(widths[place], max(_SHORTEST, widths[place] - math.ceil(over / len(messages))))
+    return [_joined([_cut(cell, room) for cell, room in zip(row, widths, strict=True)], widths) for row in cells]
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(shown_width, column)) for column in zip(*cells, strict=True)]
+
+
+def _joined(row: Sequence[str], widths: Sequence[int], gap: str = _GAP) -> str:
+    padded = (cell + " " * (room - shown_width(cell)) for cell, room in zip(row, widths, strict=True))
+    return gap.join(padded).rstrip()
+
+
+def _uncut(cells: Sequence[Sequence[str]], widths: list[int], place: int, width: int) -> list[str]:
+    room = width - sum(widths) + widths[place] - len(_GAP) * (len(widths) - 1)
+    if room >= _READABLE:
+        widths[place] = room
+        return [line for row in cells for line in _stacked(row, widths, _GAP)]
+    slim = [[cell for at, cell in enumerate(row) if at != place] for row in cells]
+    gap, widths = _GAP[:2], _widths(slim)
+    while sum(widths) + len(gap) * (len(widths) - 1) > width and max(widths) > _HANG:
+        widths[widths.index(max(widths))] -= 1
+    lines = _stacked(slim[0], widths, gap)
+    for row, rest in zip(cells[1:], slim[1:], strict=True):
+        lines += [*_stacked(rest, widths, gap), *fold(" " * _HANG + row[place], width, _HANG)]
+    return [line for line in lines if line.strip()]
+
+
+def _stacked(row: Sequence[str], widths: Sequence[int], gap: str) -> list[str]:
+    """Cells that are too wide go on below."""
+    piles = [fold(cell, room, 0, is_strict=True) for cell, room in zip(row, widths, strict=True)]
+    height = max(map(len, piles))
+    return [_joined([pile[at] if at < len(pile) else "" for pile in piles], widths, gap) for at in range(height)]
+
+
+def fold(text: str, width: int, hang: int = _HANG, *, is_strict: bool = False) -> list[str]:
+    """Broken at blanks. A word that is longer than a line is left to the terminal, so that it can be copied whole;
+    strictly, it is broken."""
+    if shown_width(text) <= width:
+        return [text]
+    lead = text[: len(text) - len(text.lstrip(" "))]
+    lines, here = [], lead
+    for word in re.split(r"(?<=\S) ", text[len(lead) :]):
+        if here.strip() and shown_width(here) + 1 + shown_width(word.rstrip()) > width:
+            lines.append(here.rstrip())
+            here, word = " " * hang, word.lstrip(" ")
+        here += f" {word}" if here.strip() else word
+        while is_strict and shown_width(here) > width and not isinstance(text, Styled):
+            lines.append(here[:width])
+            here = here[width:]
+    return [*lines, here.rstrip()]
 
 
 def _cut(cell: str, room: int) -> str:
