@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import yaml
@@ -15,6 +15,7 @@ from in_full import in_full
 from promotion_repository import ALONE, BASE, DELIVERY, Shelf, chdir, make, typed
 
 from argosy.app.promoting import repository as plumbing
+from argosy.cli.screen import Screen
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,25 @@ def test_a_plan_tells_what_moves_what_stays_and_what_to_type(web: Shelf) -> None
     assert "replicas 2" in said.out and "prefix staging-" in said.out
     assert "afterwards: production asks for approval by leads (ann@example.com)" in said.out
     assert said.err.strip() == "next: argosy promote run --to staging"
+
+
+@pytest.mark.parametrize("words", [["status"], ["plan", "--to", "staging"], ["history"]])
+def test_a_terminal_of_80_columns_shows_all_words_and_no_line_is_wider(
+    web: Shelf, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    reason = "the numbers of the last quarter are being counted, and nobody wants a surprise while that goes on"
+    web.argosy("hold", "production", "--reason", reason)
+    whole = web.argosy(*words).out
+
+    class Narrow(Screen):
+        def __init__(self, stream: TextIO) -> None:
+            super().__init__(stream)
+            self.width = 80
+
+    monkeypatch.setattr("argosy.cli.promote.Screen", Narrow)
+    shown = web.argosy(*words).out
+    assert max(map(len, shown.splitlines())) <= 80 and "…" not in shown
+    assert {each for each in whole.split() if "─" not in each} - {"MESSAGE"} <= set(shown.split())
 
 
 def test_a_plan_and_the_status_are_documents_too(web: Shelf) -> None:

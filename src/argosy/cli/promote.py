@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.cli import DONE, NO, answering, failed, say
 from argosy.cli.app_flags import described, print_data, talk
 from argosy.cli.patience import patiently
-from argosy.cli.screen import Screen, plain
+from argosy.cli.screen import MESSAGE, Screen, plain
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError, UserError
 
@@ -32,7 +32,7 @@ Examples:
 
 See also: docs/guides/promoting.md
 """
-HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", "MESSAGE")
+HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", MESSAGE)
 VERBS = "status|plan|run|rollback|approve|reject|hold|resume|history|graph"
 
 
@@ -164,8 +164,9 @@ def _show(plan: Plan, output: str, done: Done | None = None) -> None:
         made = {"commit": done.commit if done else None, "branch": done.branch if done else None}
         print_data({**shown.plan_document(plan), **made}, output)
         return
-    for line in shown.planned(plan, Screen(sys.stdout)):
-        print(line)
+    screen = Screen(sys.stdout)
+    for line in shown.planned(plan, screen):
+        print("\n".join(screen.folded(line, 6 if line.startswith(" ") else 2)))
     sys.stdout.flush()
     for note in plan.notes:
         talk(f"note: {plain(note)}")
@@ -199,7 +200,7 @@ def _history(session: Session, chosen: argparse.Namespace) -> int:
     if not log:
         talk("nothing was promoted here yet; begin with: argosy promote status")
         return DONE
-    for line in Screen(sys.stdout).table(HEADINGS, [shown.happened(each) for each in log]):
+    for line in Screen(sys.stdout).table(HEADINGS, [shown.happened(each) for each in log], whole=MESSAGE):
         print(line)
     return DONE
 

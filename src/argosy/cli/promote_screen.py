@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.cli.screen import Screen, Styled, plain, shown_width
+from argosy.cli.screen import Screen, fold, plain, shown_width
 
 if TYPE_CHECKING:
     from argosy.app.promoting.planning import Plan
@@ -53,6 +54,7 @@ def picture(session: Session, screen: Screen) -> Iterator[str]:
     if screen.width is not None:
         most = max(16, (screen.width - 9) // len(widths) - len(GAP))
         widths = [min(each, most) for each in widths]
+        columns = [_folded(rows, width) for rows, width in zip(columns, widths, strict=True)]
     yield f"{'':9}{_heads(way.environments, widths, screen, is_chain)}".rstrip()
     for name in columns[0]:
         if name in ("model", "image") and all(rows[name] == ["–"] for rows in columns):
@@ -61,14 +63,14 @@ def picture(session: Session, screen: Screen) -> Iterator[str]:
             continue
         for line in range(max(len(rows[name]) for rows in columns)):
             cells = (rows[name][line] if line < len(rows[name]) else "" for rows in columns)
-            fitted = ((_cut(cell, width), width) for cell, width in zip(cells, widths, strict=True))
-            padded = (cell + " " * (width - shown_width(cell)) for cell, width in fitted)
+            padded = (cell + " " * (width - shown_width(cell)) for cell, width in zip(cells, widths, strict=True))
             yield f"{name if not line else '':9}{GAP.join(padded)}".rstrip()
 
 
-def _cut(cell: str, width: int) -> str:
-    """On a terminal that is narrow; what has a colour is short, and stays."""
-    return cell if shown_width(cell) <= width or isinstance(cell, Styled) else f"{cell[: width - 1]}…"
+def _folded(rows: Mapping[str, list[str]], width: int) -> dict[str, list[str]]:
+    """On a terminal that is narrow a cell goes on below: nothing that it says is cut."""
+    folded = functools.partial(fold, width=width, hang=2, is_strict=True)
+    return {name: [line for cell in cells for line in folded(cell)] for name, cells in rows.items()}
 
 
 def _head(environment: Environment, is_chain: bool) -> str:
@@ -85,8 +87,12 @@ def _heads(environments: Sequence[Environment], widths: Sequence[int], screen: S
             line = dash * (width + len(GAP) - len(each.name) - 3)
             found.append(f"{each.name} {line}{tip} ")
         else:
-            found.append(_cut(_head(each, is_chain), width).ljust(width) + GAP)
+            found.append(_fitted(_head(each, is_chain), width).ljust(width) + GAP)
     return "".join(found)
+
+
+def _fitted(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: width - 1]}…"
 
 
 def _release(release: Release) -> str:

@@ -152,7 +152,7 @@ def fold(text: str, width: int, hang: int = _HANG, *, is_strict: bool = False) -
             lines.append(here.rstrip())
             here, word = " " * hang, word.lstrip(" ")
         here += f" {word}" if here.strip() else word
-        while is_strict and shown_width(here) > width and not isinstance(text, Styled):
+        while is_strict and len(here) > width and not _STYLE.search(here):
             lines.append(here[:width])
             here = here[width:]
     return [*lines, here.rstrip()]
