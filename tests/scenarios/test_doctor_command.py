@@ -138,6 +138,7 @@ async def test_what_is_certain_is_put_right_only_when_asked_and_a_second_run_fin
     assert "ignoreDifferences" not in (await desk.app())["spec"]
     said = await desk.argosy("doctor", "--fix", "-y")
     assert "models: changed; after a sync it is Synced/Healthy" in said.out
+    assert said.code == 0 and "examined again: nothing is left" in said.err, said
     rules = (await desk.app())["spec"]["ignoreDifferences"]
     assert [rule["jsonPointers"] for rule in rules] == [["/data/a"]]
     await desk.until(lambda status: status["sync"]["status"] == "Synced")
@@ -149,6 +150,7 @@ async def test_what_another_application_makes_is_not_changed_in_the_cluster(desk
     await scaled(desk)
     said = await desk.argosy("doctor", "--fix", "-y")
     assert "root makes it from Git, so change it there: argosy align models --write" in said.err
+    assert said.code == 1 and "examined again" not in said.err, "nothing was done"
     assert "ignoreDifferences" not in (await desk.app())["spec"]
 
 

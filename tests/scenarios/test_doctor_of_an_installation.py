@@ -95,6 +95,7 @@ async def test_an_operator_that_never_acts_is_told_after_the_touch(
     monkeypatch.setattr("argosy.app.doctor.fixing.TOUCH_SECONDS", 0.2)
     said = await idle.argosy("doctor", "--fix", "-y")
     assert f"argocd-cm still lacks {MODEL_KEY} after 0.2 s: the operator does not act" in said.out
+    assert said.code == 1 and "examined again: 1 " in said.err, said
 
 
 @pytest.mark.anyio

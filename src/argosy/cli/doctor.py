@@ -73,7 +73,6 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 async def _run(chosen: argparse.Namespace) -> int:
-    from argosy.advise.finding import Severity
     from argosy.app.applications.desk import open_desk
     from argosy.app.applications.reader import open_reader
     from argosy.app.doctor.examining import Wanted, at_home, examine
@@ -84,20 +83,45 @@ async def _run(chosen: argparse.Namespace) -> int:
     wanted = Wanted(tuple(chosen.names), chosen.match, chosen.checklist, is_here, is_quick, chosen.timeout)
     async with open_desk(target_options(chosen), chosen.app_namespace) as opened:
         desk = await at_home(opened) if not chosen.app_namespace else opened
-        async with _patience(desk), open_reader(desk) as reader:
-            found = await examine(desk, reader, wanted)
-        report = Report(found)
-        code = NO if (not report.is_calm if is_quick else report.is_bad(Severity(chosen.fail_on))) else DONE
-        if found.is_ill or (chosen.checklist and any(item.holds is False for item in report.checklist)):
-            code = NO
-        if found.is_blind:
-            code = REFUSED
+
+        async def examined() -> Report:
+            async with _patience(desk), open_reader(desk) as reader:
+                return Report(await examine(desk, reader, wanted))
+
+        report = await examined()
+        code = _verdict(report, chosen)
         with answering(code):
             _show(report, chosen)
             sys.stdout.flush()
         if chosen.fix:
-            code = max(code, await _fix(desk, found, is_asking=not chosen.yes))
+            done, failure = await _fix(desk, report.found, is_asking=not chosen.yes)
+            if done:
+                report = await examined()
+                code = _verdict(report, chosen)
+                _tell_left(report)
+            code = max(code, failure)
     return code
+
+
+def _verdict(report: Report, chosen: argparse.Namespace) -> int:
+    from argosy.advise.finding import Severity
+
+    if report.found.is_blind:
+        return REFUSED
+    is_bad = not report.is_calm if chosen.output == "status" else report.is_bad(Severity(chosen.fail_on))
+    is_amiss = chosen.checklist and any(item.holds is False for item in report.checklist)
+    return NO if is_bad or report.found.is_ill or is_amiss else DONE
+
+
+def _tell_left(report: Report) -> None:
+    """What is left after the fixes, in one line."""
+    from argosy.advise.finding import Severity
+    from argosy.cli.screen import counted
+
+    found = [(report.count(each), each.value) for each in Severity]
+    words = (f"{number} info" if word == "info" else counted(number, word) for number, word in found if number)
+    counts = ", ".join(words)
+    talk(f"examined again: {f'{counts} left; see: argosy doctor' if counts else 'nothing is left'}")
 
 
 @asynccontextmanager
@@ -129,15 +153,15 @@ def _show(report: Report, chosen: argparse.Namespace) -> None:
         talk(plain(line))
 
 
-async def _fix(desk: Desk, found: Examination, *, is_asking: bool) -> int:
-    """Each by itself; what fails is told, and the others are done all the same."""
+async def _fix(desk: Desk, found: Examination, *, is_asking: bool) -> tuple[int, int]:
+    """How many were done, and the exit code of what failed: that is told, and the others are done all the same."""
     from argosy.app.doctor.fixing import fixes
 
     offered = fixes(found)
     talk(f"target: {desk.where}")
     if not offered:
         talk("nothing can be put right from here with certainty; see FIX and --explain")
-    code = DONE
+    done, code = 0, DONE
     for each in offered:
         if each.act is None:
             talk(plain(f"{each.subject}: {each.text}"))
@@ -147,6 +171,7 @@ async def _fix(desk: Desk, found: Examination, *, is_asking: bool) -> int:
             continue
         try:
             print(plain(f"{each.subject}: {await each.act(desk)}"))
+            done += 1
         except ArgosyError as error:
             code = failed(error, f"{each.subject} was not fixed")
-    return code
+    return done, code

@@ -6,6 +6,7 @@ In: an Examination. Out: Fixes, each a sentence and a deed. Never: does what onl
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -26,7 +27,7 @@ from argosy.model.names import ResourceKey
 from argosy.patch import merge_patch
 from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS
 from argosy.setup.checks.merging import KEY_PREFIX
-from argosy.setup.waiting import until
+from argosy.setup.waiting import TooLate, until
 
 REFRESH_SECONDS: Final = 30.0
 TOUCH_SECONDS: Final = 15.0
@@ -121,6 +122,8 @@ def _maker(found: Examination, app: LiveApp) -> str:
 def _changing(app: LiveApp, treatment: Treatment) -> Act:
     async def act(desk: Desk) -> str:
         after = await desk.revise(app.app, lambda now: _patch(now.wire, treatment))
+        with suppress(TooLate):  # nobody delivers it now; what was changed stays changed
+            await refresh(desk, after, is_hard=False, seconds=TOUCH_SECONDS)
         return f"changed; after a sync it is {treatment.proof.synced.words}: argosy app sync {after.name}"
 
     return act
