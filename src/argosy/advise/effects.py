@@ -15,7 +15,7 @@ from argosy.advise.amounts import AUTOSCALER, COMPONENTS, RUNTIMES, SERVICE, bou
 from argosy.advise.changes import Becomes, Change, Touched
 from argosy.advise.pods import needs
 from argosy.advise.repository import Item, Step
-from argosy.advise.schemas import Schemas
+from argosy.advise.schemas import MISTYPED, Schemas
 from argosy.compare.differences import readable
 from argosy.model.annotations import RESOURCES_FINALIZER
 from argosy.model.application import Application
@@ -46,6 +46,7 @@ _KNOWN: Final = frozenset(each.group_kind for each in BUILT_IN)
 
 
 class EffectKind(StrEnum):
+    INVALID = "invalid"  # a cluster does not take the object
     REFUSED = "refused"  # a cluster does not take the change
     RECREATE = "recreate"  # deleted, and made again
     RESTART = "restart"
@@ -85,7 +86,9 @@ def effects_of(touched: Touched, schemas: Schemas, takers: Mapping[Landing, str]
     """`takers` are the Applications that newly ask for an object."""
     restarted: set[str] = set()
     for change in touched.changes:
-        if change.becomes is Becomes.GONE and (taker := takers.get(landing(touched.before, change.key))):
+        if (text := _invalid(change, touched, schemas)):
+            yield Effect(EffectKind.INVALID, change.name, text)
+        elif change.becomes is Becomes.GONE and (taker := takers.get(landing(touched.before, change.key))):
             text = f"goes over to {taker}: it is deleted in between if {touched.name} is synced first"
             yield Effect(EffectKind.MOVES, change.name, text, has_data=change.key.group_kind in _DATA)
         elif change.becomes is Becomes.GONE:
@@ -97,6 +100,19 @@ def effects_of(touched: Touched, schemas: Schemas, takers: Mapping[Landing, str]
                 yield effect
     yield from _runtimes(touched, restarted)
     yield from _stale(touched, restarted)
+
+
+def _invalid(change: Change, touched: Touched, schemas: Schemas) -> str:
+    """What the API server says of the object as it would be; empty: nothing that is certain."""
+    if change.after is None:
+        return ""
+    manifest = change.after.manifest
+    # An overlay may mend what a folder lacks; what lives has fields that nobody may send.
+    is_whole = not touched.is_folder and "uid" not in (manifest.get("metadata") or {})
+    for amiss in schemas.amiss(manifest):
+        if amiss.is_refused and not amiss.is_later and (is_whole or amiss.what == MISTYPED):
+            return f"is refused by the API server: {amiss.message}"
+    return ""
 
 
 def _gone(change: Change, touched: Touched) -> Iterator[Effect]:
@@ -271,17 +287,17 @@ def _runtimes(touched: Touched, restarted: set[str]) -> Iterator[Effect]:
                 yield _taken_over(change, item)
         if not users:
             fitting = [item for item in services if _may_choose(item, new)]
-            who = f"{fitting[0].name}, which names no runtime," if fitting else "what runs on it, elsewhere,"
-            yield Effect(EffectKind.OPEN, change.name, f"{who} restarts if KServe serves it with this one", "predictor")
+            who = f"{fitting[0].name}, if KServe chose it there" if fitting else "what runs on it elsewhere"
+            yield Effect(EffectKind.OPEN, change.name, f"restarts {who}", "predictor")
 
 
 def _taken_over(change: Change, item: Item) -> Effect:
     if item.text("metadata", "annotations", _KEEPS_RUNTIME) == "true":
-        text = f"{item.name} runs on it, and takes it over with its own next change ({_KEEPS_RUNTIME})"
+        text = f"is taken over by {item.name} with its own next change ({_KEEPS_RUNTIME})"
         return Effect(EffectKind.STALE, change.name, text, "predictor")
     strategy = item.text("spec", "predictor", "deploymentStrategy", "type")
     how = "all at once, strategy Recreate" if strategy == "Recreate" else "rolling"
-    text = f"{item.name} runs on it, and its predictor restarts ({how}; before KServe 0.16 with its own next change)"
+    text = f"restarts the predictor of {item.name} ({how}; before KServe 0.16 with its own next change)"
     return Effect(EffectKind.RESTART, change.name, text, "predictor", has_gap=strategy == "Recreate")
 
 

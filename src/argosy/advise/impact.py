@@ -43,7 +43,7 @@ class Impact:
     def verdict(self) -> Verdict:
         if any(each.fault for each in self.touched):
             return Verdict.BROKEN
-        return Verdict.REFUSED if self.of(EffectKind.REFUSED) else Verdict.FINE
+        return Verdict.REFUSED if self.of(EffectKind.REFUSED, EffectKind.INVALID) else Verdict.FINE
 
     def of(self, *kinds: EffectKind) -> list[Effect]:
         return [each for each in self.all_effects if each.kind in kinds]
@@ -72,6 +72,9 @@ class Impact:
         broken = [each.name for each in self.touched if each.fault]
         if broken:
             yield f"{', '.join(broken)} cannot be rendered"
+        invalid = {each.name for each in self.of(EffectKind.INVALID)}
+        if invalid:
+            yield f"{_counted(len(invalid), 'object')} refused by the API server, so a sync fails"
         refused = {each.name for each in self.of(EffectKind.REFUSED)}
         if refused:
             yield f"{_counted(len(refused), 'object')} cannot be updated in place, so a sync fails"

@@ -29,6 +29,10 @@ UNKNOWN, MISTYPED, WRONG, MISSING = "unknown", "mistyped", "wrong", "missing"
 _STRATEGY: Final = "spec.strategy"
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
 _TYPE: Final = re.compile(r'in body must be of type (\w+): "(\w+)"$')
+_WORDS: Final = {
+    "string": "a text", "integer": "a whole number", "boolean": "true or false", "object": "a mapping",
+    "array": "a list", "null": "nothing",
+}  # fmt: skip
 _KINDS: Final = {FaultKind.REQUIRED: MISSING, FaultKind.TYPE_INVALID: MISTYPED}
 _MISMATCH: Final = re.compile(r"json: cannot unmarshal (.+) into Go struct field [^.]+\.(\S+) of type (.+)")
 
@@ -38,6 +42,17 @@ class Amiss(NamedTuple):
     path: tuple[Step, ...]
     message: str
     is_bundled: bool = False  # said by a definition of ours, which may know less than the one in the cluster
+    is_later: bool = False  # somebody fills in what it is about
+
+    @property
+    def is_sure(self) -> bool:
+        """k8s: a version of a kind may get more fields and more words, but no field becomes of another type."""
+        return not self.is_bundled or self.what == MISTYPED
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether no server takes the object; unknown fields may be dropped."""
+        return self.is_sure and self.what != UNKNOWN
 
 
 class Schemas:
@@ -203,8 +218,8 @@ def _custom_faults(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
         yield Amiss(UNKNOWN, steps_of(path), f"{kind.resource.kind} has no field {path}")
     for fault in kind.validate(kind.default(pruned)):
         if found := _TYPE.search(fault.message):
-            message = f"{fault.field}: a {found[2]} stands where a {found[1]} is expected"
-            yield Amiss(MISTYPED, steps_of(fault.field), message.replace("a string", "a text"))
+            given, wanted = (_WORDS.get(each, f"a {each}") for each in (found[2], found[1]))
+            yield Amiss(MISTYPED, steps_of(fault.field), f"{fault.field}: {given} stands where {wanted} is expected")
         elif fault.field and fault.field != "<nil>":
             yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
 
@@ -248,7 +263,8 @@ def _placed(amiss: Amiss, manifest: Manifest) -> Amiss:
         found.append(step)
         here = here.get(step) if isinstance(here, dict) else here[step] if _holds(here, step) else None
         left = left[taken:]
-    return amiss._replace(path=tuple(found))
+    texts = [amiss.message, here if isinstance(here, str) else ""]
+    return amiss._replace(path=tuple(found), is_later=any(mark in text for mark in ("${", "$(") for text in texts))
 
 
 def _holds(value: Any, step: Step) -> bool:

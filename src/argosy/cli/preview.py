@@ -145,7 +145,7 @@ def _change(change: Change, effects: list[str], screen: Screen, *, is_whole: boo
 def _advice(found: Preview, chosen: argparse.Namespace) -> str:
     from argosy.advise.effects import EffectKind
 
-    if any(each.fault for each in found.impact.touched):
+    if any(each.fault for each in found.impact.touched) or found.impact.of(EffectKind.INVALID):
         return "argosy check"
     if found.impact.of(EffectKind.REFUSED):
         return "argosy explain AGY111"

@@ -119,8 +119,7 @@ def test_a_changed_runtime_restarts_what_runs_on_it_once() -> None:
     found = judged([model(), serving()], [model(), serving("b")])
     assert "restarts 1 predictor (rolling)" in found.sentence
     assert texts(found) == [
-        "InferenceService/fraud runs on it, and its predictor restarts (rolling; before KServe 0.16 with its own next"
-        " change)"
+        "restarts the predictor of InferenceService/fraud (rolling; before KServe 0.16 with its own next change)"
     ]
     both = judged([model(), serving()], [model({"minReplicas": 2, "nodeSelector": {"a": "b"}}), serving("b")])
     assert "restarts 1 predictor (rolling)" in both.sentence
@@ -136,7 +135,7 @@ def test_a_runtime_restarts_nothing_by_what_it_offers_or_of_what_is_stopped_or_k
     keeps = model(annotations={"serving.kserve.io/disable-auto-update": "true"})
     found = judged([keeps, serving()], [keeps, serving("b")])
     assert "no restarts at once" in found.sentence
-    assert "takes it over with its own next change" in texts(found)[0]
+    assert texts(found)[0].startswith("is taken over by InferenceService/fraud with its own next change")
 
 
 def test_whether_a_runtime_is_used_elsewhere_is_not_known_and_that_is_said() -> None:
@@ -144,7 +143,24 @@ def test_whether_a_runtime_is_used_elsewhere_is_not_known_and_that_is_said() -> 
     free = model({"model": {"modelFormat": {"name": "sklearn"}}})
     sides = [serving(each, supportedModelFormats=[{"name": "sklearn", "autoSelect": True}]) for each in "ab"]
     found = judged([free, sides[0]], [free, sides[1]])
-    assert texts(found)[0].startswith("InferenceService/fraud, which names no runtime, restarts if")
+    assert texts(found) == ["restarts InferenceService/fraud, if KServe chose it there"]
+
+
+def test_what_the_server_would_not_take_is_refused_with_the_field_whether_it_is_new_or_changes() -> None:
+    wrong = model({"maxReplicas": "lots"})
+    for before in ([model()], []):
+        found = judged(before, [wrong])
+        assert found.verdict is Verdict.REFUSED and "1 object refused by the API server" in found.sentence
+        said = "spec.predictor.maxReplicas: a text stands where a whole number is expected"
+        assert texts(found) == [f"is refused by the API server: {said}"]
+    assert judged([workload()], [workload(replicas=-1)]).verdict is Verdict.REFUSED
+    assert judged([workload()], [workload(replicas="two")]).verdict is Verdict.REFUSED
+    assert judged([wrong], [model()]).verdict is Verdict.FINE
+
+
+def test_what_a_newer_definition_or_somebody_later_may_make_right_is_not_refused() -> None:
+    assert judged([model()], [model({"model": {"modelFormat": {}, "runtime": "vllm"}})]).verdict is Verdict.FINE
+    assert judged([workload()], [workload(replicas="${REPLICAS}")]).verdict is Verdict.FINE
 
 
 def test_what_runs_before_needs_no_more_than_the_largest() -> None:

@@ -27,8 +27,8 @@ def _all(repository: Repository, *kinds: str) -> Iterator[tuple[Item, Amiss]]:
     schemas = Schemas(repository.definitions)
     for rendering, item in _judged(repository):
         for amiss in schemas.amiss(item.manifest):
-            if amiss.what not in kinds or "${" in amiss.message or "$(" in amiss.message:
-                continue  # somebody fills that in later
+            if amiss.what not in kinds or amiss.is_later:
+                continue
             if amiss.what in (UNKNOWN, MISTYPED) or rendering is None or rendering.is_whole:
                 yield item, amiss
 
@@ -45,7 +45,7 @@ def _unknown(repository: Repository) -> Iterator[Sight]:
     for item, amiss in _all(repository, UNKNOWN):
         if _is_misplaced(item, amiss):
             continue  # a rule of its own says where it belongs
-        severity = Severity.WARNING if amiss.is_bundled else None
+        severity = None if amiss.is_sure else Severity.WARNING
         fix = "correct its name or its indentation, or take it out"
         yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}: it is dropped", fix, item.name,
                     _dotted(amiss), severity)  # fmt: skip
@@ -53,7 +53,7 @@ def _unknown(repository: Repository) -> Iterator[Sight]:
 
 def _wrong(repository: Repository) -> Iterator[Sight]:
     for item, amiss in _all(repository, WRONG, MISTYPED):
-        severity = Severity.WARNING if amiss.is_bundled else None
+        severity = None if amiss.is_sure else Severity.WARNING
         wants_text = amiss.what == MISTYPED and amiss.message.endswith(_TEXT)
         fix = "put it in quotes" if wants_text else "write what the message asks for"
         yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}", fix, item.name, _dotted(amiss), severity)
@@ -61,7 +61,7 @@ def _wrong(repository: Repository) -> Iterator[Sight]:
 
 def _missing(repository: Repository) -> Iterator[Sight]:
     for item, amiss in _all(repository, MISSING):
-        severity = Severity.WARNING if amiss.is_bundled else None
+        severity = None if amiss.is_sure else Severity.WARNING
         fix = f"add {amiss.path[-1]}" if amiss.path else "add it"
         yield Sight(item.at(*amiss.path), f"{item.name}: {amiss.message}", fix, item.name, _dotted(amiss), severity)
 
@@ -138,7 +138,8 @@ def _exclusions(repository: Repository) -> Iterator[dict[str, str]]:
 
 _SCHEMA_SURE: Final = (
     "The kind is built into Kubernetes, or its definition is in this repository, or it is one of the definitions"
-    " that argosy brings; the cluster may have another version of the last, so then it is a warning. Of a kustomization"
+    " that argosy brings; the cluster may have a newer one of the last, so then it is a warning, unless a value is of"
+    " another type, which no newer one takes. Of a kustomization"
     " that no Application names, only what no overlay could mend is told."
 )
 RULES: Final = (
