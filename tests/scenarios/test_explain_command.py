@@ -127,6 +127,20 @@ async def test_what_cannot_be_explained_exits_with_2_and_says_what_to_write(desk
     assert said.code == 2 and "next: " in said.err, said
 
 
+async def test_a_name_alone_is_an_applications_and_a_kind_may_stand_before_its_name(desk: Scene) -> None:
+    whole = await desk.argosy("explain", "application/models")
+    assert whole.code == 0 and (await desk.argosy("explain", "models")).out == whole.out
+    assert (await desk.argosy("explain", "Application", "models")).out == whole.out
+    one = await data(desk, "deploy/predictor", ".spec.replicas")
+    assert await data(desk, "Deployment", "predictor", ".spec.replicas") == one
+    near = await desk.argosy("explain", "model")
+    assert near.code == 2 and "did you mean models?" in near.err, near
+    other = await desk.argosy("explain", "settings")
+    assert "there is no Application 'settings'" in other.err and "KIND/NAME" in other.err, other
+    many = await desk.argosy("explain", "deploy/predictor", ".spec", ".status")
+    assert many.code == 2 and "one field at a time" in many.err, many
+
+
 async def test_a_path_that_only_the_default_branch_has_is_a_stale_branch(desk: Scene) -> None:
     desk.repository._git("branch", "stage1-complete")
     desk.repository.push({"later/settings.yaml": config_map(a="one")})

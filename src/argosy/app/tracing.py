@@ -10,15 +10,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from argosy.app.applications.desk import Desk, open_desk
+from argosy.app.applications.explanation import explain, find
+from argosy.app.applications.reader import open_reader
 from argosy.app.models import ModelDesk
-from argosy.app.target import TargetOptions, open_target
+from argosy.app.target import TargetOptions
 from argosy.cluster import Cluster
-from argosy.model.errors import ClusterError, UserError
+from argosy.model.errors import ArgosyError, ClusterError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
-from argosy.models.lineage import Lineage, Run, runs_of, trace
+from argosy.models.lineage import VOLUME, Address, Lineage, Run, runs_of, trace
+from argosy.report.wire import mapping
 
 JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
+MODEL: Final = "inferenceservices.serving.kserve.io"
 POD: Final = GroupKind("", "Pod")
 MODELS: Final = ("isvc", "inferenceservice", "inferenceservices", "model")
 JOBS: Final = ("nvj", "nvjob", "notebookvalidationjob", "notebookvalidationjobs", "notebook")
@@ -34,7 +39,11 @@ class Traced:
 
 @dataclass(frozen=True)
 class Tracer:
-    cluster: Cluster
+    desk: Desk
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.desk.cluster
 
     async def find(self, what: str, namespace: str = "") -> Traced:
         """`KIND/NAME`; a name alone is a model's."""
@@ -61,7 +70,26 @@ class Tracer:
         namespace, name = (str(service["metadata"][field]) for field in ("namespace", "name"))
         labels = f"serving.kserve.io/inferenceservice={name}"
         pods = (await self.cluster.list(POD, namespace=namespace, labels=labels)).items
-        return trace(service, await self._jobs(namespace), pods)
+        found = trace(service, await self._jobs(namespace), pods)
+        address = None if found.source.startswith(VOLUME) else await self._address(service)
+        return found.written(address) if address else found
+
+    async def _address(self, service: Manifest) -> Address | None:
+        """Nothing where no Application has it, or Git cannot be read: that is no answer, and no failure either."""
+        metadata, field = service["metadata"], address_field(service)
+        if not field:
+            return None
+        try:
+            named = f"{MODEL}/{metadata['name']}"
+            app, key = await find(self.desk, named, str(metadata["namespace"]))
+            async with open_reader(self.desk) as reader:
+                told = (await explain(reader, app, key, field)).fields
+        except ArgosyError:
+            return None
+        cause = told[0].story.cause if told else None
+        if cause is None or not cause.place:
+            return None
+        return Address(cause.place, cause.revision, cause.commit, not told[0].story.differs)
 
     async def _jobs(self, namespace: str) -> list[Manifest]:
         try:
@@ -72,7 +100,14 @@ class Tracer:
             raise
 
 
+def address_field(service: Manifest) -> str:
+    """The one that has the address: k8s: of the model, or of the framework that older ones name."""
+    predictor = mapping(mapping(service.get("spec")).get("predictor"))
+    names = [name for name, each in predictor.items() if mapping(each).get("storageUri")]
+    return f".spec.predictor.{names[0]}.storageUri" if names else ""
+
+
 @asynccontextmanager
 async def open_tracer(options: TargetOptions) -> AsyncIterator[Tracer]:
-    async with open_target(options) as (cluster, _):
-        yield Tracer(cluster)
+    async with open_desk(options) as desk:
+        yield Tracer(desk)

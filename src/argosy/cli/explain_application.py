@@ -12,7 +12,7 @@ from argosy.cli import failed
 from argosy.cli.app_flags import print_data, talk
 from argosy.cli.screen import Screen, plain
 from argosy.cli.target_flags import target_options
-from argosy.model.errors import ArgosyError
+from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from argosy.app.doctor.report import Report
@@ -26,9 +26,20 @@ def is_application(kind: str) -> bool:
     return kind.lower() in KINDS
 
 
-def explain_application(chosen: argparse.Namespace, name: str) -> int:
+def explain_named(chosen: argparse.Namespace, name: str) -> int:
+    """argo: a name alone is an Application's."""
+    return explain_application(chosen, name, hint="an object is written KIND/NAME, such as deploy/web")
+
+
+def explain_application(chosen: argparse.Namespace, name: str, hint: str = "") -> int:
+    from argosy.app.applications.desk import NoApplication
+
     try:
         report = asyncio.run(_report(chosen, name))
+    except NoApplication as error:
+        what, _, advice = str(error).partition("; ")
+        told = f"{what}; {hint}" if hint and not advice.startswith("did you mean") else str(error)
+        return failed(UserError(told), f"explain {chosen.what} failed")
     except ArgosyError as error:
         return failed(error, f"explain {chosen.what} failed")
     if chosen.output != "text":

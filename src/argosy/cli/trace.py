@@ -13,7 +13,7 @@ from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError
 
 if TYPE_CHECKING:
-    from argosy.models.lineage import Lineage, Run
+    from argosy.models.lineage import Copy, Lineage, Run
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
@@ -31,7 +31,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser: argparse.ArgumentParser = commands.add_parser(
         "trace",
         help=about,
-        description=about.capitalize() + ". Exit code 1: it is not known, or an earlier file is served.",
+        description=f"{about.capitalize()}.\nExit code 1: it is not known, or an earlier file is served.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -51,7 +51,9 @@ def _run(chosen: argparse.Namespace) -> int:
             traced = await tracer.find(chosen.what, chosen.namespace)
         if chosen.output != "text":
             served = [each.document() for each in traced.lineages]
-            print_data({"runs": [each.document() for each in traced.runs], "models": served}, chosen.output)
+            runs = [each.document() for each in traced.runs]
+            made = {"apiVersion": "cli.argosy.dev/v1", "kind": "Trace", "runs": runs, "models": served}
+            print_data(made, chosen.output)
         else:
             print("\n\n".join("\n".join(_lines(each)) for each in traced.lineages))
         if not traced.lineages:
@@ -77,15 +79,23 @@ def _lines(found: Lineage) -> Iterator[str]:
         yield _row("run", f"{run.job} #{run.attempt}  {run.notebook} at {run.commit[:SHORT]}, ended {run.ended}")
         for file in run.files:
             yield _row("", f"{file.digest[:DIGEST]}  {file.place or file.path}")
+    if found.address:
+        yield _row("commit", found.address.commit or "unknown")
+        yield _row("written", f"{found.address.place}")
     by = f", delivered by {found.app}" if found.app else ""
     yield _row("model", f"{found.namespace}/{found.name}  {found.source}{by}")
     for copy in found.copies:
-        told = "after the file was there" if copy.is_current else "before this file: restart it to serve it"
-        yield _row(
-            "served", f"{copy.name}  since {copy.started}, {told if found.runs else 'from a file of unknown origin'}"
-        )
+        yield _row("served", f"{copy.name}  since {copy.started}{_told(found, copy)}")
     for each in found.troubles:
         yield _row("note", each)
+
+
+def _told(found: Lineage, copy: Copy) -> str:
+    if found.address:
+        return ""
+    if not found.runs:
+        return ", from a file of unknown origin"
+    return ", after the file was there" if copy.is_current else ", before this file: restart it to serve it"
 
 
 def _row(label: str, text: str) -> str:

@@ -7,7 +7,7 @@ the same where their digests are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import join, normpath, relpath
 from typing import Any, Final
 
@@ -56,6 +56,19 @@ class Copy:
 
 
 @dataclass(frozen=True)
+class Address:
+    """Where Git asks for what is served, and the commit that wrote that line."""
+
+    place: str  # FILE:LINE
+    revision: str
+    commit: str  # for people: with author and subject
+    is_served: bool  # the cluster has the address that Git has
+
+    def document(self) -> dict[str, Any]:
+        return {"place": self.place, "commit": self.revision, "served": self.is_served}
+
+
+@dataclass(frozen=True)
 class Lineage:
     name: str
     namespace: str
@@ -64,10 +77,18 @@ class Lineage:
     runs: tuple[Run, ...]  # the oldest first; the last one left the file that is served
     copies: tuple[Copy, ...]
     troubles: tuple[str, ...]  # what keeps this from being the whole truth
+    address: Address | None = None  # of what is on no volume
 
     @property
     def is_current(self) -> bool:
+        if self.address is not None:
+            return self.address.is_served and bool(self.copies)
         return bool(self.runs) and bool(self.copies) and all(each.is_current for each in self.copies)
+
+    def written(self, address: Address) -> Lineage:
+        """Of a model that no notebook left: Git has its address."""
+        troubles = () if address.is_served else ("Git asks for another one; sync it to serve that",)
+        return replace(self, address=address, troubles=troubles)
 
     def document(self) -> dict[str, Any]:
         copies = [
@@ -77,7 +98,7 @@ class Lineage:
         return {
             "name": self.name, "namespace": self.namespace, "source": self.source, "application": self.app,
             "runs": [each.document() for each in self.runs], "servedBy": copies, "current": self.is_current,
-            "troubles": list(self.troubles),
+            "troubles": list(self.troubles), **({"written": self.address.document()} if self.address else {}),
         }  # fmt: skip
 
 
