@@ -1,0 +1,90 @@
+"""`argosy trace` of a model that is on no volume: the line of Git that has its address, and who wrote it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from app_desk import Scene, scene
+
+from argosy.app.tracing import address_field
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.schema.definitions import definition
+
+pytestmark = pytest.mark.anyio
+SERVING = "serving.kserve.io"
+FRAUD = ResourceKey(SERVING, "InferenceService", "ml", "fraud")
+SERVICE = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata:
+  name: fraud
+spec:
+  predictor:
+    model:
+      modelFormat: {name: vLLM}
+      storageUri: oci://example.com/models/fraud:1
+"""
+POD: Manifest = {
+    "apiVersion": "v1", "kind": "Pod",
+    "metadata": {"name": "fraud-1", "namespace": "ml", "labels": {f"{SERVING}/inferenceservice": "fraud"}},
+    "spec": {"containers": [{"name": "main", "image": "main:1"}]},
+}  # fmt: skip
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        await found.cluster.create(definition(f"inferenceservices.{SERVING}"))
+        found.repository.push({"app/fraud.yaml": SERVICE}, "Serve fraud from a registry")
+        await found.deliver()
+        await found.until(lambda status: bool(status.get("sync")))
+        said = await found.argosy("app", "sync", "models", "--timeout", "30", "--async")
+        assert said.code == 0, said.err
+        await found.until(lambda status: status["sync"]["status"] == "Synced")
+        await found.cluster.create(POD)
+        yield found
+
+
+async def test_the_line_and_the_commit_of_an_address_are_told_and_the_answer_is_yes(desk: Scene) -> None:
+    said = await desk.argosy("trace", "isvc/fraud")
+    assert said.code == 0, said
+    rows = {line.split()[0]: line for line in said.out.splitlines()}
+    assert '"Serve fraud from a registry"' in rows["commit"]
+    assert rows["written"].endswith("app/fraud.yaml:9")
+    assert "unknown origin" not in said.out and "fraud-1  since" in rows["served"]
+    found = json.loads((await desk.argosy("trace", "isvc/fraud", "-o", "json")).out)
+    assert (found["apiVersion"], found["kind"]) == ("cli.argosy.dev/v1", "Trace")
+    assert found["models"][0]["written"]["place"] == "app/fraud.yaml:9"
+    assert len(found["models"][0]["written"]["commit"]) == 40
+
+
+async def test_an_address_that_git_does_not_have_is_no_answer_to_rely_on(desk: Scene) -> None:
+    edited = {"spec": {"predictor": {"model": {"storageUri": "oci://example.com/models/fraud:2"}}}}
+    await desk.cluster.patch(FRAUD, edited, manager="kubectl-edit")
+    said = await desk.argosy("trace", "fraud")
+    assert said.code == 1 and "Git asks for another one" in said.out, said
+
+
+async def test_a_model_of_no_application_is_of_unknown_origin_as_before(desk: Scene) -> None:
+    made = {"apiVersion": f"{SERVING}/v1beta1", "kind": "InferenceService"}
+    spec = {"predictor": {"model": {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/other"}}}
+    await desk.cluster.create({**made, "metadata": {"name": "other", "namespace": "ml"}, "spec": spec})
+    said = await desk.argosy("trace", "isvc/other")
+    assert said.code == 1 and "is on no volume" in said.out, said
+
+
+@pytest.mark.parametrize(
+    ("predictor", "field"),
+    [
+        ({"model": {"storageUri": "oci://x"}}, ".spec.predictor.model.storageUri"),
+        ({"minReplicas": 1, "sklearn": {"storageUri": "s3://x"}}, ".spec.predictor.sklearn.storageUri"),
+        ({"containers": [{"name": "main"}]}, ""),
+    ],
+)
+async def test_the_field_of_an_address_is_the_models_or_the_frameworks(predictor: Manifest, field: str) -> None:
+    assert address_field({"spec": {"predictor": predictor}}) == field
