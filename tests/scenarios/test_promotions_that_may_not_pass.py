@@ -137,6 +137,36 @@ def test_all_that_was_rolled_back_stays_away_until_it_is_resumed(web: Shelf) -> 
     assert "rolled back: from r2, by ann@example.com: first" in refused.err
 
 
+def test_what_was_rolled_back_needs_another_yes_by_whatever_way(web: Shelf) -> None:
+    web.argosy("run", "--to", "staging")
+    web.argosy("approve", "--to", "production")
+    web.argosy("run", "--to", "production")
+    web.argosy("rollback", "production", "--reason", "wrong answers")
+    web.argosy("resume", "production")
+    told = "nobody approved it since it was rolled back"
+    assert told in web.argosy("run", "--to", "production", code=1).err
+    web.pin("dev", "1.2")
+    web.argosy("run", "--to", "staging")
+    assert told in web.argosy("run", "r2", "--to", "production", code=1).err
+    web.argosy("approve", "r2", "--to", "production")
+    web.argosy("run", "r2", "--to", "production")
+    assert "1.1" in web.images("production")
+
+
+def test_a_change_by_hand_is_rolled_back_to_what_was_promoted(web: Shelf) -> None:
+    web.argosy("run", "--to", "staging")
+    web.write("staging/kustomization.yaml", web.images("staging").replace("1.1", "6.6") + "\n")
+    web.commit("hot")
+    web.argosy("rollback", "staging", "--reason", "too hot")
+    assert "1.1" in web.images("staging") and "6.6" not in web.images("staging")
+
+
+def test_an_index_that_is_locked_is_told_as_what_it_is(web: Shelf) -> None:
+    (web.folder / ".git/index.lock").touch()
+    refused = web.argosy("run", "--to", "staging", code=2)
+    assert "index.lock is there" in refused.err and "1.1" not in web.images("staging")
+
+
 def test_a_hold_keeps_older_releases_away_as_well(web: Shelf) -> None:
     web.argosy("run", "--to", "staging")
     web.argosy("hold", "staging", "--reason", "quarter end")

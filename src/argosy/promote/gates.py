@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -128,6 +128,21 @@ def kept_away(target: Environment, facts: Facts) -> list[Verdict]:
     return found
 
 
+def approvals_again(way: Way, target: Environment, facts: Facts) -> list[Verdict]:
+    """What was taken back once has lost the yes that it had: it does not come again as what was there before."""
+    if not any(entry.environment == target.name and takes_back(entry, facts.release) for entry in facts.log):
+        return []
+    found = [_approval(shown(each), each, way, target, facts) for each in target.gates if each.kind == "approval"]
+    name = facts.release.name if facts.release else ""
+    advice = f"argosy promote approve {name} --to {target.name}"
+    return [replace(each, next=advice) if each.next == _approve(target) else each for each in found]
+
+
+def takes_back(entry: Entry, release: Release | None) -> bool:
+    """Whether a rollback took this very release away."""
+    return entry.action is Action.ROLLBACK and _is_same(entry.over, release)
+
+
 def _rollbacks(target: Environment, log: Sequence[Entry]) -> Iterator[Entry]:
     """All of them since the environment was resumed."""
     for entry in log:
@@ -164,7 +179,11 @@ def _approval(name: str, gate: Gate, way: Way, target: Environment, facts: Facts
         advice = f"add rbac.roles.{gate.value}.groups to {way.told_by}"
         return Verdict(name, False, told, "", advice, gate.kind)
     for entry in facts.log:
-        if entry.environment != target.name or not _is_same(entry.release, facts.release):
+        if entry.environment != target.name:
+            continue
+        if takes_back(entry, facts.release):
+            return Verdict(name, False, "nobody approved it since it was rolled back", who, _approve(target), gate.kind)
+        if not _is_same(entry.release, facts.release):
             continue
         if entry.action is Action.REJECT:
             told = f"rejected by {entry.by.name}: {entry.reason or 'no reason is given'}"

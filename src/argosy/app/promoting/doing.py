@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from argosy.app.promoting.asking import Answers
@@ -14,6 +15,7 @@ from argosy.app.promoting.planning import Plan
 from argosy.app.promoting.surveying import Survey
 from argosy.model.errors import UserError
 from argosy.promote.environments import ANYBODY
+from argosy.promote.gates import takes_back
 from argosy.promote.log import MARK, Action, By, Entry, entries, last, message
 from argosy.promote.moving import Move, shown, told
 from argosy.promote.releases import Release
@@ -132,9 +134,9 @@ def answer(
     entry = Entry(
         Action.APPROVE if is_yes else Action.REJECT, target.name, by, release, role=gate.value, reason=reason
     )
-    latest = next(
-        (each for each in survey.log if each.environment == target.name and each.release == release and each.role), None
-    )
+    ours = [each for each in survey.log if each.environment == target.name]
+    since = takewhile(lambda each: not takes_back(each, release), ours)
+    latest = next((each for each in since if each.release == release and each.role), None)
     if latest and latest.action is entry.action and latest.by.name == by.name:
         return Done(latest.commit, _current(survey), is_new=False)
     return _noted(survey, entry, f"{word} {release.name} for {target.name}", branch)

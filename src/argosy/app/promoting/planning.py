@@ -6,24 +6,23 @@ In: a survey, what a cluster says, what was typed. Out: Plan. Never: writes; cla
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from argosy.advise.changes import HASH
 from argosy.app.promoting.asking import Answers, time_of
 from argosy.app.promoting.checks import checked
 from argosy.app.promoting.surveying import EditedTree, Survey, View
 from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest import Manifest
 from argosy.promote.clones import stale
-from argosy.promote.environments import folder
-from argosy.promote.gates import Facts, Standing, Verdict, asked_after, holds, kept_away, verdicts
+from argosy.promote.environments import Way, folder
+from argosy.promote.gates import Facts, Standing, Verdict, approvals_again, asked_after, holds, kept_away, verdicts
 from argosy.promote.log import BRINGS, Action, last
-from argosy.promote.moving import Move, Moving, shown
-from argosy.promote.releases import TRAVELS, Contents, Release
+from argosy.promote.moving import Moving, shown
+from argosy.promote.proving import unproven
+from argosy.promote.releases import TRAVELS, Release
 from argosy.promote.steps import Running, Step, step
 from argosy.promote.writing import Writer
 from argosy.report.holds import read_hold
@@ -86,7 +85,7 @@ class Planner:
         files, problem = self._written(moved, there, here)
         check = partial(self._check, files)
         facts = self._facts(source, target, release, check)
-        found = _backwards(target, facts) if is_back else verdicts(way, source, target, facts)
+        found = _backwards(way, target, facts) if is_back else verdicts(way, source, target, facts)
         found = [*stale(survey.clone), *found]
         if not is_back and not asked.skipped:
             found = [*self._way(source, release, asked), *found]
@@ -198,7 +197,7 @@ class Planner:
             after = self.survey.rendered(here.environment, EditedTree(self.survey.tree, files), self.survey.head)
         except UserError as error:
             return {}, str(error)
-        if wrong := _unproven(moved.moves, here.contents, after.contents):
+        if wrong := unproven(moved.moves, here.contents, after.contents):
             told = f"with the new values, {here.environment.name} would not be as it should: {wrong}"
             return {}, f"{writer.path or writer.folder}: {told}; set them by hand, and commit them"
         return files, ""
@@ -334,44 +333,14 @@ def _paths(app: Manifest) -> set[str]:
     return {folder(str(each.get("path") or "")) for each in sources if isinstance(each, dict)}
 
 
-def _backwards(target: Environment, facts: Facts) -> list[Verdict]:
+def _backwards(way: Way, target: Environment, facts: Facts) -> list[Verdict]:
     """What was there before may come back at once: but no broken files, nor what is held or was itself taken back."""
     assert facts.check is not None
     is_green, told = facts.check()
     advice = "" if is_green else "argosy check"
     return [
         *kept_away(target, facts),
+        *approvals_again(way, target, facts),
         Verdict("was here", True, "this environment had it before", kind="back"),
         Verdict("check", is_green, told, next=advice, kind="check"),
     ]
-
-
-def _unproven(moves: Sequence[Move], before: Contents, after: Contents) -> str:
-    """What did not come out as it should; empty where all did, and nothing else changed."""
-    named = {id(each): at for at, each in before.fields.items()}  # an object may have another name in the source
-    wanted = {_plain(named.get(id(move.here), move.at)): move.after for move in moves}
-    then = {_plain(at): each.value for at, each in before.fields.items()}
-    for at, each in after.fields.items():
-        old = then.pop(_plain(at), None)
-        if each.value == old or each.pointer.startswith("/metadata/name"):
-            continue
-        if wanted.get(_plain(at)) == each.value:
-            wanted.pop(_plain(at))
-            continue
-        if not _is_hashed(old, each.value):
-            return f"{at.owner} {at.path} would be {shown(at, each.value)!r}"
-    gone = next(iter(then), None)
-    if gone is not None:
-        return f"{gone[0]} {gone[1]} would be gone"
-    missed = next(iter(wanted), None)
-    return f"{missed[0]} {missed[1]} would stay as it is" if missed is not None else ""
-
-
-def _plain(at: Any) -> tuple[str, str]:
-    return str(at.owner), at.path
-
-
-def _is_hashed(old: Any, new: Any) -> bool:
-    """A name that only got another hash behind it."""
-    return isinstance(old, str) and isinstance(new, str) and HASH.sub("", old) == HASH.sub("", new)
-

@@ -242,6 +242,9 @@ class Repository:
         if not self.says("check-ref-format", reference):
             raise UserError(f"{branch!r} is no name for a branch; choose another")
         is_here = self.place.top is not None and branch == self.branch
+        if is_here and (self.place.git / "index.lock").exists():
+            told = "git is at work here, or was killed: index.lock is there"
+            raise UserError(f"{told}; wait for it, or delete the file if no git runs", where=str(self.place.git))
         if is_here and (before != self.commit_of("HEAD") or not self.says("read-tree", "-m", "-u", before, commit)):
             raise _meanwhile(branch)
         try:
