@@ -173,3 +173,37 @@ def test_one_is_not_true_and_not_one_point_five() -> None:
     assert load_all(one("a: 1\n", ("a",), True)) == [{"a": True}]
     assert one("a: 1\n", ("a",), 1.0) == "a: 1\n"
     assert one("a: 1\n", ("a",), 1.5) == "a: 1.5\n"
+
+
+RULES = """\
+rules:
+  # the first
+  - a: 1
+  # the second,
+  # in two lines
+  - b: 2
+
+  # a heading for two
+  - c: 3
+  - d: 4
+  # the last
+  - e: 5
+# of what follows
+more: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "gone"),
+    [
+        (0, "  # the first\n  - a: 1\n"),
+        (1, "  # the second,\n  # in two lines\n  - b: 2\n"),
+        (2, "  - c: 3\n"),
+        (3, "  - d: 4\n"),
+        (4, "  # the last\n  - e: 5\n"),
+    ],
+)
+def test_the_comment_above_an_item_goes_with_it_unless_it_heads_others_too(at: int, gone: str) -> None:
+    assert edited(RULES, [Edit(("rules", at))]) == RULES.replace(gone, "")
+    windows = RULES.replace("\n", "\r\n")
+    assert edited(windows, [Edit(("rules", at))]) == windows.replace(gone.replace("\n", "\r\n"), "")

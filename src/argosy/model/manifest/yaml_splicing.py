@@ -196,7 +196,7 @@ class _Splicing:
         end = line_end(text, entry.end)
         following = end + len(self.style.newline) if end < len(text) else end
         if stands_first(text, entry.start):
-            start = line_begin(text, entry.start)
+            start = self.own_comment(node, entry, after) if node.kind == "list" else line_begin(text, entry.start)
             if end == len(text):  # the last line, and no break behind it: the one before it goes
                 start = _before_break(text, start)
             return [(start, following, "")]
@@ -204,6 +204,23 @@ class _Splicing:
         if "#" in text[following : after.start]:
             return [(_blank_start(text, entry.start), end, "")]
         return [(entry.start, after.start, "")]
+
+    def own_comment(self, node: Node, entry: Entry, after: Entry | None) -> int:
+        """Where the comment above an item begins that is about this item alone, else where its own line begins.
+
+        It stands right above it, in its column, and what comes next has one of its own or stands apart.
+        """
+        text, begin = self.text, line_begin(self.text, entry.start)
+        if after is not None and line_begin(text, after.start) == line_end(text, entry.end) + len(self.style.newline):
+            return begin  # it may head both
+        where, first = column(text, entry.start), begin
+        while first > 0:
+            above = line_begin(text, _before_break(text, first))
+            line = text[above:first]
+            if not line.lstrip(" ").startswith("#") or len(line) - len(line.lstrip(" ")) != where:
+                break
+            first = above
+        return first
 
     def removed_from_flow(self, before: Entry | None, entry: Entry, after: Entry | None) -> list[Splice]:
         if before is None:
