@@ -61,7 +61,7 @@ def test_the_picture_shows_each_environment_and_what_comes_next(web: Shelf) -> N
 
 def test_a_plan_tells_what_moves_what_stays_and_what_to_type(web: Shelf) -> None:
     said = web.argosy("plan", "--to", "staging")
-    assert "image  Deployment/web  web:1.0 → web:1.1" in said.out
+    assert "image  Deployment/staging-web  web:1.0 → web:1.1" in said.out
     assert "in staging/kustomization.yaml" in said.out
     assert "replicas 2" in said.out and "prefix staging-" in said.out
     assert "afterwards: production asks for approval by leads (ann@example.com)" in said.out
@@ -251,6 +251,7 @@ def test_a_rollback_is_a_promotion_backwards_and_holds_what_it_took_back(web: Sh
     web.argosy("run", "--to", "staging")
     said = web.argosy("rollback", "staging", "--reason", "wrong answers")
     assert "roll back r1" in said.out and "web:1.1 → web:1.0" in said.out
+    assert "stays as it is in staging: all else" in said.out
     assert 'newTag: "1.0"' in web.images("staging") or web.images("staging") == before
     refused = web.argosy("run", "--to", "staging", code=1)
     assert "rolled back: from r2, by ann@example.com: wrong answers" in refused.err

@@ -183,3 +183,47 @@ def test_a_hold_is_shown_also_while_nothing_waits(clone: Shelf) -> None:
     lines = said.out.splitlines()
     assert "✖ hold" in next(line for line in lines if line.startswith("gates"))
     assert "held" in next(line for line in lines if line.startswith("next"))
+
+
+# -- what to type next can be typed --
+
+
+def test_where_to_is_asked_for_with_a_command_that_works(clone: Shelf) -> None:
+    for words in (("plan",), ("run",), ("approve", "r2")):
+        refused = clone.argosy(*words, code=2).err
+        assert f"next: argosy promote {words[0]} --to staging" in refused and "--to ENV is missing" in refused
+    assert "next: argosy promote plan --to production" in clone.argosy("plan", "production", code=2).err
+    assert "did you mean production?" in clone.argosy("plan", "--to", "prod", code=2).err
+
+
+def test_the_first_environment_gets_nothing_by_promotion_and_says_what_else_there_is(clone: Shelf) -> None:
+    for verb, instead in (("hold", "app hold"), ("resume", "app release"), ("rollback", "app rollback")):
+        refused = clone.argosy(verb, "dev", code=2).err
+        assert "dev is the first environment" in refused and f"argosy {instead} web-dev" in refused
+
+
+def test_a_hold_that_ends_is_told_as_ended(clone: Shelf) -> None:
+    clone.argosy("hold", "staging")
+    assert "staging is no longer held\n" in clone.argosy("resume", "staging").out
+    assert "staging is not held (it was so before)" in clone.argosy("resume", "staging").out
+
+
+def test_gates_that_ask_a_cluster_are_not_waited_for_offline(clone: Shelf) -> None:
+    text = (clone.folder / "argosy.yaml").read_text()
+    clone.write("argosy.yaml", text.replace("after: dev}", "after: dev, gates: [{healthy: 1m}]}"))
+    clone.commit("a gate")
+    assert "next: the same without --offline" in clone.argosy("plan", "--to", "staging", code=1).err
+
+
+def test_after_a_run_in_a_clone_comes_a_push_and_a_sync_and_a_second_run_has_nothing_to_do(clone: Shelf) -> None:
+    said = clone.argosy("run", "--to", "staging")
+    assert "next: git push; then: argosy app sync web-staging" in said.err
+    assert "nothing to do: staging has all of r4" in clone.argosy("run", "--to", "staging").err
+
+
+def test_a_dry_run_is_called_a_plan(clone: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
+    from argosy.cli import Mistyped, main
+
+    with pytest.raises(Mistyped):
+        main(["promote", "run", "--to", "staging", "--dry-run"])
+    assert "did you mean argosy promote plan?" in capsys.readouterr().err

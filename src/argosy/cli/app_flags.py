@@ -30,7 +30,7 @@ SEE = "See also: docs/guides/deliver.md, docs/reference/cli.md"
 
 
 def described(
-    parts: Commands[argparse.ArgumentParser], name: str, about: str, examples: Sequence[str]
+    parts: Commands[argparse.ArgumentParser], name: str, about: str, examples: Sequence[str], *, see: str = SEE
 ) -> argparse.ArgumentParser:
     """A verb of any group that says what it does, with examples of how to call argosy."""
     shown = "\n".join(f"  argosy {each}" for each in examples)
@@ -38,7 +38,7 @@ def described(
         name,
         help=about,
         description=about[0].upper() + about[1:] + ".",
-        epilog=f"Examples:\n{shown}\n\n{SEE}",
+        epilog=f"Examples:\n{shown}\n\n{see}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser

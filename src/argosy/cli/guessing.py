@@ -28,10 +28,17 @@ HABITS: Final = {  # what people type who come from helm, kubectl, kustomize and
     "--ext-str": ("--jsonnet-ext-var-str",),
 }
 
+VERBS: Final[dict[tuple[str, ...], str]] = {  # flags that are a verb of their own here
+    ("promote", "run", "--dry-run"): "argosy promote plan",
+    ("promote", "rollback", "--dry-run"): "argosy promote plan RELEASE",
+}
+
 
 def meant(parser: argparse.ArgumentParser, arguments: Sequence[str], left: Sequence[str]) -> str:
     """The flag that was meant by the first that is not known: by habit from other commands, or by its letters."""
     typed = next((word.partition("=")[0] for word in left if word.startswith("-")), "")
+    if verb := VERBS.get((*arguments[:2], typed)):
+        return f"; did you mean {verb}?"
     known = set(_flags(parser, iter(arguments)))
     habit = next((flag for flag in HABITS.get(typed, ()) if flag in known), "")
     begins = [flag for flag in sorted(known) if len(typed) > 3 and flag.startswith(typed)]

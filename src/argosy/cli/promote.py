@@ -32,6 +32,7 @@ Examples:
 
 See also: docs/guides/promoting.md
 """
+SEE = "See also: docs/guides/promoting.md, docs/reference/cli.md"
 HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", MESSAGE)
 VERBS = "status|plan|run|rollback|approve|reject|hold|resume|history|graph"
 
@@ -74,7 +75,7 @@ def _add(
     parts: Commands[argparse.ArgumentParser], name: str, about: str, work: Work, examples: list[str], *,
     has_forms: bool = True,
 ) -> argparse.ArgumentParser:  # fmt: skip
-    parser = described(parts, name, about, [f"promote {each}" for each in examples])
+    parser = described(parts, name, about, [f"promote {each}" for each in examples], see=SEE)
     about = "a folder of the repository (default: the current one; else that of a running demo)"
     parser.add_argument("--repo", type=Path, metavar="DIR", help=about)
     parser.add_argument("--offline", action="store_true", help="ask no cluster; gates that need one stay closed")
@@ -90,7 +91,7 @@ def _to(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     about = "a release, such as r42, or a commit (default: what the environment before has)"
     parser.add_argument("release", nargs="?", default="", metavar="RELEASE", help=about)
     parser.add_argument("--release", dest="named", default="", metavar="RELEASE", help="the same, as a flag")
-    parser.add_argument("--to", required=True, metavar="ENV", help="the environment that it goes to")
+    parser.add_argument("--to", default="", metavar="ENV", help="the environment that it goes to; needed")
     about = "pass by the environment before; needs --reason"
     parser.add_argument("--skip", action="append", default=[], metavar="ENV", help=about)
     return _reason(parser)
@@ -148,7 +149,7 @@ def _status(session: Session, chosen: argparse.Namespace) -> int:
 
 
 def _plan(session: Session, chosen: argparse.Namespace) -> int:
-    plan = session.plan(_asked(chosen))
+    plan = session.plan(_asked(session, chosen))
     is_stale = any(each.kind == "clone" for each in plan.closed)  # then it is not known that nothing moves
     with answering(DONE if plan.is_open or not (plan.moving.moves or is_stale) else NO) as code:
         _show(plan, chosen.output)
@@ -172,9 +173,13 @@ def _show(plan: Plan, output: str, done: Done | None = None) -> None:
         talk(f"note: {plain(note)}")
 
 
-def _asked(chosen: argparse.Namespace) -> Asked:
+def _asked(session: Session, chosen: argparse.Namespace) -> Asked:
     from argosy.app.promoting.planning import Asked
 
+    if not chosen.to:
+        named = chosen.release if chosen.release in [each.name for each in session.survey.way.environments] else ""
+        meant = f"argosy promote {chosen.part} --to {named or session.usual}"
+        raise UserError(f"it is not said where to: --to ENV is missing; {meant}")
     if chosen.release and chosen.named and chosen.release != chosen.named:
         raise UserError(f"two releases are named, {chosen.release} and {chosen.named}; leave one out")
     chosen.release = chosen.release or chosen.named
@@ -183,7 +188,11 @@ def _asked(chosen: argparse.Namespace) -> Asked:
 
 def _advice(plan: Plan, chosen: argparse.Namespace) -> str:
     if not plan.is_open:
-        return next((each.next for each in plan.closed if each.next), "open the gates, and look again")
+        from argosy.promote.gates import advised
+
+        without = "the same without --offline: some gates ask a cluster"
+        usual = "start a cluster, or name one with --kubeconfig or --context, and look again"
+        return advised(plan.closed) or (without if chosen.offline else usual)
     skipped = "".join(f" --skip {each}" for each in chosen.skip) + (" --reason TEXT" if chosen.skip else "")
     named = f" {chosen.release}" if chosen.release else ""
     return f"argosy promote run{named} --to {plan.target.name}{skipped}"
@@ -217,7 +226,7 @@ def _graph(session: Session, chosen: argparse.Namespace) -> int:
 
 
 def _run(session: Session, chosen: argparse.Namespace) -> int:
-    return _promoted(session, chosen, _asked(chosen))
+    return _promoted(session, chosen, _asked(session, chosen))
 
 
 def _rollback(session: Session, chosen: argparse.Namespace) -> int:
@@ -278,8 +287,9 @@ def _answer(session: Session, chosen: argparse.Namespace) -> int:
         session.again()
         if _is_stale(session, chosen):
             return NO
-        target = session.environment(chosen.to)
-        release = session.planner.named_release(_asked(chosen))
+        asked = _asked(session, chosen)
+        target = session.environment(asked.target)
+        release = session.planner.named_release(asked)
         done = answer(
             session.survey, target, release, session.by, is_yes=is_yes, reason=chosen.reason, branch=chosen.branch
         )
@@ -298,7 +308,8 @@ def _hold(session: Session, chosen: argparse.Namespace) -> int:
             return NO
         target = session.environment(chosen.environment)
         done = (hold if is_hold else resume)(session.survey, target, session.by, chosen.reason, chosen.branch)
-    what = f"{target.name} is {'held: nothing is promoted to it' if is_hold else 'not held'}"
+    ended = "no longer held" if done.is_new else "not held"
+    what = f"{target.name} is {'held: nothing is promoted to it' if is_hold else ended}"
     after = f"argosy promote resume {target.name}" if is_hold else f"argosy promote plan --to {target.name}"
     return _told(session, chosen, done, what, after)
 

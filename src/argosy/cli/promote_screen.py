@@ -196,7 +196,7 @@ def _moved(move: Move) -> str:
     """Of parameters an object has many, and each has a name."""
     from argosy.promote.moving import name_of
 
-    return plain(f"{move.at.owner} {name_of(move.at)}" if move.kind == "parameter" else str(move.at.owner))
+    return plain(f"{move.owner} {name_of(move.at)}" if move.kind == "parameter" else move.owner)
 
 
 def _brief(value: Any) -> str:
@@ -213,6 +213,8 @@ def _kept(plan: Plan) -> str:
     found: dict[str, str] = {}
     for name, value in told(plan.moving.stays):
         found.setdefault(name, value)
+    if plan.is_back:  # the environment is held against itself: what is its own does not differ
+        return plain(", ".join([*(f"{name} {value}" for name, value in found.items()), "all else"]))
     if plan.prefix:
         found["prefix"] = plan.prefix
     return plain(", ".join(f"{name} {value}" for name, value in found.items()))

@@ -38,7 +38,8 @@ class Way:
         for each in self.environments:
             if each.name == name:
                 return each
-        near = difflib.get_close_matches(name, names, n=1)
+        alike = [each for each in names if rank(each) == rank(name) >= 0]  # prod for production
+        near = alike or difflib.get_close_matches(name, names, n=1)
         meant = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}"
         raise UserError(f"there is no environment {name!r} ({self.told_by}); {meant}")
 

@@ -18,6 +18,7 @@ from argosy.promote.releases import Release
 from argosy.setup.delivery.values import Environment, Gate
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+WAIT: Final = "wait, and run it again"
 AHEAD: Final = 5.0  # seconds that clocks of two machines may differ
 
 
@@ -79,6 +80,12 @@ def verdicts(way: Way, source: Environment, target: Environment, facts: Facts) -
     return [*found, *(_judged(each, way, source, target, facts) for each in target.gates)]
 
 
+def advised(closed: Sequence[Verdict]) -> str:
+    """What to type first. Time passes by itself: while it does, whatever else is closed can be opened."""
+    found = [each.next for each in closed if each.next]
+    return next((each for each in found if each != WAIT), found[0] if found else "")
+
+
 def shown(gate: Gate) -> str:
     if gate.kind == "healthy" and duration(gate.value) == 0:
         return gate.kind
@@ -124,7 +131,7 @@ def kept_away(target: Environment, facts: Facts) -> list[Verdict]:
     for back in _rollbacks(target, facts.log):
         if facts.release and _is_same(back.over, facts.release):
             told = f"from {facts.release.name}, by {back.by.name}: {back.reason or 'no reason is given'}"
-            return [*found, Verdict("rolled back", False, told, "a newer release is not held", advice, "hold")]
+            return [*found, Verdict("rolled back", False, told, next=advice, kind="hold")]
     return found
 
 
@@ -203,7 +210,7 @@ def _notebook(name: str, gate: Gate, source: Environment, facts: Facts) -> Verdi
     found = (facts.notebooks or {}).get(gate.value)
     where = f"NotebookValidationJob/{gate.value} in {source.namespace}"
     if found is None:
-        return Verdict(name, False, f"there is no {where}", kind=gate.kind)
+        return Verdict(name, False, f"there is no {where}", next=f"add that job to {source.path}", kind=gate.kind)
     again = f"argosy notebook trigger {gate.value} -n {source.namespace}"
     if found.phase != "Succeeded":
         told = f"{where} is {found.phase or 'not run yet'}" + (f": {found.message}" if found.message else "")
@@ -253,7 +260,7 @@ def _lasting(name: str, gate: Gate, source: Environment, standing: Standing, fac
         return closed(f"the clock of this machine is {spoken(-lasted)} behind the cluster's", "set the clock")
     if lasted < needed:
         left = f"{spoken(math.ceil(needed - max(lasted, 0)))} to go"
-        return closed(f"{app} is Healthy for {spoken(max(lasted, 0))}, {left}", "wait, and run it again")
+        return closed(f"{app} is Healthy for {spoken(max(lasted, 0))}, {left}", WAIT)
     return _healthy(name, gate, app, f" for {spoken(lasted)}")
 
 

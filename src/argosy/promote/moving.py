@@ -26,6 +26,11 @@ class Move:
     here: Field | None  # the field of the target; None where it does not have it yet
     there: Field  # that of the source
 
+    @property
+    def owner(self) -> str:
+        """The object as the target calls it: what people find in the cluster."""
+        return f"{self.here.key.kind}/{self.here.key.name}" if self.here else str(self.at.owner)
+
 
 @dataclass(frozen=True)
 class Stay:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from argosy.promote.environments import Way
-from argosy.promote.gates import Facts, Ran, Standing, Verdict, duration, spoken, verdicts
+from argosy.promote.gates import WAIT, Facts, Ran, Standing, Verdict, advised, duration, spoken, verdicts
 from argosy.promote.log import Action, By, Entry
 from argosy.promote.releases import Release
 from argosy.setup.delivery.values import Environment, Gate, Role
@@ -47,6 +47,7 @@ def test_a_soak_begins_with_the_deployment_and_anew_with_each_recovery() -> None
     ("standing", "told"),
     [
         (replace(FINE, runs=False), "a-dev does not run this release yet"),
+        (replace(FINE, runs=False, is_unpushed=True), "a-dev does not run this release: it is not pushed"),
         (replace(FINE, runs=None), "a-dev runs bbbbbbb, which this clone does not know"),
         (replace(FINE, sync="OutOfSync"), "a-dev is OutOfSync: not all that is promoted runs there"),
         (replace(FINE, health="Degraded"), "a-dev is Degraded"),
@@ -135,6 +136,12 @@ def test_what_was_rolled_back_from_does_not_come_again_but_a_newer_release_may()
     assert not found.is_open and found.why == "from r4, by carol@example.com: bad"
     newer = facts(log=log, release=Release("r5", "d" * 40))
     assert verdicts(Way((DEV, target)), DEV, target, newer) == []
+
+
+def test_what_somebody_can_do_is_advised_before_waiting() -> None:
+    soak, yes = Verdict("soak", False, "", next=WAIT), Verdict("approval", False, "", next="approve")
+    assert advised([soak, yes]) == "approve" and advised([soak]) == WAIT
+    assert advised([Verdict("healthy", False, "cannot be judged")]) == ""
 
 
 def test_durations_are_read_and_told() -> None:

@@ -112,7 +112,7 @@ def _body(plan: Plan) -> list[str]:
 
 def moves_told(moves: Sequence[Move]) -> list[str]:
     return [
-        f"{move.kind} {move.at.owner} {move.at.path}: "
+        f"{move.kind} {move.owner} {move.at.path}: "
         f"{_text(shown(move.at, move.before))} → {_text(shown(move.at, move.after))}"
         for move in moves
     ]
@@ -160,6 +160,7 @@ def _answered(survey: Survey, target: Environment, by: By) -> Gate:
 
 
 def hold(survey: Survey, target: Environment, by: By, reason: str, branch: str = "") -> Done:
+    _after_another(target, f"to pause its syncs: argosy app hold {target.application}")
     known = last(survey.log, target.name, Action.HOLD, Action.RESUME)
     if known and known.action is Action.HOLD:
         return Done(known.commit, _current(survey), is_new=False)
@@ -167,10 +168,16 @@ def hold(survey: Survey, target: Environment, by: By, reason: str, branch: str =
 
 
 def resume(survey: Survey, target: Environment, by: By, reason: str, branch: str = "") -> Done:
+    _after_another(target, f"to end a hold of its syncs: argosy app release {target.application}")
     known = last(survey.log, target.name, Action.HOLD, Action.RESUME, Action.ROLLBACK)
     if known is None or known.action is Action.RESUME:
         return Done(known.commit if known else survey.head, _current(survey), is_new=False)
     return _noted(survey, Entry(Action.RESUME, target.name, by, reason=reason), f"Resume {target.name}", branch)
+
+
+def _after_another(target: Environment, instead: str) -> None:
+    if not target.after:
+        raise UserError(f"{target.name} is the first environment, and nothing is promoted to it; {instead}")
 
 
 def _noted(survey: Survey, entry: Entry, title: str, branch: str) -> Done:

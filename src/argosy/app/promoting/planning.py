@@ -174,6 +174,9 @@ class Planner:
 
     def previous(self, target: Environment) -> str:
         """The release that the environment had before the one that it has; as a name to plan with."""
+        if not target.after:
+            message = f"{target.name} is the first environment: what it has comes from commits, not from a promotion"
+            raise UserError(f"{message}; use git revert, or argosy app rollback {target.application}")
         now = self.survey.release(target)
         if now.is_by_hand and (brought := last(self.survey.log, target.name, *BRINGS)) and brought.release:
             return brought.release.commit

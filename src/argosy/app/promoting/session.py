@@ -62,9 +62,16 @@ class Session:
         plans = [plan for plan in self.waiting.values() if plan]
         whole = [each for each in self.survey.way.environments if each.name not in self.broken]
         ready = (f"argosy promote plan --to {plan.target.name}" for plan in plans if plan.is_open)
-        steps = (step.command for each in whole if (step := self.planner.step(each)))
+        full = (each for each in whole if not self.waiting.get(each.name))  # a promotion comes before its sync
+        steps = (step.command for each in full if (step := self.planner.step(each)))
         waiting = (f"argosy promote plan --to {plan.target.name}" for plan in plans)
         return next(chain(ready, steps, waiting), "")
+
+    @property
+    def usual(self) -> str:
+        """The environment that somebody means who names none: the first that something waits for."""
+        names = [each.name for each in self.survey.way.environments if each.after]
+        return next((name for name, plan in self.waiting.items() if plan), names[0] if names else "ENV")
 
     @cached_property
     def broken(self) -> dict[str, UserError]:
