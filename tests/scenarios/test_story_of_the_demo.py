@@ -71,7 +71,8 @@ def history(shown: Demo, name: str) -> list[dict[str, object]]:
 
 
 def test_dev_follows_a_change_of_its_own_and_the_others_do_not_move(shown: Demo, work: Path) -> None:
-    before = {name: shown.words(name) for name in ("llmops-staging", "llmops-production")}
+    before = {"llmops-staging": ("OutOfSync", "Healthy"), "llmops-production": ("OutOfSync", "Missing")}
+    shown.until(lambda: {name: shown.words(name) for name in before} == before)
     edit(work, "dev", f'{LIMIT}"2"', f'{LIMIT}"3"')
     commit = push(shown, work, "dev: three CPUs")
     shown.until(lambda: cpus(shown, "dev") == "3" and shown.words("llmops-dev") == GOOD)

@@ -99,8 +99,7 @@ class Pool:
             ending = await worker.converse(batch)
             if batch.is_complete():
                 return
-            if self._closed:
-                raise TransientError("confine: the pool was closed")
+            self._refuse_if_closed()
             await self._explain(ending, worker, batch)
             batch.rewind()
         finally:
@@ -154,9 +153,14 @@ class Pool:
             if report is None:
                 self._retire(worker)
         if report is None:
+            self._refuse_if_closed()
             raise TransientError("confine: a new worker did not start; its limits may be too tight")
         self._confinement = Confinement(**(report | {"missing": tuple(report["missing"])}))
         return worker
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise TransientError("confine: the pool was closed")
 
     def _keep(self, needs: Needs, worker: Worker) -> None:
         if worker.is_worn():
@@ -185,8 +189,7 @@ class Pool:
         if self._server is not None and self._server.alive and not self._closed:
             return self._server
         async with self._starting:
-            if self._closed:
-                raise TransientError("confine: the pool was closed")
+            self._refuse_if_closed()
             if self._server is not None and not self._server.alive:
                 self._forget()
             if self._server is None:
@@ -197,8 +200,7 @@ class Pool:
         server = Server(asyncio.get_running_loop())
         try:
             await server.load(self._preload)
-            if self._closed:
-                raise TransientError("confine: the pool was closed")
+            self._refuse_if_closed()
         except BaseException:
             server.abandon()
             raise
