@@ -65,13 +65,18 @@ class Impact:
     def sentence(self) -> str:
         if not self.touched and not self.lost:
             return "nothing changes"
-        parts = [_apps(self.touched), *self._faults(), *self._restarts(), *self._traffic()]
+        parts = [_apps(self.touched), *self._faults()]
+        broken = [each.name for each in self.touched if each.fault]
+        if len(broken) == len(self.touched) and not self.lost:
+            return " · ".join([*parts, "restarts, amounts and deletions unknown", *self._environments()])
+        parts += [*self._restarts(), *self._traffic()]
         return " · ".join([*parts, *self._amounts(), self._deletions(), *self._environments()])
 
     def _faults(self) -> Iterable[str]:
         broken = [each.name for each in self.touched if each.fault]
         if broken:
-            yield f"{', '.join(broken)} cannot be rendered"
+            more = ", so what it does is unknown" if len(broken) < len(self.touched) else ""
+            yield f"{', '.join(broken)} cannot be rendered{more}"
         invalid = {each.name for each in self.of(EffectKind.INVALID)}
         if invalid:
             yield f"{_counted(len(invalid), 'object')} refused by the API server, so a sync fails"

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from argosy.advise.carrying import carried
 from argosy.advise.repository import Step
+from argosy.advise.serving_fields import odd_fields
 from argosy.model.errors import ArgosyError, ManifestError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, split_api_version
@@ -34,6 +35,7 @@ _WORDS: Final = {
     "array": "a list", "null": "nothing",
 }  # fmt: skip
 _KINDS: Final = {FaultKind.REQUIRED: MISSING, FaultKind.TYPE_INVALID: MISTYPED}
+_OPEN_KINDS: Final = ("InferenceService", "ServingRuntime", "ClusterServingRuntime")
 _MISMATCH: Final = re.compile(r"json: cannot unmarshal (.+) into Go struct field [^.]+\.(\S+) of type (.+)")
 
 
@@ -99,7 +101,7 @@ class Schemas:
             return [_placed(each, manifest) for each in _built_in_faults(resource, manifest)]
         if found := self._custom.get(name):
             kind, is_bundled = found
-            faults = _custom_faults(kind, manifest)
+            faults = [*_custom_faults(kind, manifest), *(_oddities(kind, manifest) if is_bundled else ())]
             return [_placed(each, manifest)._replace(is_bundled=is_bundled) for each in faults]
         return []
 
@@ -222,6 +224,17 @@ def _custom_faults(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
             yield Amiss(MISTYPED, steps_of(fault.field), f"{fault.field}: {given} stands where {wanted} is expected")
         elif fault.field and fault.field != "<nil>":
             yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
+
+
+def _oddities(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
+    if kind.resource.group != "serving.kserve.io" or kind.resource.kind not in _OPEN_KINDS:
+        return
+    for odd in odd_fields(manifest):
+        path = ".".join(map(str, odd.path))
+        if odd.meant:
+            yield Amiss(UNKNOWN, odd.path, f"{kind.resource.kind} has no field {path}, but {odd.meant}")
+        else:
+            yield Amiss(WRONG, odd.path, f"{path}: is less than 0, which the Pod's API server refuses")
 
 
 def _mismatch(message: str) -> Amiss:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from argosy.cli import DONE, NO, answering
+from argosy.cli.patience import patiently
 from argosy.cli.screen import Screen, counted, plain
 from argosy.model.errors import UserError
 
@@ -63,11 +64,15 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.fix and chosen.write_baseline:
         raise UserError("goes not with --fix: fix first, then write what is left", where="--write-baseline")
     manner = Manner(chosen.profile, is_online=chosen.online, base=chosen.base)
-    if chosen.fix:
-        found = fix(paths, baseline=chosen.baseline, manner=manner, talk=_talk)
-    else:
-        writes = chosen.write_baseline
-        found = check(paths, baseline=chosen.baseline, is_writing=writes, manner=manner, talk=_talk)
+    with patiently("reading files, and rendering what is deployed …"):
+        if chosen.fix:
+            found = fix(paths, baseline=chosen.baseline, manner=manner, talk=_talk)
+        else:
+            writes = chosen.write_baseline
+            found = check(paths, baseline=chosen.baseline, is_writing=writes, manner=manner, talk=_talk)
+    if found.is_empty:
+        message = "holds no Application, no kustomization, no manifest and no notebook; correct the path"
+        raise UserError(message, where=", ".join(paths))
     least = Severity(chosen.fail_on).weight
     is_bad = any(each.severity.weight >= least for each in found.findings)
     with answering(NO if is_bad else DONE) as code:

@@ -11,7 +11,7 @@ from argosy.advise.effects import EffectKind
 from argosy.advise.environments import environment_of
 from argosy.advise.finding import Place
 from argosy.advise.impact import Impact, Verdict, impact
-from argosy.advise.repository import Item
+from argosy.advise.repository import Fault, Item, Trouble
 from argosy.model.application import read_application
 from argosy.model.manifest import Manifest, key_of
 
@@ -331,3 +331,13 @@ def test_manifests_of_any_shape_do_no_harm(broken: Any) -> None:
         two = {**one, "spec": {"template": broken, "predictor": broken, "replicas": broken, "selector": broken}}
         for before, after in (([one], [two]), ([two], [one]), ([one], []), ([], [two])):
             assert judged(before, after).sentence
+
+
+def test_what_cannot_be_rendered_has_no_known_restarts_amounts_or_deletions() -> None:
+    broken = Touched("fraud", None, None, fault=Fault(Trouble.RENDER, "is no YAML", "correct it", Place("a.yaml", 1)))
+    assert impact([broken]).sentence == (
+        "1 app changes · fraud cannot be rendered · restarts, amounts and deletions unknown"
+    )
+    found, kept = changes([item(workload())], [item(workload(image="v2"))], ("ml", "ml"))
+    both = impact([broken, Touched("other", None, None, tuple(found), tuple(kept))])
+    assert "fraud cannot be rendered, so what it does is unknown · restarts 1 Deployment" in both.sentence

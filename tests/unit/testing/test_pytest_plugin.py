@@ -197,3 +197,11 @@ def test_a_repository_without_applications_and_a_path_that_is_none_are_told(tmp_
     assert "there is no Application below" in told and "set argosy_path, or give --argosy-path" in told
     with pytest.raises(UserError, match="correct argosy_path or --argosy-path"):
         Repo(tmp_path / "nowhere")
+
+
+def test_what_does_not_render_is_judged_no_further(tmp_path: Path) -> None:
+    folder = begun(tmp_path)
+    (folder / "deploy_model" / "overlays" / "dev" / "kustomization.yaml").write_text("resources: [../gone]\n")
+    told = ran(folder, "--argosy", "-v", "-rs", "-k", "llmops-dev", "argocd-apps/dev-application.yaml", code=1)
+    assert re.search(r"llmops-dev::render FAILED", told) and "it does not render" in told
+    assert re.search(r"llmops-dev::schema SKIPPED", told) and re.search(r"llmops-dev::policy SKIPPED", told)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.advise.finding import Severity, Sight
+from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.mends import replaced, with_sync_option
 from argosy.advise.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
 from argosy.advise.rules.rule import Rule
@@ -31,9 +31,15 @@ def _missing_path(repository: Repository) -> Iterator[Sight]:
 
 
 def _failing_render(repository: Repository) -> Iterator[Sight]:
+    """One file that is broken is told once, with all that are built on it."""
+    found: dict[tuple[Place, str], list[tuple[Rendering, Fault]]] = defaultdict(list)
     for rendering, fault in _faults(repository, Trouble.RENDER):
-        lead = f"{rendering.written.name}: " if rendering.written else ""
-        yield Sight(fault.place, f"{lead}{fault.message}", fault.fix, _subject(rendering) or rendering.folder)
+        found[fault.place, fault.message].append((rendering, fault))
+    for (place, message), broken in found.items():
+        rendering, fault = broken[0]
+        names = [each.written.name for each, _ in broken if each.written]
+        lead = f"{', '.join(names)}: " if names else ""
+        yield Sight(place, f"{lead}{message}", fault.fix, _subject(rendering) or rendering.folder)
 
 
 def _subject(rendering: Rendering) -> str:

@@ -139,7 +139,8 @@ def _exclusions(repository: Repository) -> Iterator[dict[str, str]]:
 _SCHEMA_SURE: Final = (
     "The kind is built into Kubernetes, or its definition is in this repository, or it is one of the definitions"
     " that argosy brings; the cluster may have a newer one of the last, so then it is a warning, unless a value is of"
-    " another type, which no newer one takes. Of a kustomization"
+    " another type, which no newer one takes. KServe's own leave room for more fields: of those, names that are almost"
+    " one that the kind has are told. Of a kustomization"
     " that no Application names, only what no overlay could mend is told."
 )
 RULES: Final = (

@@ -19,7 +19,7 @@ from argosy.advise.rules import look_at
 from argosy.advise.schemas import Schemas
 from argosy.app.checking.asking import Hosts, RefsOf
 from argosy.app.checking.building import Builder
-from argosy.app.checking.files import shown, top_of
+from argosy.app.checking.files import holds_notebooks, shown, top_of
 from argosy.app.checking.mending import Mended, Unmended, mend
 from argosy.app.checking.previous import told_by_history
 from argosy.app.checking.surveying import Survey
@@ -39,6 +39,7 @@ class Checked:
     objects: int
     mended: list[Mended] = field(default_factory=list)
     unmended: list[Unmended] = field(default_factory=list)
+    is_empty: bool = False  # nothing was there to be looked at
 
 
 class Manner(NamedTuple):
@@ -74,7 +75,9 @@ def check(
     judged = judge(findings, repository, _suppressions(delivery, file), _known(baseline))
     objects = sum(len(each.items) for each in repository.renderings)
     notes = [*repository.notes, *hosts.notes, *judged.notes, *_unknown_kinds(repository), *_undeployed(repository)]
-    return Checked(judged.left, judged.excused, notes, len(repository.applications), objects)
+    applications = len(repository.applications)
+    is_empty = not (findings or notes or applications or objects or repository.kustomizations or holds_notebooks(paths))
+    return Checked(judged.left, judged.excused, notes, applications, objects, is_empty=is_empty)
 
 
 def fix(paths: Sequence[str], *, baseline: str = "", manner: Manner = PLAIN, talk: Talk) -> Checked:

@@ -23,6 +23,7 @@ from argosy.model.names import ResourceKey
 MOST_BYTES: Final = 1 << 20
 _ENDINGS: Final = (".yaml", ".yml", ".json")
 KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+MOST_FILES: Final = 5_000  # outside of a repository: it is hardly what was meant
 _LEFT_OUT: Final = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
 
 
@@ -135,7 +136,11 @@ def files_of(paths: Sequence[str]) -> Iterator[File]:
         real = os.path.realpath(typed)
         if not os.path.exists(real):
             raise UserError("there is no such file or folder; correct the path", where=typed)
-        for path in below(real) if os.path.isdir(real) else [real]:
+        is_bounded = os.path.isdir(real) and enclosing(real) is None
+        for count, path in enumerate(below(real) if os.path.isdir(real) else [real]):
+            if is_bounded and count >= MOST_FILES:
+                advice = "name the folder that holds the manifests"
+                raise UserError(f"is in no Git repository, and has more than {MOST_FILES} files; {advice}", where=typed)
             if path not in seen:
                 seen.add(path)
                 yield from _read(path)
@@ -148,6 +153,10 @@ def below(folder: str, endings: tuple[str, ...] = (*_ENDINGS, *KUSTOMIZATIONS)) 
             path = os.path.join(here, name)
             if name.endswith(endings) and not os.path.islink(path):
                 yield path
+
+
+def holds_notebooks(paths: Sequence[str]) -> bool:
+    return any(path.endswith(".ipynb") or next(below(path, (".ipynb",)), "") for path in paths)
 
 
 def _read(path: str) -> Iterator[File]:
