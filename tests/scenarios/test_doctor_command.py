@@ -12,6 +12,7 @@ from app_desk import Scene, scene
 from engine_room import APPLICATION, CONTROL, config_map
 from git_host import git_host
 
+from argosy.app.applications.reader import Reader
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 
@@ -165,6 +166,18 @@ async def test_what_a_controller_makes_is_not_changed_in_the_cluster_either(desk
     said = await desk.argosy("doctor", "--fix", "-y")
     assert "ConfigMap/fleet makes it from Git, so change it there" in said.err
     assert "ignoreDifferences" not in (await desk.app())["spec"]
+
+
+async def test_what_may_not_be_read_is_not_taken_for_missing(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    await scaled(desk)
+
+    async def refused(reader: Reader, key: ResourceKey) -> None:
+        reader.denied.add(key)
+
+    monkeypatch.setattr(Reader, "_put", refused)
+    found = json.loads((await desk.argosy("align", "models", "-o", "json")).out)["applications"][0]
+    assert "you may not read its ConfigMap" in found["fault"] and found["proposals"] == []
+    assert found["before"] == found["after"] == found["afterSync"]
 
 
 async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk: Scene) -> None:
