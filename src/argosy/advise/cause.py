@@ -90,6 +90,7 @@ class Cause:
     subject: str = ""  # what the commit says
     manager: str = ""  # who wrote the live value, by managedFields
     at: str = ""  # and when
+    is_asked_anew: bool = False  # Git has changed it since the last sync: somebody wants it so
 
     @property
     def place(self) -> str:

@@ -7,6 +7,7 @@ called unknown; a value of a field.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from argosy.advise.cause import Cause, CauseKind, is_by_hand
@@ -126,7 +127,10 @@ def _unchangeable(evidence: Evidence, field: Difference) -> Cause | None:
     if default is not ABSENT and same(default, live):
         return _make(evidence, field, CauseKind.DEFAULTING, "the server fills in a default", ignoring)
     who = f" ({field.manager})" if field.manager and field.manager != evidence.controller else ""
-    return _make(evidence, field, CauseKind.WEBHOOK, f"set by admission, whatever Git says{who}", ignoring)
+    made = _make(evidence, field, CauseKind.WEBHOOK, f"set by admission, whatever Git says{who}", ignoring)
+    if field.has_desired and _git_has_changed(evidence, field):
+        return replace(made, text=f"{made.text}; Git has changed it since the last sync", is_asked_anew=True)
+    return made
 
 
 def _written(evidence: Evidence, field: Difference) -> Cause:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -179,6 +180,12 @@ def test_what_new_versions_come_as_is_never_ignored_without_asking(pointer: str,
     found = propose(sight(seen(DEPLOYMENT, (changed(pointer), cause))))
     assert [each.mark for each in found] == ["[ask]", "[ask]"], "neither the rule nor the option that goes with it"
     assert "no new version from Git" in found[0].text
+
+
+def test_what_git_has_just_changed_and_admission_sets_back_is_asked_about() -> None:
+    anew = replace(WEBHOOK, is_asked_anew=True)
+    (found,) = of(propose(sight(seen(ROUTE, (changed("/spec/host"), anew)))), ProposalKind.IGNORE)
+    assert not found.certain
 
 
 def test_a_rule_that_is_asked_about_does_not_bring_its_option_and_a_certain_one_beside_it_does() -> None:

@@ -160,3 +160,10 @@ def test_what_a_person_wrote_with_a_tool_is_by_hand(manager: str) -> None:
 @pytest.mark.parametrize("manager", ["ocs-operator", "argocd-server-operator", "opendatahub-operator", ""])
 def test_a_controller_is_no_hand_whatever_its_name_begins_with(manager: str) -> None:
     assert not is_by_hand(manager)
+
+
+def test_that_git_has_changed_what_admission_sets_is_told() -> None:
+    (anew,) = causes(evidence({"size": 3}, after=manifest(size=2)), [OURS])
+    (same,) = causes(evidence({"size": 1}, after=manifest(size=2)), [OURS])
+    assert anew.is_asked_anew and anew.text.endswith("; Git has changed it since the last sync")
+    assert not same.is_asked_anew

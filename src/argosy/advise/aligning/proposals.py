@@ -66,8 +66,8 @@ def _ignored(seen: AppSight) -> Iterator[Proposal]:
 
 
 def _is_certain(each: SeenObject, found: Difference, cause: Cause) -> bool:
-    """Not where a person may have meant it, nor where later versions would be kept away."""
-    if is_delivered(found.pointer):
+    """Not where a person may have meant it, or asks for it in Git now, nor where later versions would be kept away."""
+    if is_delivered(found.pointer) or cause.is_asked_anew:
         return False
     is_controllers = found.has_live and not cause.manager.startswith(TOOLS)
     return is_controllers or bool(reason_for(*each.key.group_kind, found.pointer))
