@@ -227,3 +227,10 @@ def test_a_dry_run_is_called_a_plan(clone: Shelf, capsys: pytest.CaptureFixture[
     with pytest.raises(Mistyped):
         main(["promote", "run", "--to", "staging", "--dry-run"])
     assert "did you mean argosy promote plan?" in capsys.readouterr().err
+
+
+def test_the_history_of_the_first_environment_has_the_releases_that_can_be_picked(clone: Shelf) -> None:
+    lines = clone.argosy("history", "dev").out.splitlines()
+    assert lines[0].split() == ["TIME", "RELEASE", "BY", "COMMIT", "MESSAGE"]
+    assert [line.split()[2] for line in lines[1:]] == ["r4", "r2", "r1"]
+    clone.argosy("plan", "r2", "--to", "staging")

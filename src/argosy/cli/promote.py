@@ -33,6 +33,7 @@ Examples:
 See also: docs/guides/promoting.md
 """
 SEE = "See also: docs/guides/promoting.md, docs/reference/cli.md"
+COMMITS = ("TIME", "RELEASE", "BY", "COMMIT", MESSAGE)  # of the first environment, which gets releases by commits
 HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", MESSAGE)
 VERBS = "status|plan|run|rollback|approve|reject|hold|resume|history|graph"
 
@@ -205,6 +206,10 @@ def _history(session: Session, chosen: argparse.Namespace) -> int:
     log = [each for each in session.survey.log if name in ("", each.environment)]
     if chosen.output != "text":
         print_data(shown.history_document(log), chosen.output)
+        return DONE
+    if name and not session.environment(name).after:
+        for line in Screen(sys.stdout).table(COMMITS, session.survey.commits(session.environment(name))):
+            print(line)
         return DONE
     if not log:
         talk("nothing was promoted here yet; begin with: argosy promote status")

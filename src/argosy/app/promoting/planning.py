@@ -69,6 +69,7 @@ class Planner:
     def __init__(self, survey: Survey, answers: Answers, now: datetime | None = None) -> None:
         self.survey, self.answers = survey, answers
         self.now = now or answers.now or datetime.now(UTC)  # a cluster's times are compared with its own clock
+        self._running: dict[str, Running | None] = {}
         self._steps: dict[str, Step | None] = {}
         self._checks: dict[tuple[tuple[str, bytes], ...], tuple[bool, str]] = {}
 
@@ -261,6 +262,11 @@ class Planner:
 
     def running(self, environment: Environment) -> Running | None:
         """What was deployed last, as a release; None where no cluster tells."""
+        if environment.name not in self._running:
+            self._running[environment.name] = self._found_running(environment)
+        return self._running[environment.name]
+
+    def _found_running(self, environment: Environment) -> Running | None:
         standing = self.standing(environment)
         if standing is None:
             return None

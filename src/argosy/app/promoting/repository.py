@@ -130,6 +130,17 @@ class Repository:
         found = self.git("log", "-1", "--first-parent", "--format=%H", commit, "--", *words)
         return found or commit
 
+    def changes(self, commit: str, paths: Sequence[str], most: int) -> list[tuple[str, str, str, str]]:
+        """The newest commits of the branch that changed one of the paths: id, time, author and subject."""
+        words = [f":(literal,top){path}" for path in paths]
+        form = "--date=format-local:%Y-%m-%d %H:%M", "--format=%H%x00%cd%x00%ae%x00%s"
+        said = self.git("log", f"-{most}", "--first-parent", *form, commit, "--", *words, more={"TZ": "UTC"})
+        found = []
+        for line in said.splitlines():
+            name, when, by, subject = line.split("\0", 3)
+            found.append((name, when, by, subject))
+        return found
+
     def number(self, commit: str) -> int:
         return int(self.git("rev-list", "--count", "--first-parent", commit))
 

@@ -27,6 +27,7 @@ from argosy.promote.writing import Kustomization, kustomization
 from argosy.render import render
 from argosy.setup.delivery.values import FILE, Environment
 
+MOST_SHOWN: Final = 20  # releases of the first environment
 MOST_FILES: Final = 5000  # that are looked at for Applications
 MOST_BYTES: Final = 1 << 20
 
@@ -202,6 +203,11 @@ class Survey:
 
     def named(self, commit: str) -> Release:
         return Release(f"r{self.repository.number(commit)}", commit)
+
+    def commits(self, environment: Environment) -> list[tuple[str, ...]]:
+        """The newest commits that changed it: when, the release that each made, by whom, the commit, its subject."""
+        found = self.repository.changes(self.head, self.view(environment).inputs, MOST_SHOWN)
+        return [(when, self.named(commit).name, by, commit[:7], subject) for commit, when, by, subject in found]
 
     def release(self, environment: Environment, commit: str = "") -> Release:
         """At the head, or at another commit."""
