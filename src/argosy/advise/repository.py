@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from argosy.advise.finding import Mend, Place, Sight
+from argosy.advise.mends import value_at
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -40,15 +41,7 @@ class Item:
 
     def value(self, *path: Step) -> Any:
         """What is there; None where anything on the way is missing."""
-        here: Any = self.manifest
-        for step in path:
-            if isinstance(here, dict) and isinstance(step, str):
-                here = here.get(step)
-            elif isinstance(here, list) and isinstance(step, int) and step < len(here):
-                here = here[step]
-            else:
-                return None
-        return here
+        return value_at(self.manifest, path)
 
     def fields(self, *path: Step) -> Mapping[str, Any]:
         found = self.value(*path)

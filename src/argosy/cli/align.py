@@ -109,7 +109,7 @@ async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
         picked = [each for each in picked if not each.deleted]
         if not picked:
             raise UserError(f"there is no Application in {desk.namespace}; see where they are: argosy app list")
-        talk(f"looking at {counted(len(picked), 'Application')} of {desk.where}; nothing is changed there")
+        talk(f"looking at {counted(len(picked), 'Application')} of {desk.where}; the cluster stays as it is")
         wishes = Wishes(recreates=chosen.recreate, is_documented=chosen.as_documented, siblings=everyone)
         async with open_reader(desk) as reader:
             files = _theirs(chosen, files, everyone, reader.rules.repositories.settings)
@@ -149,7 +149,8 @@ def _show(chosen: argparse.Namespace, found: Alignment) -> None:
     from argosy.cli.align_screen import lines
     from argosy.cli.screen import Screen
 
-    print("\n".join(lines(found, Screen(sys.stdout))))
+    # In one piece: what is told on stderr must not stand in the last line, where a pipe shows both.
+    print("".join(f"{line}\n" for line in lines(found, Screen(sys.stdout))), end="")
 
 
 def _write(chosen: argparse.Namespace, found: Alignment) -> None:

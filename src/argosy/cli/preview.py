@@ -36,8 +36,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "preview",
         help="what a branch would change, before it is merged",
-        description="Renders what differs on both sides, and says what that does: restarts, deletions, what it costs. "
-        "No cluster is needed.",
+        description="Renders what differs on both sides, and says what that does: restarts,\n"
+        "deletions, what it costs. No cluster is needed.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -275,7 +275,7 @@ def duration(text: str) -> float:
 def spoken(seconds: float) -> str:
     """The largest unit that tells enough: 45s, 12m, 3h, 9d."""
     for unit, size in reversed(_UNITS.items()):
-        if seconds >= size * (1 if unit in "sd" else 1.5 if unit == "m" else 2) or unit == "s":
+        if seconds >= size * (1 if unit in "smd" else 2) or unit == "s":
             return f"{int(seconds // size)}{unit}"
     raise AssertionError
 

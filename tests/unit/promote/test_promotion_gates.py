@@ -94,8 +94,8 @@ CAROL, EVE = By("carol@example.com"), By("eve", "cluster", ("everybody",))
     ("log", "is_open", "told"),
     [
         ((), False, "nobody approved it yet"),
-        ((answer(Action.APPROVE, CAROL),), True, "approved by carol@example.com 60s ago"),
-        ((answer(Action.APPROVE, By("dan", "cluster", ("ml-leads",))),), True, "approved by dan 60s ago"),
+        ((answer(Action.APPROVE, CAROL),), True, "approved by carol@example.com 1m ago"),
+        ((answer(Action.APPROVE, By("dan", "cluster", ("ml-leads",))),), True, "approved by dan 1m ago"),
         ((answer(Action.APPROVE, EVE),), False, "nobody approved it yet"),
         ((answer(Action.APPROVE, CAROL, Release("r3", "c" * 40)),), False, "nobody approved it yet"),
         ((answer(Action.REJECT, CAROL), answer(Action.APPROVE, CAROL)), False, "rejected by carol@example.com"),
@@ -146,4 +146,4 @@ def test_what_somebody_can_do_is_advised_before_waiting() -> None:
 
 def test_durations_are_read_and_told() -> None:
     assert duration("1h30m") == 5400 and duration("2d") == 172800
-    assert [spoken(each) for each in (0, 89, 90, 7199, 7200, 172800)] == ["0s", "89s", "1m", "119m", "2h", "2d"]
+    assert [spoken(each) for each in (0, 59, 73, 7199, 7200, 172800)] == ["0s", "59s", "1m", "119m", "2h", "2d"]

@@ -125,7 +125,8 @@ def _by_whom(found: Sequence[Differing]) -> str:
 
 def _whose(cause: Cause) -> str:
     is_other = cause.kind is CauseKind.OTHER_CONTROLLER and cause.manager
-    return f"by {cause.manager}" if is_other else cause.kind.words
+    words = cause.kind.words
+    return f"by {cause.manager}" if is_other else f"by {words}" if words.startswith("a ") else words
 
 
 def as_data(found: Sequence[Differing]) -> dict[str, Any]:

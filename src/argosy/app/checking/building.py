@@ -11,15 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from argosy.advise.finding import Place
-from argosy.advise.repository import Fault, Item, Locate, Trouble
+from argosy.advise.repository import Fault, Item, Trouble
 from argosy.app.checking.files import shown
+from argosy.app.checking.locating import located
 from argosy.app.rendering.checkouts import Checkouts
 from argosy.app.rendering.heads import is_checked_out, is_merged_into
 from argosy.model.application import Application, Source
 from argosy.model.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
-from argosy.model.flow import Origins, Rendered
-from argosy.model.manifest import key_of
-from argosy.model.names import ResourceKey
 from argosy.render import render
 
 
@@ -45,7 +43,7 @@ class Builder:
         for source in sources:
             try:
                 rendered = render(checkout, app, source, refs=refs, fetch=self._checkouts.fetch)
-                built.items += _items(rendered, root)
+                built.items += located(rendered, root)
                 built.inputs |= {os.path.join(root, each.path) for each in rendered.inputs if not each.place}
             except (LimitError, SourceError, TransientError) as error:
                 built.note = f"{place.file}: was not built: {error}"
@@ -80,26 +78,6 @@ class Builder:
             except ArgosyError:
                 continue
         return False
-
-
-def _items(rendered: Rendered, root: str) -> list[Item]:
-    found = []
-    for manifest in rendered.manifests:
-        key = key_of(manifest)
-        found.append(Item(manifest, key, _locator(rendered.origins, key, root)))
-    return found
-
-
-def _locator(origins: Origins, key: ResourceKey, root: str) -> Locate:
-    def locate(pointer: str) -> Place:
-        origin = origins.find(key, pointer)
-        if origin is None:
-            return Place(shown(root))
-        if origin.repository:
-            return Place(f"{origin.repository}//{origin.file}", origin.line)
-        return Place(shown(os.path.join(root, origin.file)), origin.line)
-
-    return locate
 
 
 def _fault(error: ArgosyError, root: str, place: Place) -> Fault:

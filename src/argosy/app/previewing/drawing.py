@@ -12,16 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from argosy.advise.finding import Place
-from argosy.advise.repository import Fault, Item, Locate, Trouble
+from argosy.advise.repository import Fault, Item, Trouble
 from argosy.app.checking.files import shown
+from argosy.app.checking.locating import located
 from argosy.app.previewing.sides import Repository, Side
 from argosy.app.rendering.checkouts import Checkouts
 from argosy.app.rendering.requesting import is_of
 from argosy.model.application import Application, Source
 from argosy.model.errors import ArgosyError, LimitError, SourceError, TransientError, UserError
-from argosy.model.flow import Checkout, Origins, Rendered
-from argosy.model.manifest import key_of
-from argosy.model.names import ResourceKey
+from argosy.model.flow import Checkout, Rendered
 from argosy.model.tree import Tree, TreeEntry
 from argosy.render import BuildSettings, are_current, build_environment, render
 from argosy.render.generate_paths import PATHS
@@ -111,7 +110,7 @@ class Drawer:
         except ArgosyError as error:
             drawn.fault = _fault(error, self._home(spot), place)
         else:
-            drawn.items += _items(rendered, self._home(spot))
+            drawn.items += located(rendered, self._home(spot))
             drawn.renders.append((source, spot, rendered))
 
     def _home(self, spot: Spot) -> str:
@@ -176,25 +175,6 @@ def home_of(tree: Tree, file: str, path: str) -> str | None:
         if entry is not None and entry.kind != "file":
             return home
     return None
-
-
-def _items(rendered: Rendered, home: str) -> list[Item]:
-    return [
-        Item(manifest, (key := key_of(manifest)), _locator(rendered.origins, key, home))
-        for manifest in rendered.manifests
-    ]
-
-
-def _locator(origins: Origins, key: ResourceKey, home: str) -> Locate:
-    def locate(pointer: str) -> Place:
-        origin = origins.find(key, pointer)
-        if origin is None:
-            return Place(shown(home))
-        if origin.repository:
-            return Place(f"{origin.repository}//{origin.file}", origin.line)
-        return Place(shown(os.path.join(home, origin.file)), origin.line)
-
-    return locate
 
 
 def _fault(error: ArgosyError, home: str, place: Place) -> Fault:

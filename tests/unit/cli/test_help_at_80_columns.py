@@ -1,0 +1,52 @@
+"""Help that fits a terminal of 80 columns, and leads to the page of its own subject."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+import pytest
+
+from argosy import cli
+from argosy.advise.cause import Cause, CauseKind
+from argosy.app.applications.differing import Differing, in_short
+from argosy.model.flow import Difference
+from argosy.model.names import ResourceKey
+
+
+def help_of(*words: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), pytest.raises(SystemExit):
+        cli.main([*words, "--help"])
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("word", ["trace", "preview"])
+def test_no_line_of_help_is_wider_than_the_terminal(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before_examples = help_of(word, monkeypatch=monkeypatch).partition("Examples:")[0]
+    assert max(map(len, before_examples.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("verb", ["status", "plan", "run", "rollback", "approve", "hold", "history"])
+def test_help_of_promotions_leads_to_the_guide_of_promotions(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "See also: docs/guides/promoting.md" in help_of("promote", verb, monkeypatch=monkeypatch)
+
+
+def test_a_rule_that_there_is_not_leads_to_the_list_of_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["explain", "AGY999"]) == 2
+    assert "next: see which there are: docs/reference/rules.md" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (CauseKind.WEBHOOK, "1 field differs: 1 by a webhook"),
+        (CauseKind.DEFAULTING, "1 field differs: 1 by a default"),
+        (CauseKind.YOUR_CHANGE, "1 field differs: 1 your change"),
+    ],
+)
+def test_who_made_fields_differ_is_counted_in_words_that_read_on(kind: CauseKind, told: str) -> None:
+    key, field = ResourceKey("", "ConfigMap", "ml", "settings"), Difference("/data/a", "1", "2", True, True)
+    found = Differing(key, (field,), "a: 1", "a: 2", causes={"/data/a": Cause(kind, "because")})
+    assert in_short([found]) == told
