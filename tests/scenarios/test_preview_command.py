@@ -489,7 +489,8 @@ def test_a_partial_clone_says_what_is_missing(
     monkeypatch.chdir(clone.root)
     said = clone.preview()
     assert said.code == CANNOT and "git fetch --refetch" in said.err
-    assert main(["check", "--fail-on", "error"]) in (DONE, NO)
+    assert main(["check", "--fail-on", "error"]) == CANNOT
+    assert "holds no Application" in capsys.readouterr().err  # nothing is checked out
 
 
 def test_a_comment_names_the_pull_request_that_ci_is_about(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
