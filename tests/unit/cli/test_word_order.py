@@ -19,7 +19,7 @@ def chosen(line: str) -> argparse.Namespace:
 
 def test_a_field_may_stand_after_the_flags_of_its_object() -> None:
     found = chosen("explain deploy/web -n ml .spec.replicas")
-    assert (found.what, found.namespace, found.field) == ("deploy/web", "ml", ".spec.replicas")
+    assert (found.what, found.namespace, found.words) == ("deploy/web", "ml", [".spec.replicas"])
 
 
 def test_a_number_after_a_flag_is_the_deployment_to_go_back_to() -> None:
@@ -38,7 +38,7 @@ def test_a_flag_that_may_be_repeated_is_counted_once_though_the_line_is_read_twi
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("explain deploy/web -n ml .spec.replicas more", "unrecognized arguments: .spec.replicas more"),
+        ("trace isvc/fraud -n ml more", "unrecognized arguments: more"),
         ("app sync one --what two", "unrecognized arguments: --what two"),
         ("app rollback models --hold x", "invalid int value: 'x'"),
     ],

@@ -213,7 +213,7 @@ def test_the_kinds_have_the_short_names_of_the_originals() -> None:
 
 def test_only_the_kinds_of_the_originals_are_cluster_wide() -> None:
     cluster_wide = {spec_of(name)["names"]["kind"] for name in names() if spec_of(name)["scope"] == "Cluster"}
-    assert cluster_wide == {"ClusterServingRuntime", "DataScienceCluster"}
+    assert cluster_wide == {"ClusterPolicy", "ClusterServingRuntime", "DataScienceCluster"}
 
 
 def test_kinds_whose_originals_have_no_status_subresource_have_none() -> None:
