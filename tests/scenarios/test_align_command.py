@@ -233,6 +233,8 @@ async def _typed(desk: Scene) -> Story:
     await turn("text", *repo)
     await turn("documented", "moved", *repo, "--as-documented", "-o", "json")
     await turn("recreate", "moved", *repo, "--recreate", "-o", "json")
+    await turn("accepted", "behind", *repo, "--accept", "-o", "json")
+    await turn("nobody", *repo, "--accept")
     await turn("nowhere", "good", "-o", "json")
     await turn("elder", "elder", "-o", "json")
     await turn("patch", *repo, "--patch", "-")
@@ -291,6 +293,14 @@ def test_a_branch_that_is_only_behind_is_asked_about(story: Story) -> None:
     (branch,) = (each for each in found["proposals"] if each["kind"] == "Branch")
     assert not branch["certain"] and not branch["done"] and "behind what lives" in branch["text"]
     assert "old-behind" in story.files["write"]["apps/behind.yaml"]
+
+
+def test_who_agrees_to_what_is_asked_about_has_it_done(story: Story) -> None:
+    found = story.app("behind", "accepted")
+    (branch,) = (each for each in found["proposals"] if each["kind"] == "Branch")
+    assert branch["done"] and found["files"] == ["apps/behind.yaml"] and found["afterSync"]["sync"] == "Synced"
+    assert "to agree: argosy align behind --accept" in story.said["text"].out
+    assert story.said["nobody"].code == 2 and "argosy align APP --accept" in story.said["nobody"].err
 
 
 def test_a_working_tree_that_the_parent_does_not_read_is_told(story: Story) -> None:

@@ -54,6 +54,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add("-N", "--app-namespace", default="", metavar="NS", help="where Applications are (default: the control one)")
     add("--repo", default="", metavar="DIR", help="a working tree that they are written in (default: this folder's)")
     add("--as-documented", action="store_true", help="write the rules of widely copied documents to the letter")
+    add("--accept", action="store_true", help="also do what is only asked about, for the Applications that are named")
     add("--recreate", action="store_true", help="also annotate what must be deleted and made anew, in Git")
     writing = parser.add_mutually_exclusive_group()
     writing.add_argument("--write", action="store_true", help="edit the files of the working tree")
@@ -69,6 +70,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 def run(chosen: argparse.Namespace) -> int:
     if chosen.all and chosen.names:
         raise UserError("--all stands for all of them; name some, or none", where="--all")
+    if chosen.accept and not chosen.names:
+        raise UserError("a yes is for Applications that are named: argosy align APP --accept", where="--accept")
     if chosen.patch == "-" and chosen.output != "text":
         raise UserError(f"stdout is for the patch; leave out -o {chosen.output}, or name a file", where="--patch -")
     try:
@@ -110,7 +113,7 @@ async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
         if not picked:
             raise UserError(f"there is no Application in {desk.namespace}; see where they are: argosy app list")
         talk(f"looking at {counted(len(picked), 'Application')} of {desk.where}; the cluster stays as it is")
-        wishes = Wishes(recreates=chosen.recreate, is_documented=chosen.as_documented, siblings=everyone)
+        wishes = Wishes(chosen.recreate, chosen.accept, is_documented=chosen.as_documented, siblings=everyone)
         async with open_reader(desk) as reader:
             files = _theirs(chosen, files, everyone, reader.rules.repositories.settings)
             return await align(reader, picked, files, wishes, _Progress(len(picked)))

@@ -55,7 +55,7 @@ def _proposals(each: Aligned, screen: Screen, found: Alignment) -> Iterator[str]
         yield f"  {mark:<6} {plain(proposal.text)}"
         yield from (f"         {plain(told)}" for told in _evidence(proposal))
         if not proposal.certain and proposal not in each.done:
-            yield from (f"         {command}" for command in proposal.commands)
+            yield from (f"         {command}" for command in proposal.commands or _yes(each, proposal))
     for path in each.paths:
         added, removed = _counts(*(found.files.changed if found.files else {}).get(path, ("", "")))
         yield f"  file   {path}  {screen.colour(f'+{added}', '32')} {screen.colour(f'-{removed}', '31')}"
@@ -67,6 +67,11 @@ def _proposals(each: Aligned, screen: Screen, found: Alignment) -> Iterator[str]
     yield from (f"  unproven: {plain(told)}" for told in each.proof.rehearsal.unproven)
     if each.proof.fault:
         yield f"  {screen.bad(plain(each.proof.fault))}"
+
+
+def _yes(each: Aligned, proposal: Proposal) -> tuple[str, ...]:
+    """What to type for it to be done."""
+    return (f"to agree: argosy align {each.app.name} --accept",) if proposal.kind.changes else ()
 
 
 def _evidence(proposal: Proposal) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class Wishes:
     """What may be done without asking further."""
 
     recreates: bool = False
+    accepts: bool = False  # what is only asked about, too; a deletion has a word of its own
     is_documented: bool = False
     siblings: Sequence[Application] = ()  # all that there are: what they follow tells what is usual
     barred: frozenset[str] = frozenset()  # files that others need as they are
@@ -44,7 +45,9 @@ class Wishes:
     def allows(self, proposal: Proposal) -> bool:
         if not proposal.kind.changes:
             return False
-        return proposal.certain or (self.recreates and proposal.kind is ProposalKind.RECREATE)
+        if proposal.kind is ProposalKind.RECREATE:
+            return proposal.certain or self.recreates
+        return proposal.certain or self.accepts
 
 
 @dataclass(frozen=True)
