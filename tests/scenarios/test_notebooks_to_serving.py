@@ -15,6 +15,7 @@ from engine_room import CONTROL, PATIENCE, Room, engine_room
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
+from argosy.app.applications.desk import Desk
 from argosy.app.tracing import Tracer
 from argosy.model.errors import TransientError
 from argosy.model.manifest import read_manifests
@@ -93,7 +94,8 @@ async def until_answers(room: Room, version: str) -> None:
 
 async def origin(room: Room) -> tuple[tuple[str, ...], set[str], bool]:
     """Which jobs' runs made what is served, of which commits, and whether it is what they made."""
-    [found] = (await Tracer(room.cluster).find(f"isvc/{MODEL}")).lineages
+    desk = Desk(room.cluster, "here", "argocd", "argocd")
+    [found] = (await Tracer(desk).find(f"isvc/{MODEL}")).lineages
     return tuple(each.job for each in found.runs), {each.commit for each in found.runs}, found.is_current
 
 
