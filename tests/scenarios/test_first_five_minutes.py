@@ -141,7 +141,7 @@ def preview_a_change(visitor: Visitor, look: Look) -> None:
 def plan_a_promotion(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.type("argosy promote plan --to staging"))
     look.shows(text, r"^promote r\d+ \([0-9a-f]{7}\) to staging, from dev", r"^moves:", r"^ +[✔✖] check ")
-    look.wants(text, word_of_what_stays=r"^stays as it is in staging: .*memory")
+    look.wants(text, word_of_what_stays=r"^stays as it is in staging: (?s:.{0,400}?)memory")  # over several lines
     onwards = visitor.type("argosy promote plan --to production").text
     look.wants(onwards, word_of_who_can_approve=r"✖ approval .*can open it")
 
