@@ -8,10 +8,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from argosy.cli import main
 
@@ -131,3 +134,25 @@ def make(folder: Path) -> Shelf:
     shelf.write("argosy.yaml", DELIVERY)
     shelf.commit("Begin")
     return shelf
+
+
+def begin(folder: Path) -> Path:
+    """Dev has 1.1, the others have 1.0."""
+    with pytest.MonkeyPatch.context() as patch:
+        alone(patch)
+        make(folder).pin("dev", "1.1")
+    return folder
+
+
+def alone(patch: pytest.MonkeyPatch) -> None:
+    for name, value in ALONE.items():
+        patch.setenv(name, value)
+
+
+def copy_of(begun: Path, folder: Path, patch: pytest.MonkeyPatch) -> Shelf:
+    """One to change, with a home of its own beside it."""
+    alone(patch)
+    patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    shutil.copytree(begun, folder / "web")
+    return Shelf(folder / "web")

@@ -5,38 +5,26 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
 import yaml
 from in_full import in_full
-from promotion_repository import ALONE, BASE, DELIVERY, Shelf, chdir, make, typed
+from promotion_repository import BASE, DELIVERY, Shelf, begin, chdir, copy_of, typed
 
 from argosy.app.promoting import repository as plumbing
 from argosy.cli.screen import Screen
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ALONE.items():
-            patch.setenv(name, value)
-        folder = tmp_path_factory.mktemp("begun") / "web"
-        make(folder).pin("dev", "1.1")
-        yield folder
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return begin(tmp_path_factory.mktemp("begun") / "web")
 
 
 @pytest.fixture
 def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """Dev has 1.1, the others have 1.0."""
-    for name, value in ALONE.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shutil.copytree(begun, tmp_path / "web")
-    return Shelf(tmp_path / "web")
+    return copy_of(begun, tmp_path, monkeypatch)
 
 
 IMAGE_SETTER = """\

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from promotion_repository import ALONE, DELIVERY, Shelf, make
+from promotion_repository import DELIVERY, Shelf, begin, copy_of
 
 from argosy.app.promoting.asking import Answers
 from argosy.app.promoting.planning import Asked, Plan, Planner
@@ -26,24 +24,13 @@ GATED = DELIVERY.replace(
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ALONE.items():
-            patch.setenv(name, value)
-        folder = tmp_path_factory.mktemp("begun") / "web"
-        make(folder).pin("dev", "1.1")
-        yield folder
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return begin(tmp_path_factory.mktemp("begun") / "web")
 
 
 @pytest.fixture
 def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """Dev has 1.1, the others have 1.0."""
-    for name, value in ALONE.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shutil.copytree(begun, tmp_path / "web")
-    return Shelf(tmp_path / "web")
+    return copy_of(begun, tmp_path, monkeypatch)
 
 
 def told(shelf: Shelf, asked: Asked, runs: str, path: str = "dev") -> Plan:

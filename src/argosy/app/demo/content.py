@@ -32,16 +32,16 @@ BY: Final = "simulated by argosy"
 NOTEBOOK_SYSTEM: Final = "jupyter-notebook-validator-system"
 NOTEBOOK_OPERATOR: Final = "jupyter-notebook-validator-operator-controller-manager"
 
-# What only dev has, until somebody promotes it.
-NEXT_RUNTIME: Final = """\
+RUNTIME_AT: Final = """\
   - target:
       kind: ServingRuntime
       name: qwen25-05b-instruct
     patch: |-
       - op: replace
         path: /spec/containers/0/image
-        value: registry.redhat.io/rhaii/vllm-cuda-rhel9:3.3.0
+        value: registry.redhat.io/rhaii/vllm-cuda-rhel9:{tag}
 """
+NEXT_RUNTIME: Final = RUNTIME_AT.format(tag="3.3.0")  # what only dev has, until somebody promotes it
 
 # The way from one environment to the next, with gates that a demo of a few minutes can pass.
 DELIVERY: Final = f"""\

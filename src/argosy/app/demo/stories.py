@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.app.control import control_namespace, has_engine
-from argosy.app.demo.content import BEN, DEV, DEV_OVERLAY, STAGING, STAGING_OVERLAY
+from argosy.app.demo.content import BEN, DEV, DEV_OVERLAY, RUNTIME_AT, STAGING, STAGING_OVERLAY
 from argosy.app.demo.examples import example_of
 from argosy.app.folder import Run
 from argosy.app.target import TargetOptions, open_target
@@ -31,15 +31,7 @@ TRAILER: Final = "Demo-Break: "
 MODEL: Final = "staging-qwen25-05b-instruct"
 REPLICAS: Final = "      - op: replace\n        path: /spec/predictor/minReplicas\n"
 WRONG_STORAGE: Final = "      - op: replace\n        path: /spec/predictor/model/storageUri\n        value: pvc://models/qwen2.5-0.5b-instruct\n"
-WRONG_IMAGE: Final = """\
-  - target:
-      kind: ServingRuntime
-      name: qwen25-05b-instruct
-    patch: |-
-      - op: replace
-        path: /spec/containers/0/image
-        value: registry.redhat.io/rhaii/vllm-cuda-rhel9:does-not-exist
-"""
+WRONG_IMAGE: Final = RUNTIME_AT.format(tag="does-not-exist")
 BROKEN_LUA: Final = 'hs = {}\nhs.status = "Healthy"\nreturn hs end\n'
 LUA_LOOKS: Final = (f"argosy app get {DEV}", "argosy health verify")
 AGAIN: Final = "start the demo again"
