@@ -15,9 +15,10 @@ from engine_room import LeapingClock
 
 from argosy.addons.notebooks.building import ImageBuilds
 from argosy.addons.notebooks.controller import Notebooks
-from argosy.addons.notebooks.job import KIND, Job
+from argosy.addons.notebooks.job import KIND, Job, read_job
 from argosy.addons.notebooks.making import ADMITTER, DEFINITION
 from argosy.addons.notebooks.models import ModelsAsked
+from argosy.addons.notebooks.pods.pod import pod
 from argosy.addons.notebooks.runs import Outcome, RunKey, Standing
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
@@ -28,6 +29,7 @@ from argosy.runtime import AddOn, Context, run
 from argosy.schema.definitions import definition
 
 EVENT = GroupKind("", "Event")
+RUN = RunKey("0123456789", 1, 1)
 NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}
 GOOD = ({"cell": 0, "type": "code", "status": "Success", "seconds": 0.5, "output": "42"},)
 BAD = (*GOOD, {
@@ -140,10 +142,17 @@ async def leaping(
 
 
 def job(name: str = "train", annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    pod = {"containerImage": "image:1", **spec.pop("pod", {})}
+    config = {"containerImage": "image:1", **spec.pop("pod", {})}
     metadata: Manifest = {"name": name, "namespace": "default", **({"annotations": annotations} if annotations else {})}
-    made = {"notebook": NOTEBOOK, "podConfig": pod, **spec}
-    return {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": KIND.kind, "metadata": metadata, "spec": made}
+    whole = {"notebook": NOTEBOOK, "podConfig": config, **spec}
+    return {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": KIND.kind, "metadata": metadata, "spec": whole}
+
+
+def made(**spec: Any) -> Manifest:
+    """The Pod of a job's first run."""
+    manifest = job(**spec)
+    manifest["metadata"] |= {"uid": RUN.uid, "generation": 1}
+    return pod(read_job(manifest), RUN)
 
 
 def condition(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -7,23 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from notebook_world import NOTEBOOK, job
+from notebook_world import NOTEBOOK, job, made
 
 from argosy.addons.notebooks.job import KIND, read_job
 from argosy.addons.notebooks.pods import parcel
-from argosy.addons.notebooks.pods.pod import errand, pod
+from argosy.addons.notebooks.pods.pod import errand
 from argosy.addons.notebooks.problems import OURS, RESERVED
 from argosy.addons.notebooks.runner.order import Order
-from argosy.addons.notebooks.runs import RunKey, pod_name
+from argosy.addons.notebooks.runs import pod_name
 from argosy.model.manifest import Manifest
-
-RUN = RunKey("0123456789", 1, 1)
-
-
-def made(**spec: Any) -> Manifest:
-    manifest = job(**spec)
-    manifest["metadata"] |= {"uid": "0123456789", "generation": 1}
-    return pod(read_job(manifest), RUN)
 
 
 def container(manifest: Manifest, name: str) -> Mapping[str, Any]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from notebook_world import World, job, world
+from notebook_world import RUN, World, job, made, world
 
 from argosy.addons.notebooks import statuses
 from argosy.addons.notebooks.job import read_job
 from argosy.addons.notebooks.pods import PodRuns, diagnosis, parcel
-from argosy.addons.notebooks.pods.pod import pod
 from argosy.addons.notebooks.pods.reading import standing
 from argosy.addons.notebooks.runner.message import pack
 from argosy.addons.notebooks.runs import RunKey, Standing
@@ -25,7 +23,6 @@ from argosy.runtime import Cache, Context
 from argosy.runtime.clock import SystemClock
 
 pytestmark = pytest.mark.anyio
-RUN = RunKey("0123456789", 1, 1)
 NOW = datetime(2026, 8, 1, 12, tzinfo=UTC)
 COMMIT = "c0ffee" * 6 + "c0ff"
 POD = ResourceKey("", "Pod", "default", "train-validation")
@@ -40,21 +37,6 @@ FAILED = {
     "error_category": "notebook_execution_failed",
     "cells": [{"cell_index": 0, "cell_type": "code", "status": "failed", "error": "NameError: name 'x'"}],
 }  # fmt: skip
-
-
-def made(**spec: Any) -> Manifest:
-    manifest = job(**spec)
-    manifest["metadata"] |= {"uid": "0123456789", "generation": 1}
-    return pod(read_job(manifest), RUN)
-
-
-def container(manifest: Manifest, name: str) -> Mapping[str, Any]:
-    spec = manifest["spec"]
-    return next(each for each in (*spec["initContainers"], *spec["containers"]) if each["name"] == name)
-
-
-def values(one: Mapping[str, Any]) -> dict[str, str]:
-    return {each["name"]: each.get("value", "") for each in one["env"]}
 
 
 # -- what its end means ------------------------------------------------------------------------------------------------
