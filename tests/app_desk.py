@@ -20,9 +20,9 @@ from serving import TOKEN, Served, served
 
 from argosy import cli
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.app.applications import reader
 from argosy.app.engine import Engine, EngineOptions
 from argosy.confine.crew import Crew
+from argosy.desk.applications import reader
 from argosy.model.manifest import dump
 from argosy.schema.definitions import definition
 

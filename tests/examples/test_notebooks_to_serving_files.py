@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from argosy.addons.notebooks.runner.order import Validation
-from argosy.app.notebooks.linting import lint
+from argosy.desk.notebooks.linting import lint
 from argosy.model.annotations import SYNC_WAVE
 from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest, annotation, read_manifests

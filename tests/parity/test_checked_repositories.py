@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from in_full import in_full
 
-from argosy.app.checking.checking import Checked, check
+from argosy.desk.checking.checking import Checked, check
 
 INPUTS = Path(__file__).parents[3] / "shared" / "data" / "kustomize" / "inputs"
 NEEDS_DATA = pytest.mark.skipif(not INPUTS.is_dir(), reason="../shared/data/kustomize is not here")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.app.checking.checking import PLAIN, Manner, check
+from argosy.desk.checking.checking import PLAIN, Manner, check
 
 FIXTURES = Path(__file__).parents[1] / "data" / "rules"
 

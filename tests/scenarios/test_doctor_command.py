@@ -12,7 +12,7 @@ from app_desk import Scene, scene
 from engine_room import APPLICATION, CONTROL, config_map
 from git_host import git_host
 
-from argosy.app.applications.reader import Reader
+from argosy.desk.applications.reader import Reader
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 
@@ -29,7 +29,7 @@ JOB: Manifest = {
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.app.doctor.examining.LEAST", 30.0)  # a busy machine is no finding
+    monkeypatch.setattr("argosy.desk.doctor.examining.LEAST", 30.0)  # a busy machine is no finding
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
         found.repository._git("branch", "old")

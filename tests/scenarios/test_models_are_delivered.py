@@ -13,8 +13,8 @@ from engine_room import Room, engine_room, furnish
 
 from argosy.addons.simulators import make
 from argosy.app.addons import running
-from argosy.app.applications.differing import differing
 from argosy.compare import CompareRules, compare
+from argosy.desk.applications.differing import differing
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 

@@ -15,8 +15,8 @@ from engine_room import CONTROL, PATIENCE, Room, engine_room
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.addons.simulators import make as make_simulators
 from argosy.app.addons import running
-from argosy.app.applications.desk import Desk
-from argosy.app.tracing import Tracer
+from argosy.desk.applications.desk import Desk
+from argosy.desk.tracing import Tracer
 from argosy.model.errors import TransientError
 from argosy.model.manifest import read_manifests
 from argosy.outbound.asking import ask

@@ -13,8 +13,8 @@ import yaml
 from in_full import in_full
 from promotion_repository import BASE, DELIVERY, Shelf, begin, chdir, copy_of, typed
 
-from argosy.app.promoting import repository as plumbing
 from argosy.cli.screen import Screen
+from argosy.desk.promoting import repository as plumbing
 
 
 @pytest.fixture(scope="module")
@@ -418,16 +418,17 @@ def test_a_promotion_that_is_killed_anywhere_is_whole_or_has_not_happened(
 
 
 def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: Shelf) -> None:
-    from argosy.app.promoting.doing import promote
-    from argosy.app.promoting.planning import Asked
-    from argosy.app.promoting.session import session
+    from argosy.app.opening import opening
     from argosy.app.target import TargetOptions
+    from argosy.desk.promoting.doing import promote
+    from argosy.desk.promoting.planning import Asked
+    from argosy.desk.promoting.session import session
 
     before, moved = web.git("rev-parse", "HEAD"), []
     start = threading.Barrier(2)
 
     def run() -> None:
-        opened = session(web.folder, TargetOptions(), is_offline=True, talk=lambda _: None)
+        opened = session(web.folder, opening(TargetOptions()), lambda: None, is_offline=True, talk=lambda _: None)
         with opened as found:
             assert found.survey.head
             start.wait()

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from promotion_repository import ALONE, Shelf, make
 
-from argosy.app.promoting import session as sessions
-from argosy.app.promoting.asking import Answers
+from argosy.app.opening import opening
 from argosy.app.target import TargetOptions
 from argosy.cli.promote_screen import picture, status_document
 from argosy.cli.screen import Screen
+from argosy.desk.promoting import session as sessions
+from argosy.desk.promoting.asking import Answers
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +104,8 @@ ENVIRONMENTS = ("dev", "staging", "production")
 @contextlib.contextmanager
 def told(shelf: Shelf, revision: str, **states: str) -> Iterator[sessions.Session]:
     """Where a cluster says that all environments run a commit, Synced but for those that are named."""
-    opened = sessions.session(shelf.folder, TargetOptions(), is_offline=True, talk=lambda _: None)
+    reach = opening(TargetOptions())
+    opened = sessions.session(shelf.folder, reach, lambda: None, is_offline=True, talk=lambda _: None)
     with opened as found:
         found.__dict__["answers"] = Answers("here", {each: app(each, revision, states.get(each, "Synced"))
                                                      for each in ENVIRONMENTS})  # fmt: skip
@@ -142,7 +144,7 @@ def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_p
 
 
 def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
-    from argosy.app.promoting.planning import Asked
+    from argosy.desk.promoting.planning import Asked
 
     tip = clone.git("rev-parse", "HEAD")
     text = (clone.folder / "argosy.yaml").read_text()

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from promotion_repository import DELIVERY, Shelf, begin, copy_of
 
-from argosy.app.promoting.asking import Answers
-from argosy.app.promoting.planning import Asked, Plan, Planner
-from argosy.app.promoting.repository import Repository
-from argosy.app.promoting.surveying import Survey
+from argosy.desk.promoting.asking import Answers
+from argosy.desk.promoting.planning import Asked, Plan, Planner
+from argosy.desk.promoting.repository import Repository
+from argosy.desk.promoting.surveying import Survey
 from argosy.promote.gates import Ran
 
 NOW = datetime(2126, 5, 4, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from ready_argosy import run
 from serving import KUBECTL, Finished, Sandbox, kubectl, sandbox
 
 from argosy.app.demo.tools import put_tools
-from argosy.app.kubectl.programs import real_kubectl, script
+from argosy.desk.kubectl.programs import real_kubectl, script
 
 CONTENT = """
 apiVersion: v1

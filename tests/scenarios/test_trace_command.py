@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from app_desk import Scene, scene
 
-from argosy.app.tracing import address_field
+from argosy.desk.tracing import address_field
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition

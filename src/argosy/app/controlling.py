@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from argosy.app import addon_duty
-from argosy.app.control import control_namespace
 from argosy.app.engine import Engine, EngineOptions, lead_engine
 from argosy.app.folder import state_home
 from argosy.app.probing import probed
@@ -23,6 +22,7 @@ from argosy.app.target import Target, TargetOptions, find_target
 from argosy.cluster import Cluster
 from argosy.cluster.connection import in_cluster
 from argosy.cluster.kube import connect
+from argosy.desk.control import control_namespace
 from argosy.model.errors import ClusterError, UserError
 from argosy.schema.definitions import definition
 

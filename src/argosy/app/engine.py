@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.app.control import LEASE
 from argosy.cluster import Cluster
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.settings import Settings
 from argosy.controllers.updates import Updates
+from argosy.desk.control import LEASE
 from argosy.live import indexes
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest, key_of

@@ -20,8 +20,8 @@ from argosy.model.errors import ArgosyError, UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from argosy.app.aligning.aligning import Alignment
-    from argosy.app.aligning.files import Files
+    from argosy.desk.aligning.aligning import Alignment
+    from argosy.desk.aligning.files import Files
     from argosy.model.application import Application
     from argosy.source.settings import SourceSettings
 
@@ -89,8 +89,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _files(chosen: argparse.Namespace) -> Files | None:
     """Who names no working tree and stands in none gets proposals and proof."""
-    from argosy.app.aligning.files import Files
-    from argosy.app.rendering.places import enclosing
+    from argosy.desk.aligning.files import Files
+    from argosy.desk.rendering.places import enclosing
 
     if not chosen.repo and enclosing(os.path.realpath(os.curdir)) is None:
         if chosen.write or chosen.patch or chosen.branch:
@@ -101,10 +101,10 @@ def _files(chosen: argparse.Namespace) -> Files | None:
 
 
 async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
-    from argosy.app.aligning.aligning import align
-    from argosy.app.aligning.proposing import Wishes
-    from argosy.app.applications.desk import open_desk
-    from argosy.app.applications.reader import open_reader
+    from argosy.app.opening import open_desk
+    from argosy.desk.aligning.aligning import align
+    from argosy.desk.aligning.proposing import Wishes
+    from argosy.desk.applications.reader import open_reader
 
     async with open_desk(target_options(chosen), chosen.app_namespace) as desk:
         everyone = await desk.all()
@@ -170,7 +170,7 @@ def _write(chosen: argparse.Namespace, found: Alignment) -> None:
     elif chosen.write:
         talk(f"wrote {counted(len(files.write()), 'file')} in {files.root}")
     elif chosen.branch:
-        from argosy.app.aligning.committing import commit
+        from argosy.desk.aligning.committing import commit
 
         made = commit(files, chosen.branch, chosen.message)
         talk(f"committed {made[:7]} to {chosen.branch}; files here are as they were")

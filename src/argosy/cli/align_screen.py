@@ -10,7 +10,7 @@ from argosy.cli.screen import Screen, plain
 if TYPE_CHECKING:
     from argosy.advise.aligning.proposal import Proposal
     from argosy.advise.aligning.report import Standing, Tally
-    from argosy.app.aligning.aligning import Aligned, Alignment
+    from argosy.desk.aligning.aligning import Aligned, Alignment
 
 HEADINGS = ("APP", "BEFORE", "AFTER", "AFTER A SYNC")
 REPORT = ("", "SYNCED", "HEALTHY", "ERRORS", "")

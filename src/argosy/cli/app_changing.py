@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.app.rendering.options import FLAGS
 from argosy.cli import Mistyped
 from argosy.cli.app_flags import Commands, add_truth, at_desk, is_compat, talk, verb
+from argosy.desk.rendering.options import FLAGS
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
+    from argosy.desk.applications.desk import Desk
 
 
 NO_CHANGE = frozenset({
@@ -137,8 +137,8 @@ def given_flags(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def run_create(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.checking import check_project
-        from argosy.app.applications.writing import create
+        from argosy.desk.applications.checking import check_project
+        from argosy.desk.applications.writing import create
         from argosy.model.errors import UserError
 
         manifest = _manifest(chosen, desk)
@@ -157,8 +157,8 @@ def run_create(chosen: argparse.Namespace) -> int:
 
 
 def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
-    from argosy.app.applications.specs import HERE, changed, new_application
-    from argosy.app.applications.writing import content_of, read_file
+    from argosy.desk.applications.specs import HERE, changed, new_application
+    from argosy.desk.applications.writing import content_of, read_file
 
     name, given = chosen.name or chosen.other_name, given_flags(chosen)
     if not chosen.file:
@@ -174,9 +174,9 @@ def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
 
 def run_set(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.checking import check_project
-        from argosy.app.applications.specs import changed
-        from argosy.app.applications.writing import change
+        from argosy.desk.applications.checking import check_project
+        from argosy.desk.applications.specs import changed
+        from argosy.desk.applications.writing import change
 
         app, given = await desk.find(chosen.name), given_flags(chosen)
         if is_compat(chosen) and not has_flags(given):
@@ -193,8 +193,8 @@ def run_set(chosen: argparse.Namespace) -> int:
 
 def run_unset(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.specs import without
-        from argosy.app.applications.writing import change
+        from argosy.desk.applications.specs import without
+        from argosy.desk.applications.writing import change
 
         given = {f"--{name.replace('_', '-')}": value for name, value in vars(chosen).items()}
         app = await desk.find(chosen.name)

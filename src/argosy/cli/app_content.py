@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from argosy.advise.cause import Cause
-    from argosy.app.applications.acting import Choice
-    from argosy.app.applications.desk import Desk
-    from argosy.app.applications.differing import Differing
-    from argosy.app.applications.reader import Reader
+    from argosy.desk.applications.acting import Choice
+    from argosy.desk.applications.desk import Desk
+    from argosy.desk.applications.differing import Differing
+    from argosy.desk.applications.reader import Reader
     from argosy.model.application import Application
     from argosy.model.flow import Difference
     from argosy.model.manifest import Manifest
@@ -94,7 +94,7 @@ def run_diff(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         app = await desk.find(chosen.name)
         if chosen.refresh or chosen.hard_refresh:
-            from argosy.app.applications.changing import refresh  # late: few ask for it
+            from argosy.desk.applications.changing import refresh  # late: few ask for it
 
             app = await refresh(desk, app, is_hard=chosen.hard_refresh, seconds=60.0, tell=talk)
         app, local = _placed(app, chosen)
@@ -111,13 +111,13 @@ async def print_diff(
     desk: Desk, app: Application, *, refs: Sequence[str] = (), local: Path | None = None, how: str = "table"
 ) -> bool:
     """Whether anything differs."""
-    from argosy.app.applications.renderer import renderer
+    from argosy.desk.applications.renderer import renderer
 
     crew = renderer()
     crew.begin()  # before the other imports, which take as long as its own
-    from argosy.app.applications.differing import as_data, differing, with_causes, with_places
-    from argosy.app.applications.explaining import explained, unrendered
-    from argosy.app.applications.reader import open_reader
+    from argosy.desk.applications.differing import as_data, differing, with_causes, with_places
+    from argosy.desk.applications.explaining import explained, unrendered
+    from argosy.desk.applications.reader import open_reader
     from argosy.model.errors import RenderError, UnknownRef, UserError
 
     async with open_reader(desk, local, crew=crew) as reader:
@@ -145,13 +145,13 @@ async def print_diff(
 
 
 def _placed(app: Application, chosen: argparse.Namespace) -> tuple[Application, Path | None]:
-    from argosy.app.applications.reader import in_folder
+    from argosy.desk.applications.reader import in_folder
 
     return in_folder(app, chosen.local, chosen.local_repo_root) if chosen.local else (app, None)
 
 
 def _refs(app: Application, chosen: argparse.Namespace) -> tuple[str, ...]:
-    from argosy.app.applications.requests import positioned
+    from argosy.desk.applications.requests import positioned
 
     if chosen.revisions:
         return positioned(app, chosen.revisions, chosen.source_positions, chosen.source_names)
@@ -168,7 +168,7 @@ def _asking_the_server(app: Application) -> Application:
 
 
 def _diff_lines(found: Differing, how: str) -> list[str]:
-    from argosy.app.applications.differing import normal, unified
+    from argosy.desk.applications.differing import normal, unified
 
     key = found.key
     if how == "normal":  # argo: its heading, and what the program diff prints
@@ -275,8 +275,8 @@ def _tell_sum(app: Application, found: Sequence[Differing]) -> None:
 
 def run_manifests(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.reader import open_reader
         from argosy.compare import masked
+        from argosy.desk.applications.reader import open_reader
 
         app, local = _placed(await desk.find(chosen.name), chosen)
         async with open_reader(desk, local) as reader:
@@ -289,7 +289,7 @@ def run_manifests(chosen: argparse.Namespace) -> int:
 
 
 async def _manifests(reader: Reader, app: Application, chosen: argparse.Namespace) -> list[Manifest]:
-    from argosy.app.applications.acting import Choice, chosen_objects
+    from argosy.desk.applications.acting import Choice, chosen_objects
 
     if chosen.source == "live":
         return await chosen_objects(reader, app, Choice())
@@ -312,16 +312,16 @@ def _print_manifests(found: Sequence[Manifest], how: str, end: str) -> None:
 
 
 def choice_of(chosen: argparse.Namespace) -> Choice:
-    from argosy.app.applications.acting import Choice
+    from argosy.desk.applications.acting import Choice
 
     return Choice(chosen.group, chosen.kind, chosen.namespace, chosen.resource_name)
 
 
 def run_actions_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.acting import offers
-        from argosy.app.applications.reader import open_reader
         from argosy.cli.app_screen import aligned
+        from argosy.desk.applications.acting import offers
+        from argosy.desk.applications.reader import open_reader
 
         app = await desk.find(chosen.name)
         async with open_reader(desk) as reader:
@@ -339,8 +339,8 @@ def run_actions_list(chosen: argparse.Namespace) -> int:
 
 def run_action(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.acting import act
-        from argosy.app.applications.reader import open_reader
+        from argosy.desk.applications.acting import act
+        from argosy.desk.applications.reader import open_reader
 
         app = await desk.find(chosen.name)
         async with open_reader(desk) as reader:

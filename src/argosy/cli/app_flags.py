@@ -18,7 +18,7 @@ from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
+    from argosy.desk.applications.desk import Desk
     from argosy.model.manifest import Manifest
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -161,7 +161,7 @@ def work_at(
 
 
 def at_desk(chosen: argparse.Namespace, work: Callable[[Desk], Awaitable[int]], *, writes: bool = False) -> int:
-    from argosy.app.applications.desk import open_desk
+    from argosy.app.opening import open_desk
 
     async def run() -> int:
         async with open_desk(target_options(chosen), chosen.app_namespace) as desk:

@@ -21,7 +21,7 @@ from argosy.cli.app_flags import (
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
+    from argosy.desk.applications.desk import Desk
     from argosy.model.application import Application
 
 
@@ -64,7 +64,7 @@ def add_holding(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def run_hold(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.changing import hold
+        from argosy.desk.applications.changing import hold
         from argosy.report.holds import read_hold
 
         app, changed = await hold(desk, await desk.find(chosen.name), chosen.reason)
@@ -79,7 +79,7 @@ def run_hold(chosen: argparse.Namespace) -> int:
 
 def run_release(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.changing import release
+        from argosy.desk.applications.changing import release
 
         app, changed = await release(desk, await desk.find(chosen.name))
         print(f"{app.name}: {'released' if changed else 'unchanged: it is not held'}")
@@ -90,8 +90,8 @@ def run_release(chosen: argparse.Namespace) -> int:
 
 def run_refresh(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications import facts
-        from argosy.app.applications.changing import refresh
+        from argosy.desk.applications import facts
+        from argosy.desk.applications.changing import refresh
         from argosy.setup.waiting import TooLate
 
         try:
@@ -111,7 +111,7 @@ def run_refresh(chosen: argparse.Namespace) -> int:
 
 def run_terminate(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.changing import terminate
+        from argosy.desk.applications.changing import terminate
 
         app = await terminate(desk, await desk.find(chosen.name))
         print(f"Application '{app.name}' operation terminating")
@@ -122,7 +122,7 @@ def run_terminate(chosen: argparse.Namespace) -> int:
 
 def run_confirm(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.changing import confirm_deletion
+        from argosy.desk.applications.changing import confirm_deletion
 
         app = await confirm_deletion(desk, await desk.find(chosen.name))
         print(f"Application '{app.name}' updated successfully")
@@ -144,9 +144,9 @@ def run_delete(chosen: argparse.Namespace) -> int:
 
 
 async def _delete(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
-    from argosy.app.applications import facts
-    from argosy.app.applications.changing import delete
-    from argosy.app.applications.following import Ending, Waited, follow
+    from argosy.desk.applications import facts
+    from argosy.desk.applications.changing import delete
+    from argosy.desk.applications.following import Ending, Waited, follow
 
     if not _may_delete(app, chosen):
         talk(f"The command to delete '{app.name}' was cancelled")

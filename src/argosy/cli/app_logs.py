@@ -11,9 +11,9 @@ from argosy.cli.app_flags import Commands, at_desk, is_compat, talk, verb
 from argosy.model.errors import ClusterError, UserError
 
 if TYPE_CHECKING:
-    from argosy.app.applications.acting import Excerpt, Log
-    from argosy.app.applications.desk import Desk
-    from argosy.app.applications.reader import Reader
+    from argosy.desk.applications.acting import Excerpt, Log
+    from argosy.desk.applications.desk import Desk
+    from argosy.desk.applications.reader import Reader
 
 
 def add_logs(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -51,8 +51,8 @@ def run_logs(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         import asyncio
 
-        from argosy.app.applications.acting import logs_of
-        from argosy.app.applications.reader import open_reader
+        from argosy.desk.applications.acting import logs_of
+        from argosy.desk.applications.reader import open_reader
 
         app = await desk.find(chosen.name)
         async with open_reader(desk) as reader:
@@ -69,7 +69,7 @@ def run_logs(chosen: argparse.Namespace) -> int:
 
 
 def _excerpt(chosen: argparse.Namespace) -> Excerpt:
-    from argosy.app.applications.acting import Excerpt
+    from argosy.desk.applications.acting import Excerpt
     from argosy.model.application.policies import seconds_of
 
     since = chosen.since_seconds or None
@@ -86,7 +86,7 @@ async def _print_log(
     reader: Reader, log: Log, excerpt: Excerpt, chosen: argparse.Namespace, *, lead: bool
 ) -> ClusterError | None:
     """Why it could not be read: one container that has not begun does not hide what others print."""
-    from argosy.app.applications.acting import lines
+    from argosy.desk.applications.acting import lines
 
     before = f"{log.pod.name}/{log.container}: " if lead else ""
     wanted = chosen.filter if chosen.match_case else chosen.filter.lower()

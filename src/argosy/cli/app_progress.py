@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TextIO
 
-from argosy.app.applications import facts
-from argosy.app.applications.facts import Row
-from argosy.app.applications.waited import Waited
 from argosy.cli.screen import Screen, plain, shown_width
+from argosy.desk.applications import facts
+from argosy.desk.applications.facts import Row
+from argosy.desk.applications.waited import Waited
 from argosy.model.application import Application
 from argosy.model.names import ResourceKey
 

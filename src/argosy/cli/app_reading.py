@@ -11,8 +11,8 @@ from argosy.cli.app_flags import Commands, at_desk, form, is_compat, print_data,
 from argosy.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from argosy.app.applications import facts
-    from argosy.app.applications.desk import Desk
+    from argosy.desk.applications import facts
+    from argosy.desk.applications.desk import Desk
     from argosy.model.application import Application
     from argosy.model.names import ResourceKey
 
@@ -92,7 +92,7 @@ def run_list(chosen: argparse.Namespace) -> int:
         apps = [app for app in await desk.all(chosen.selector, everywhere=everywhere) if _fits(app, chosen)]
         found = {}
         if form(chosen) == "table" and not chosen.quick:
-            from argosy.app.applications.counting import found_out
+            from argosy.desk.applications.counting import found_out
 
             found = await found_out(desk, apps)
         _print_list(chosen, apps, desk, found)
@@ -124,8 +124,8 @@ def _fits(app: Application, chosen: argparse.Namespace) -> bool:
 def _print_list(
     chosen: argparse.Namespace, apps: list[Application], desk: Desk, found: Mapping[ResourceKey, str]
 ) -> None:
-    from argosy.app.applications.desk import clock
     from argosy.cli import app_screen
+    from argosy.desk.applications.desk import clock
 
     how = form(chosen)
     if how in ("json", "yaml"):
@@ -149,7 +149,7 @@ def _print_list(
 
 def run_get(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.changing import refresh
+        from argosy.desk.applications.changing import refresh
 
         app = await desk.find(chosen.name)
         if chosen.refresh or chosen.hard_refresh:
@@ -186,12 +186,12 @@ async def print_app(
     parameters_of: tuple[int | None, str] | None = None,
 ) -> None:
     """argo: what its get prints; its sync and wait end with it, too."""
-    from argosy.app.applications import facts
-    from argosy.app.applications.reader import health_words, open_reader
-    from argosy.app.applications.reasons import reasons
-    from argosy.app.applications.stuck import UNSCHEDULED, stuck_pods
-    from argosy.app.applications.windows import window_text
     from argosy.cli import app_screen
+    from argosy.desk.applications import facts
+    from argosy.desk.applications.reader import health_words, open_reader
+    from argosy.desk.applications.reasons import reasons
+    from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
+    from argosy.desk.applications.windows import window_text
 
     async with open_reader(desk) as reader:
         found = await reader.health(app)
@@ -215,8 +215,8 @@ async def print_app(
 
 def run_resources(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications import facts
-        from argosy.app.applications.reader import health_words, open_reader
+        from argosy.desk.applications import facts
+        from argosy.desk.applications.reader import health_words, open_reader
         from argosy.model.errors import PolicyError
 
         app = await desk.find(chosen.name)
@@ -271,11 +271,11 @@ def run_tree(chosen: argparse.Namespace) -> int:
 
 
 async def print_tree(desk: Desk, app: Application, how: str = "tree") -> None:
-    from argosy.app.applications.desk import clock
-    from argosy.app.applications.reader import open_reader
-    from argosy.app.applications.reasons import reason
-    from argosy.app.applications.trees import node_data
     from argosy.cli import app_tree
+    from argosy.desk.applications.desk import clock
+    from argosy.desk.applications.reader import open_reader
+    from argosy.desk.applications.reasons import reason
+    from argosy.desk.applications.trees import node_data
 
     async with open_reader(desk) as reader:
         nodes = await reader.tree(app)
@@ -312,9 +312,9 @@ def run_history(chosen: argparse.Namespace) -> int:
 
 def run_events(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.desk import clock
-        from argosy.app.applications.happenings import events_of
         from argosy.cli import app_tree
+        from argosy.desk.applications.desk import clock
+        from argosy.desk.applications.happenings import events_of
 
         app = await desk.find(chosen.name)
         found = await events_of(desk, app, also_objects=chosen.all)

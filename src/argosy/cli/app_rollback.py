@@ -10,7 +10,7 @@ from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, is_compat, t
 from argosy.cli.app_syncing import FORMS, add_timeout, followed, leaving_it_running
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
+    from argosy.desk.applications.desk import Desk
     from argosy.model.application import Application
     from argosy.report.history import Deployment
 
@@ -33,7 +33,12 @@ def add_rollback(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def run_rollback(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.changing import entry_to_roll_back_to, is_deployed_already, roll_back, syncs_itself
+        from argosy.desk.applications.changing import (
+            entry_to_roll_back_to,
+            is_deployed_already,
+            roll_back,
+            syncs_itself,
+        )
 
         app = await desk.find(chosen.name)
         entry = entry_to_roll_back_to(app, chosen.id, is_compat=is_compat(chosen))
@@ -71,7 +76,7 @@ def _refusal(app: Application, question: str) -> int:
 
 
 def _tell_way(app: Application, entry: Deployment, chosen: argparse.Namespace) -> None:
-    from argosy.app.applications import facts
+    from argosy.desk.applications import facts
 
     if not is_compat(chosen):
         there, back = (", ".join(map(facts.short, each)) for each in (facts.revisions(app), entry.revisions))
@@ -80,10 +85,10 @@ def _tell_way(app: Application, entry: Deployment, chosen: argparse.Namespace) -
 
 async def _tell_plan(desk: Desk, app: Application, entry: Deployment, *, prunes: bool) -> None:
     """What changes in the cluster. That it cannot be told from here is no reason to stay: the engine may reach more."""
-    from argosy.app.applications.differing import differing
-    from argosy.app.applications.going_back import look_back
-    from argosy.app.applications.reader import open_reader
     from argosy.cli.app_content import plan_lines
+    from argosy.desk.applications.differing import differing
+    from argosy.desk.applications.going_back import look_back
+    from argosy.desk.applications.reader import open_reader
     from argosy.model.errors import ArgosyError
 
     try:

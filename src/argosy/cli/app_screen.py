@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.app.applications import facts
-from argosy.app.applications.facts import Row
 from argosy.cli.screen import WHY, Screen, plain, shown_width, table
+from argosy.desk.applications import facts
+from argosy.desk.applications.facts import Row
 from argosy.model.application import Application, OperationState
 from argosy.model.names import ResourceKey
 from argosy.report.history import Deployment

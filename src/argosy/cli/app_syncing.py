@@ -25,9 +25,9 @@ from argosy.cli.screen import Screen
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
-    from argosy.app.applications.following import Ended
-    from argosy.app.applications.requests import SyncWish
+    from argosy.desk.applications.desk import Desk
+    from argosy.desk.applications.following import Ended
+    from argosy.desk.applications.requests import SyncWish
     from argosy.model.application import Application
     from argosy.model.manifest import Manifest
     from argosy.model.names import ResourceKey
@@ -131,7 +131,7 @@ async def _previewed(desk: Desk, apps: list[Application], chosen: argparse.Names
 
 
 async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
-    from argosy.app.applications.requests import sync_operation
+    from argosy.desk.applications.requests import sync_operation
 
     wish, by = _wish(chosen, app), await desk.who()
     if wish.revision or wish.revisions:
@@ -145,7 +145,7 @@ async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int
 
 
 def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
-    from argosy.app.applications.requests import SyncWish
+    from argosy.desk.applications.requests import SyncWish
 
     return SyncWish(
         revision=chosen.revision,
@@ -169,7 +169,7 @@ def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
 
 async def _resolved(desk: Desk, app: Application, wish: SyncWish) -> None:
     """argo: a revision that the repository does not have is refused at once. Who cannot look there leaves it open."""
-    from argosy.app.applications.reader import open_reader
+    from argosy.desk.applications.reader import open_reader
     from argosy.model.errors import ArgosyError, UnknownRef
 
     async with open_reader(desk) as reader:
@@ -186,7 +186,7 @@ async def _resolved(desk: Desk, app: Application, wish: SyncWish) -> None:
 
 
 def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:
-    from argosy.app.applications.requests import positioned
+    from argosy.desk.applications.requests import positioned
 
     if not chosen.revisions:
         return ()
@@ -194,8 +194,8 @@ def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:
 
 
 async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[ResourceKey]:
-    from argosy.app.applications.reader import open_reader
-    from argosy.app.applications.requests import keys_with_labels
+    from argosy.desk.applications.reader import open_reader
+    from argosy.desk.applications.requests import keys_with_labels
 
     async with open_reader(desk) as reader:
         assembled = await reader.assemble(app)
@@ -204,8 +204,8 @@ async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[Res
 
 async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, what: str) -> int:
     """Until the operation is over, shown as it goes."""
-    from argosy.app.applications.following import follow_operation
     from argosy.cli.app_progress import Retries, Waves, picture
+    from argosy.desk.applications.following import follow_operation
 
     how = form(chosen)
     shown = None if how in ("json", "yaml") else picture()
@@ -230,7 +230,7 @@ async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, wha
 
 def _tell_state(app: Application, seconds: float) -> None:
     """How it is now, for somebody at a terminal: a sync that is over may have left models that are still loading."""
-    from argosy.app.applications.facts import health_word, sync_word
+    from argosy.desk.applications.facts import health_word, sync_word
 
     screen = Screen(sys.stderr)
     waits = "" if health_word(app) == "Healthy" else f"; next: argosy app wait {app.name} --health"
@@ -263,7 +263,7 @@ async def _compared(desk: Desk, app: Application, see: Callable[[Application], N
 
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
-    from argosy.app.applications.following import Ending
+    from argosy.desk.applications.following import Ending
 
     app = ended.app
     if app is None:
@@ -284,7 +284,7 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
 
 def _to_prune(app: Application) -> int:
     """argo: what a sync of all left to be pruned makes it fail."""
-    from argosy.app.applications.facts import sync_word
+    from argosy.desk.applications.facts import sync_word
 
     state = app.state
     if state is None or state.request.sync.dry_run or state.progress != "Succeeded" or sync_word(app) == "Synced":
@@ -294,7 +294,7 @@ def _to_prune(app: Application) -> int:
 
 async def _looked_at(desk: Desk, app: Application) -> Application:
     """argo: what an operation did is looked at before it is told, except after a dry run."""
-    from argosy.app.applications.changing import refresh
+    from argosy.desk.applications.changing import refresh
     from argosy.setup.waiting import TooLate
 
     if app.state is None or app.state.request.sync.dry_run:
@@ -324,7 +324,7 @@ async def print_end(desk: Desk, app: Application, chosen: argparse.Namespace, *,
 
 
 def verdict(app: Application, what: str) -> int:
-    from argosy.app.applications import facts
+    from argosy.desk.applications import facts
 
     state = app.state
     if state is None or state.progress == "Succeeded":

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from argosy.app.applications import facts
-from argosy.app.applications.trees import Branch, branches
 from argosy.cli.screen import Screen
+from argosy.desk.applications import facts
+from argosy.desk.applications.trees import Branch, branches
 from argosy.live.tree import Node
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest

@@ -12,8 +12,8 @@ from argosy.cli.app_syncing import FORMS, add_timeout, print_end, verdict
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
-    from argosy.app.applications.following import Ended, Waited
+    from argosy.desk.applications.desk import Desk
+    from argosy.desk.applications.following import Ended, Waited
     from argosy.model.application import Application
 
 
@@ -49,7 +49,7 @@ def run_wait(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         import asyncio
 
-        from argosy.app.applications.desk import NoApplication
+        from argosy.desk.applications.desk import NoApplication
 
         try:
             apps = await desk.chosen(chosen.names, chosen.selector)
@@ -64,7 +64,7 @@ def run_wait(chosen: argparse.Namespace) -> int:
 
 
 def _waited(chosen: argparse.Namespace) -> Waited:
-    from argosy.app.applications.following import Waited
+    from argosy.desk.applications.following import Waited
 
     words = {"Healthy": chosen.health, "Suspended": chosen.suspended, "Degraded": chosen.degraded}
     health = frozenset(word for word, is_wanted in words.items() if is_wanted)
@@ -80,8 +80,8 @@ def _gives_up(chosen: argparse.Namespace) -> bool:
 
 
 async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
-    from argosy.app.applications.following import Ending, follow
     from argosy.cli.app_progress import Lines, Sentences
+    from argosy.desk.applications.following import Ending, follow
 
     waited, how = _waited(chosen), form(chosen)
     shown = Lines(sys.stdout) if how == "wide" else Sentences(waited, talk)
@@ -109,8 +109,8 @@ def _asked_for(ended: Ended, waited: Waited) -> int:
 
 async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Namespace, name: str) -> None:
     """What is missing, and why, down to the objects."""
-    from argosy.app.applications.following import Ending
-    from argosy.app.applications.missing import causes
+    from argosy.desk.applications.following import Ending
+    from argosy.desk.applications.missing import causes
 
     if ended.app is None:
         say(f"{name} is gone", "somebody deleted it", "argosy app list")
@@ -122,7 +122,7 @@ async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Na
 
 
 def _next(ended: Ended, name: str) -> str:
-    from argosy.app.applications import facts
+    from argosy.desk.applications import facts
     from argosy.report.holds import read_hold
 
     app = ended.app

@@ -11,12 +11,12 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from argosy.app.applications.desk import APPLICATION, Desk, clock
-from argosy.app.applications.following import FOR_EVER
 from argosy.cli import app_screen
 from argosy.cli.app_flags import form, talk
 from argosy.cli.app_progress import Canvas, picture
 from argosy.cli.screen import Screen
+from argosy.desk.applications.desk import APPLICATION, Desk, clock
+from argosy.desk.applications.following import FOR_EVER
 from argosy.model.application import Application, read_application
 from argosy.model.errors import Gone, TransientError
 from argosy.model.manifest import Manifest, key_of

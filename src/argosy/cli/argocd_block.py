@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from argosy.app.applications import facts
-from argosy.app.applications.desk import clock
-from argosy.app.applications.facts import Row
-from argosy.app.applications.trees import Branch, branches
 from argosy.cli.app_screen import aligned, condition_lines, policy_word, tool_lines
+from argosy.desk.applications import facts
+from argosy.desk.applications.desk import clock
+from argosy.desk.applications.facts import Row
+from argosy.desk.applications.trees import Branch, branches
 from argosy.live.tree import Node
 from argosy.model.application import Application, Source
 from argosy.model.names import ResourceKey

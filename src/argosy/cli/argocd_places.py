@@ -10,8 +10,8 @@ from argosy.cli.app_flags import at_desk, print_data, talk
 from argosy.cli.target_flags import add_target_flags, target_options
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
-    from argosy.app.applications.places import Cluster, Repository
+    from argosy.desk.applications.desk import Desk
+    from argosy.desk.applications.places import Cluster, Repository
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 CLUSTERS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT")
@@ -65,7 +65,7 @@ def _verb(
 
 def run_clusters(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.places import clusters_of
+        from argosy.desk.applications.places import clusters_of
 
         _print_clusters(chosen.output, await clusters_of(desk), is_list=True)
         return 0
@@ -75,7 +75,7 @@ def run_clusters(chosen: argparse.Namespace) -> int:
 
 def run_cluster(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.places import cluster_named
+        from argosy.desk.applications.places import cluster_named
 
         _print_clusters(chosen.output, [await cluster_named(desk, chosen.asked)], is_list=False)
         return 0
@@ -98,7 +98,7 @@ def _print_clusters(how: str, found: list[Cluster], *, is_list: bool) -> None:
 
 def run_repositories(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.places import repositories_of
+        from argosy.desk.applications.places import repositories_of
 
         _print_repositories(chosen.output, await repositories_of(desk), is_list=True)
         return 0
@@ -108,7 +108,7 @@ def run_repositories(chosen: argparse.Namespace) -> int:
 
 def run_repository(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.places import repository_at
+        from argosy.desk.applications.places import repository_at
 
         _print_repositories(chosen.output, [await repository_at(desk, chosen.asked)], is_list=False)
         return 0

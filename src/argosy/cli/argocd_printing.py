@@ -9,15 +9,15 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from argosy.app.applications import facts
-from argosy.app.applications.reader import Reader, health_words, open_reader
-from argosy.app.applications.windows import assigned, window_text
 from argosy.cli import app_screen, argocd_block
 from argosy.controllers.settings import ARGOCD_CM
+from argosy.desk.applications import facts
+from argosy.desk.applications.reader import Reader, health_words, open_reader
+from argosy.desk.applications.windows import assigned, window_text
 from argosy.model.names import ResourceKey
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
+    from argosy.desk.applications.desk import Desk
     from argosy.model.application import Application
 
 ALLOWED = "Sync Allowed"

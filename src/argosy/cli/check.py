@@ -13,7 +13,7 @@ from argosy.cli.screen import Screen, counted, plain
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.app.checking.checking import Checked
+    from argosy.desk.checking.checking import Checked
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -58,7 +58,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     from argosy.advise.finding import Severity
-    from argosy.app.checking.checking import Manner, check, fix
+    from argosy.desk.checking.checking import Manner, check, fix
 
     paths = [str(path) for path in chosen.paths] or ["."]
     if chosen.fix and chosen.write_baseline:

@@ -14,7 +14,7 @@ from argosy.cli.screen import plain
 
 if TYPE_CHECKING:
     from argosy.advise.finding import Finding
-    from argosy.app.checking.checking import Checked
+    from argosy.desk.checking.checking import Checked
 
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}

@@ -16,9 +16,9 @@ from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
-    from argosy.app.doctor.examining import Examination
-    from argosy.app.doctor.report import Report
+    from argosy.desk.applications.desk import Desk
+    from argosy.desk.doctor.examining import Examination
+    from argosy.desk.doctor.report import Report
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -73,10 +73,10 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 async def _run(chosen: argparse.Namespace) -> int:
-    from argosy.app.applications.desk import open_desk
-    from argosy.app.applications.reader import open_reader
-    from argosy.app.doctor.examining import Wanted, at_home, examine
-    from argosy.app.doctor.report import Report
+    from argosy.app.opening import open_desk
+    from argosy.desk.applications.reader import open_reader
+    from argosy.desk.doctor.examining import Wanted, at_home, examine
+    from argosy.desk.doctor.report import Report
 
     is_quick = chosen.output == "status"
     is_here = bool(chosen.app_namespace)
@@ -155,7 +155,7 @@ def _show(report: Report, chosen: argparse.Namespace) -> None:
 
 async def _fix(desk: Desk, found: Examination, *, is_asking: bool) -> tuple[int, int]:
     """How many were done, and the exit code of what failed: that is told, and the others are done all the same."""
-    from argosy.app.doctor.fixing import fixes
+    from argosy.desk.doctor.fixing import fixes
 
     offered = fixes(found)
     talk(f"target: {desk.where}")

@@ -10,7 +10,7 @@ from argosy.cli.screen import CAUSE, Screen, counted, plain, shown_width
 
 if TYPE_CHECKING:
     from argosy.advise.diagnosis import Line
-    from argosy.app.doctor.report import Report
+    from argosy.desk.doctor.report import Report
 
 # Which of the screen's marks a state has
 LIKE: Final = {

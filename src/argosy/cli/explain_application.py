@@ -15,7 +15,7 @@ from argosy.cli.target_flags import target_options
 from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.app.doctor.report import Report
+    from argosy.desk.doctor.report import Report
 
 KINDS: Final = ("app", "apps", "application", "applications", "application.argoproj.io", "applications.argoproj.io")
 SECONDS: Final = 30.0  # to compare and to prove
@@ -32,7 +32,7 @@ def explain_named(chosen: argparse.Namespace, name: str) -> int:
 
 
 def explain_application(chosen: argparse.Namespace, name: str, hint: str = "") -> int:
-    from argosy.app.applications.desk import NoApplication
+    from argosy.desk.applications.desk import NoApplication
 
     try:
         report = asyncio.run(_report(chosen, name))
@@ -52,10 +52,10 @@ def explain_application(chosen: argparse.Namespace, name: str, hint: str = "") -
 
 
 async def _report(chosen: argparse.Namespace, name: str) -> Report:
-    from argosy.app.applications.desk import open_desk
-    from argosy.app.applications.reader import open_reader
-    from argosy.app.doctor.examining import Wanted, examine
-    from argosy.app.doctor.report import Report
+    from argosy.app.opening import open_desk
+    from argosy.desk.applications.reader import open_reader
+    from argosy.desk.doctor.examining import Wanted, examine
+    from argosy.desk.doctor.report import Report
 
     async with open_desk(target_options(chosen), chosen.namespace) as desk, open_reader(desk) as reader:
         app = await desk.find(name)

@@ -16,7 +16,7 @@ from argosy.model.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.advise.cause import Cause
-    from argosy.app.applications.explanation import Explanation, Told
+    from argosy.desk.applications.explanation import Explanation, Told
 
 LONGEST_VALUE = 200
 
@@ -34,9 +34,9 @@ def explain_object(chosen: argparse.Namespace) -> int:
 
 
 async def _found(chosen: argparse.Namespace) -> Explanation:
-    from argosy.app.applications.desk import open_desk
-    from argosy.app.applications.explanation import explain, find
-    from argosy.app.applications.reader import open_reader
+    from argosy.app.opening import open_desk
+    from argosy.desk.applications.explanation import explain, find
+    from argosy.desk.applications.reader import open_reader
 
     async with open_desk(target_options(chosen)) as desk:
         app, key = await find(desk, chosen.what, chosen.namespace, chosen.app)

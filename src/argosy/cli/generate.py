@@ -106,7 +106,7 @@ def _add(
 
 
 def wait_for_image(chosen: argparse.Namespace) -> int:
-    from argosy.app.generating import ImageWait
+    from argosy.desk.generating import ImageWait
 
     wait = ImageWait(
         name=chosen.name,
@@ -124,7 +124,7 @@ def wait_for_image(chosen: argparse.Namespace) -> int:
 
 
 def wait_for_notebook(chosen: argparse.Namespace) -> int:
-    from argosy.app.generating import NotebookWait
+    from argosy.desk.generating import NotebookWait
 
     wait = NotebookWait(
         name=chosen.name,
@@ -141,8 +141,8 @@ def wait_for_notebook(chosen: argparse.Namespace) -> int:
 
 
 def notifications(chosen: argparse.Namespace) -> int:
-    from argosy.app.generating import written
-    from argosy.app.notifications import exported
+    from argosy.desk.generating import written
+    from argosy.desk.notifications import exported
 
     made = exported(chosen.namespace, chosen.subscribe, is_operated=chosen.operator)
     print(written([made], chosen.output), end="")
@@ -152,7 +152,7 @@ def notifications(chosen: argparse.Namespace) -> int:
 
 
 def _print(wait: ImageWait | NotebookWait, flag: str, form: str) -> int:
-    from argosy.app.generating import rights_wanted, written
+    from argosy.desk.generating import rights_wanted, written
 
     print(written(wait.manifests(), form), end="")
     print(rights_wanted(wait, flag), end="", file=sys.stderr)

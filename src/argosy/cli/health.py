@@ -137,7 +137,7 @@ def _diff(chosen: argparse.Namespace) -> int:
 
 
 def list_rules(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.catalog import rows
+    from argosy.desk.health.catalog import rows
 
     settings = settings_of(chosen.filename)
     found = rows(settings, chosen.profile or "")
@@ -157,7 +157,7 @@ def list_rules(chosen: argparse.Namespace) -> int:
 
 
 def show_rule(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.catalog import called, find_rule, shown, source_of
+    from argosy.desk.health.catalog import called, find_rule, shown, source_of
     from argosy.health.bundled import profiles_of
 
     of, rule = find_rule(chosen.kind, settings_of(chosen.filename), chosen.profile or "")
@@ -176,7 +176,7 @@ def show_rule(chosen: argparse.Namespace) -> int:
 
 def settings_of(files: list[Path]) -> Customizations:
     """The settings in the files; what is wrong with them is told."""
-    from argosy.app.health.inputs import read_settings
+    from argosy.desk.health.inputs import read_settings
 
     found = read_settings(files)
     warn(found.faults)

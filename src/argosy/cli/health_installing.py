@@ -12,7 +12,7 @@ from argosy.cli.screen import Screen, plain
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.app.health.installing import Asked, Said
+    from argosy.app.setup.installing import Asked, Said
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -116,7 +116,7 @@ _seconds.__name__ = "number of seconds"  # what argparse calls it where it is no
 
 
 def apply(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.installing import NotInstalled, Outcome, apply_checks
+    from argosy.app.setup.installing import NotInstalled, Outcome, apply_checks
     from argosy.cli.target_flags import target_options
 
     asked = _asked(chosen)
@@ -128,7 +128,7 @@ def apply(chosen: argparse.Namespace) -> int:
 
 
 def verify(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.installing import NotInstalled, told, verify_checks
+    from argosy.app.setup.installing import NotInstalled, told, verify_checks
     from argosy.cli.health import print_data
     from argosy.cli.target_flags import target_options
 
@@ -145,14 +145,14 @@ def verify(chosen: argparse.Namespace) -> int:
 
 
 def export(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.installing import export_checks
+    from argosy.app.setup.installing import export_checks
 
     print(export_checks(_asked(chosen), chosen.form), end="")
     return 0
 
 
 def _asked(chosen: argparse.Namespace) -> Asked:
-    from argosy.app.health.installing import Asked
+    from argosy.app.setup.installing import Asked
 
     return Asked(
         kinds=chosen.kinds,

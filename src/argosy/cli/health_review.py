@@ -12,14 +12,14 @@ from argosy.cli.health import print_data, print_lines, talk, warn
 from argosy.cli.screen import Screen, counted, plain
 
 if TYPE_CHECKING:
-    from argosy.app.health.comparing import Comparison
-    from argosy.app.health.linting import Linted, Remark
+    from argosy.desk.health.comparing import Comparison
+    from argosy.desk.health.linting import Linted, Remark
 
 COLOURS = {"error": "31", "warning": "33"}
 
 
 def lint(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.linting import lint_paths
+    from argosy.desk.health.linting import lint_paths
 
     found = lint_paths(chosen.paths, open_libs=chosen.open_libs)
     errors, warnings = found.count("error"), found.count("warning")
@@ -67,8 +67,8 @@ def _annotation(remark: Remark) -> str:
 
 
 def diff(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.comparing import Alternative, compare
-    from argosy.app.health.workbench import Workbench
+    from argosy.desk.health.comparing import Alternative, compare
+    from argosy.desk.health.workbench import Workbench
 
     alternative = Alternative(chosen.profile or "", tuple(chosen.filename), chosen.script, chosen.open_libs)
     with Workbench(talk) as bench:

@@ -16,9 +16,9 @@ from argosy.cli.screen import Screen, counted, plain
 from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.app.health.report import Report
-    from argosy.app.health.testing import Request
-    from argosy.app.health.workbench import Verdict, Workbench
+    from argosy.desk.health.report import Report
+    from argosy.desk.health.testing import Request
+    from argosy.desk.health.workbench import Verdict, Workbench
     from argosy.health.suite import Outcome
 
 POLL_SECONDS: Final = 0.2
@@ -34,8 +34,8 @@ def test(chosen: argparse.Namespace) -> int:
 
 
 def _test(chosen: argparse.Namespace) -> int:
-    from argosy.app.health.testing import Request
-    from argosy.app.health.workbench import Workbench
+    from argosy.desk.health.testing import Request
+    from argosy.desk.health.workbench import Workbench
 
     request = Request(
         tuple(chosen.paths),
@@ -53,7 +53,7 @@ def _test(chosen: argparse.Namespace) -> int:
 
 
 def _once(bench: Workbench, request: Request, output: str) -> int:
-    from argosy.app.health.testing import run_tests
+    from argosy.desk.health.testing import run_tests
 
     report = run_tests(bench, request)
     failed = [outcome for outcome in report.outcomes() if not outcome.ok]
@@ -128,7 +128,7 @@ def _explain(report: Report, failed: Sequence[Outcome]) -> None:
 def _reason(report: Report, failed: Sequence[Outcome], name: str) -> tuple[str, str]:
     if any(not outcome.ok for outcome in report.tests):
         return f"the first is {name}", "correct the rule or its test; -o json has all of expected and got"
-    from argosy.app.health.workbench import in_script
+    from argosy.desk.health.workbench import in_script
 
     for verdict in report.verdicts:
         if verdict.fault and verdict.is_ours:

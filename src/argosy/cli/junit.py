@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from argosy.cli.screen import plain
 
 if TYPE_CHECKING:
-    from argosy.app.health.linting import Linted, Remark
+    from argosy.desk.health.linting import Linted, Remark
 
 
 def junit(name: str, found: Linted, *, strict: bool = False) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from argosy.model.errors import ClusterError, TransientError, UserError
 
 if TYPE_CHECKING:
-    from argosy.app.kubectl.talking import Talk
     from argosy.cluster.connection import Connection
+    from argosy.desk.kubectl.talking import Talk
 
 NAMES: Final = ("kubectl", "oc")
 FAILED: Final = 1  # k8s: whatever failed
@@ -58,8 +58,8 @@ def add_to(commands: Any, name: str = "kubectl") -> None:
 
 def answer(name: str, words: Sequence[str]) -> int:
     """Raises nothing: what failed is told as kubectl tells it."""
-    from argosy.app.kubectl.programs import real_kubectl
     from argosy.cli.kubectl_flags import verb_of
+    from argosy.desk.kubectl.programs import real_kubectl
 
     verb = verb_of(words)
     real = real_kubectl()
@@ -107,7 +107,7 @@ def _answered(name: str, verb: str, words: Sequence[str]) -> int:
 
     asked = understood(verb, words)
     work: Callable[[Talk], Awaitable[int]] = getattr(
-        import_module(f"argosy.app.kubectl.{module}"), verb.replace("-", "_")
+        import_module(f"argosy.desk.kubectl.{module}"), verb.replace("-", "_")
     )
     import asyncio
 
@@ -115,8 +115,8 @@ def _answered(name: str, verb: str, words: Sequence[str]) -> int:
 
 
 async def _talk(asked: argparse.Namespace, work: Callable[[Talk], Awaitable[int]]) -> int:
-    from argosy.app.kubectl.talking import Talk
     from argosy.cluster.kube import connect
+    from argosy.desk.kubectl.talking import Talk
 
     connection = _connection(asked)
     async with await connect(connection) as cluster:

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from argosy.app.kubectl.talking import Refused
+from argosy.desk.kubectl.talking import Refused
 
 Flag = tuple[tuple[str, ...], dict[str, Any]]
 ON: Final = {"action": "store_true"}

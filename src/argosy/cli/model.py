@@ -15,7 +15,7 @@ from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import TransientError, UserError
 
 if TYPE_CHECKING:
-    from argosy.app.models import ModelDesk
+    from argosy.desk.models import ModelDesk
     from argosy.models.facts import ServedModel
     from argosy.models.requests import Question
 
@@ -79,7 +79,7 @@ def _add(
 
 
 def _run(work: Work, chosen: argparse.Namespace) -> int:
-    from argosy.app.models import open_models
+    from argosy.app.opening import open_models
 
     return work_at(open_models(target_options(chosen)), work, chosen)
 

@@ -14,7 +14,7 @@ from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.addons.notebooks.runner.order import Comparison
-    from argosy.app.notebooks.linting import Remark
+    from argosy.desk.notebooks.linting import Remark
 
 
 def comparison_of(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def comparison(chosen: argparse.Namespace) -> Comparison:
 
 def lint(chosen: argparse.Namespace) -> int:
     from argosy.addons.notebooks.runner.order import Validation
-    from argosy.app.notebooks import linting
-    from argosy.app.notebooks.files import read
+    from argosy.desk.notebooks import linting
+    from argosy.desk.notebooks.files import read
 
     wanted = {"level": chosen.level, "verifyAssertions": chosen.verify_assertions}
     wanted |= {"requireExplicitExitCodes": chosen.require_exit_codes}
@@ -92,7 +92,7 @@ def _remark_line(remark: Remark, screen: Screen, *, is_bad: bool) -> str:
 
 def diff(chosen: argparse.Namespace) -> int:
     from argosy.addons.notebooks.runner.golden import compared
-    from argosy.app.notebooks.files import read
+    from argosy.desk.notebooks.files import read
 
     found = compared(read(chosen.executed), read(chosen.golden), comparison(chosen))
     with answering(NO if found.differences else DONE) as code:
@@ -116,10 +116,10 @@ def diff(chosen: argparse.Namespace) -> int:
 
 
 def accept(chosen: argparse.Namespace) -> int:
-    from argosy.app.notebooks import records
-    from argosy.app.notebooks.accepting import accepted, waiting
-    from argosy.app.notebooks.files import dumped, read, write
-    from argosy.app.notebooks.summaries import change_of
+    from argosy.desk.notebooks import records
+    from argosy.desk.notebooks.accepting import accepted, waiting
+    from argosy.desk.notebooks.files import dumped, read, write
+    from argosy.desk.notebooks.summaries import change_of
 
     run = records.last(chosen.runs or records.FOLDER, chosen.name)
     record = records.recorded(run)
@@ -157,11 +157,11 @@ def _cells(texts: list[str]) -> set[int]:
 
 
 def report(chosen: argparse.Namespace) -> int:
-    from argosy.app.notebooks import records
-    from argosy.app.notebooks import report as page
-    from argosy.app.notebooks.cases import junit
-    from argosy.app.notebooks.files import read, write
-    from argosy.app.notebooks.runs import summary_of
+    from argosy.desk.notebooks import records
+    from argosy.desk.notebooks import report as page
+    from argosy.desk.notebooks.cases import junit
+    from argosy.desk.notebooks.files import read, write
+    from argosy.desk.notebooks.runs import summary_of
 
     run = records.last(chosen.runs or records.FOLDER, chosen.name)
     summary = summary_of(run)
@@ -176,7 +176,7 @@ def report(chosen: argparse.Namespace) -> int:
 
 def params(chosen: argparse.Namespace) -> int:
     from argosy.addons.notebooks.runner.parameters import declared
-    from argosy.app.notebooks.files import read
+    from argosy.desk.notebooks.files import read
 
     found = declared(read(chosen.file))
     if chosen.output == "json":

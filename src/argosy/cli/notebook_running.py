@@ -15,8 +15,8 @@ from argosy.cli.notebook_reading import comparison, comparison_of
 from argosy.cli.screen import Screen, counted, plain
 
 if TYPE_CHECKING:
-    from argosy.app.notebooks.runs import Played, Request
-    from argosy.app.notebooks.summaries import Summary
+    from argosy.desk.notebooks.runs import Played, Request
+    from argosy.desk.notebooks.summaries import Summary
 
 WIDTH = 42
 LAST_LINES = 20  # of standard error
@@ -24,7 +24,7 @@ CLEAR = "\r\x1b[K"  # the line, on a terminal
 
 
 def run(chosen: argparse.Namespace) -> int:
-    from argosy.app.notebooks.values import given
+    from argosy.desk.notebooks.values import given
 
     parameters = given(chosen.param, chosen.raw_param, chosen.params_file)
     played = _perform(chosen, _request(chosen, chosen.file, parameters, chosen.golden))
@@ -41,8 +41,8 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def validate(chosen: argparse.Namespace) -> int:
-    from argosy.app.notebooks.cases import junit
-    from argosy.app.notebooks.files import write
+    from argosy.desk.notebooks.cases import junit
+    from argosy.desk.notebooks.files import write
 
     done: list[Played] = []
     for path in chosen.paths:
@@ -66,8 +66,8 @@ def validate(chosen: argparse.Namespace) -> int:
 
 def _request(chosen: argparse.Namespace, path: Path, parameters: dict[str, Any], golden: Path | None) -> Request:
     from argosy.addons.notebooks.durations import seconds_of
-    from argosy.app.notebooks import records
-    from argosy.app.notebooks.runs import Request
+    from argosy.desk.notebooks import records
+    from argosy.desk.notebooks.runs import Request
 
     comparison(chosen)
     return Request(
@@ -98,9 +98,9 @@ def _validation_of(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def _perform(chosen: argparse.Namespace, request: Request) -> Played:
-    from argosy.app.notebooks.files import read
-    from argosy.app.notebooks.runs import perform
-    from argosy.app.notebooks.summaries import title_of
+    from argosy.desk.notebooks.files import read
+    from argosy.desk.notebooks.runs import perform
+    from argosy.desk.notebooks.summaries import title_of
 
     if chosen.quiet:
         return perform(request, datetime.now(), lambda event: None)
@@ -165,7 +165,7 @@ class Lines:
 
 
 def _print_summary(played: Played, chosen: argparse.Namespace) -> None:
-    from argosy.app.notebooks.report import golden_line
+    from argosy.desk.notebooks.report import golden_line
 
     summary, screen = played.summary, Screen(sys.stdout)
     for line in _where_it_failed(played):
@@ -191,8 +191,8 @@ def _print_summary(played: Played, chosen: argparse.Namespace) -> None:
 def _where_it_failed(played: Played) -> list[str]:
     """The lines of the cell, the error, and the end of what it wrote to standard error."""
     from argosy.addons.notebooks.runner.cells import stream_of
-    from argosy.app.notebooks.files import read
-    from argosy.app.notebooks.summaries import failing_lines
+    from argosy.desk.notebooks.files import read
+    from argosy.desk.notebooks.summaries import failing_lines
 
     lines: list[str] = []
     cells = read(played.run.executed)["cells"]
@@ -216,7 +216,7 @@ def _place(chosen: argparse.Namespace, name: str, played: Played) -> Path:
 
 
 def _copy(chosen: argparse.Namespace, played: Played) -> None:
-    from argosy.app.notebooks.files import write
+    from argosy.desk.notebooks.files import write
 
     for place, made in ((chosen.report, played.run.report), (chosen.junit, played.run.junit)):
         if place:

@@ -14,7 +14,7 @@ from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.app.notifications import Message, NotificationDesk, Trial
+    from argosy.desk.notifications import Message, NotificationDesk, Trial
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 Work = Callable[["NotificationDesk", argparse.Namespace], Awaitable[int]]
@@ -72,7 +72,7 @@ def _add(
 
 
 def _run(work: Work, chosen: argparse.Namespace) -> int:
-    from argosy.app.notifications import open_notifications
+    from argosy.app.opening import open_notifications
 
     async def warned(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
         for each in desk.settings.problems if chosen.part != "history" else ():
@@ -93,7 +93,7 @@ def _print(items: list[dict[str, Any]], headings: Sequence[str], chosen: argpars
 
 
 async def _triggers(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
-    from argosy.app.notifications import asks_of_jobs
+    from argosy.desk.notifications import asks_of_jobs
 
     items: list[dict[str, Any]] = [
         {

@@ -14,7 +14,7 @@ from argosy.cli.target_flags import add_target_flags, target_options
 
 if TYPE_CHECKING:
     from argosy.advise.changes import Change, Touched
-    from argosy.app.previewing.previewing import Preview
+    from argosy.desk.previewing.previewing import Preview
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -68,13 +68,14 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _found(chosen: argparse.Namespace) -> Preview:
-    from argosy.app.previewing.previewing import preview
+    from argosy.desk.previewing.previewing import preview
 
     with patiently("looking at what differs, and rendering both sides …"):
         if chosen.live:
-            from argosy.app.previewing.live import preview_live
+            from argosy.app.opening import opening
+            from argosy.desk.previewing.live import preview_live
 
-            return preview_live(chosen.repo, chosen.words, target_options(chosen), talk=_talk)
+            return preview_live(chosen.repo, chosen.words, opening(target_options(chosen)), talk=_talk)
         return preview(chosen.repo, chosen.words, talk=_talk)
 
 
@@ -82,22 +83,22 @@ def _show(found: Preview, chosen: argparse.Namespace) -> None:
     if chosen.output == "text":
         print("\n".join(_lines(found, Screen(sys.stdout), is_whole=chosen.diff)))
     elif chosen.output == "md":
-        from argosy.app.previewing.comment import comment
+        from argosy.desk.previewing.comment import comment
 
         print(comment(found))
     elif chosen.output == "html":
-        from argosy.app.previewing.page import page
+        from argosy.desk.previewing.page import page
 
         print(page(found))
     else:
-        from argosy.app.previewing.telling import as_data
         from argosy.cli.app_flags import print_data
+        from argosy.desk.previewing.telling import as_data
 
         print_data(as_data(found), chosen.output)
 
 
 def _lines(found: Preview, screen: Screen, *, is_whole: bool) -> Iterator[str]:
-    from argosy.app.previewing.telling import head_line, rows
+    from argosy.desk.previewing.telling import head_line, rows
 
     yield plain(head_line(found))
     yield f"Impact: {plain(found.impact.sentence)}"
@@ -125,7 +126,7 @@ def _faults(touched: Touched) -> Iterator[str]:
 
 
 def _change(change: Change, effects: list[str], screen: Screen, *, is_whole: bool) -> Iterator[str]:
-    from argosy.app.previewing.telling import field_lines, unified
+    from argosy.desk.previewing.telling import field_lines, unified
 
     where = f" -n {change.key.namespace}" if change.key.namespace else ""
     mark = screen.colour(str(change.becomes), COLOURS[change.becomes])

@@ -12,7 +12,7 @@ from argosy.cli.proj_flags import Commands, verb
 from argosy.cli.proj_windows import add_windows
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
+    from argosy.desk.applications.desk import Desk
     from argosy.model.manifest import Manifest
 
 EXAMPLES = """\
@@ -47,8 +47,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.projects import projects_of
         from argosy.cli.app_screen import aligned
+        from argosy.desk.applications.projects import projects_of
 
         found, how = await projects_of(desk), form(chosen, "wide")
         if how in ("json", "yaml"):
@@ -64,7 +64,7 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 def run_get(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.projects import project_named
+        from argosy.desk.applications.projects import project_named
 
         found, how = await project_named(desk, chosen.project), form(chosen, "wide")
         if how in ("json", "yaml"):

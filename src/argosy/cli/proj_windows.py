@@ -10,7 +10,7 @@ from argosy.cli.app_flags import at_desk, form, print_data
 from argosy.cli.proj_flags import PROJECT, Commands, changed, verb
 
 if TYPE_CHECKING:
-    from argosy.app.applications.desk import Desk
+    from argosy.desk.applications.desk import Desk
 
 HEADINGS = (
     "ID", "STATUS", "KIND", "SCHEDULE", "DURATION", "APPLICATIONS", "NAMESPACES", "CLUSTERS", "MANUALSYNC",
@@ -74,8 +74,8 @@ def _add_fields(parser: argparse.ArgumentParser, *, is_needed: bool) -> None:
 
 def run_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        from argosy.app.applications.projects import project_named
         from argosy.cli.app_screen import aligned
+        from argosy.desk.applications.projects import project_named
 
         project, how = await project_named(desk, chosen.project), form(chosen, "wide")
         if how in ("json", "yaml"):
@@ -89,7 +89,7 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 
 def _rows(project: dict[str, Any]) -> list[tuple[str, ...]]:
-    from argosy.app.applications.desk import clock
+    from argosy.desk.applications.desk import clock
     from argosy.model.project import SyncWindow, read_project
     from argosy.policy.windows import WindowError, is_active
 
@@ -118,7 +118,7 @@ def _enabled(is_on: bool) -> str:
 
 
 def run_add(chosen: argparse.Namespace) -> int:
-    from argosy.app.applications.project_specs import window_fields, with_window
+    from argosy.desk.applications.project_specs import window_fields, with_window
     from argosy.model.errors import UserError
 
     window = window_fields(vars(chosen), FIELDS)
@@ -128,7 +128,7 @@ def run_add(chosen: argparse.Namespace) -> int:
 
 
 def run_update(chosen: argparse.Namespace) -> int:
-    from argosy.app.applications.project_specs import window_fields, with_windows_changed
+    from argosy.desk.applications.project_specs import window_fields, with_windows_changed
     from argosy.model.errors import UserError
 
     fields = window_fields(vars(chosen), FIELDS)
@@ -138,13 +138,13 @@ def run_update(chosen: argparse.Namespace) -> int:
 
 
 def run_delete(chosen: argparse.Namespace) -> int:
-    from argosy.app.applications.project_specs import with_windows_changed
+    from argosy.desk.applications.project_specs import with_windows_changed
 
     return changed(chosen, lambda spec: with_windows_changed(spec, _number(chosen), None))
 
 
 def _switch(field: str, value: bool, chosen: argparse.Namespace) -> int:
-    from argosy.app.applications.project_specs import with_windows_changed
+    from argosy.desk.applications.project_specs import with_windows_changed
 
     return changed(chosen, lambda spec: with_windows_changed(spec, _number(chosen), {field: value}))
 

@@ -6,6 +6,7 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,9 @@ from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.app.promoting.doing import Done
-    from argosy.app.promoting.planning import Asked, Plan
-    from argosy.app.promoting.session import Session
+    from argosy.desk.promoting.doing import Done
+    from argosy.desk.promoting.planning import Asked, Plan
+    from argosy.desk.promoting.session import Session
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 Work = Callable[["Session", argparse.Namespace], int]
@@ -115,10 +116,13 @@ def _branch(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def _working(work: Work, chosen: argparse.Namespace) -> int:
-    from argosy.app.promoting.session import session
+    from argosy.app.opening import demo_repository, opening
+    from argosy.desk.promoting.session import session
 
     try:
-        opened = session(chosen.repo, target_options(chosen), is_offline=chosen.offline, talk=talk)
+        options = target_options(chosen)
+        demo = partial(demo_repository, options)
+        opened = session(chosen.repo, opening(options), demo, is_offline=chosen.offline, talk=talk)
         with patiently("asking the cluster, and checking the files"), opened as found:
             return work(found, chosen)
     except ArgosyError as error:
@@ -175,7 +179,7 @@ def _show(plan: Plan, output: str, done: Done | None = None) -> None:
 
 
 def _asked(session: Session, chosen: argparse.Namespace) -> Asked:
-    from argosy.app.promoting.planning import Asked
+    from argosy.desk.promoting.planning import Asked
 
     if not chosen.to:
         named = chosen.release if chosen.release in [each.name for each in session.survey.way.environments] else ""
@@ -235,14 +239,14 @@ def _run(session: Session, chosen: argparse.Namespace) -> int:
 
 
 def _rollback(session: Session, chosen: argparse.Namespace) -> int:
-    from argosy.app.promoting.planning import Asked
+    from argosy.desk.promoting.planning import Asked
 
     target = session.environment(chosen.environment)
     return _promoted(session, chosen, Asked(target.name, session.planner.previous(target), (), chosen.reason))
 
 
 def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int:
-    from argosy.app.promoting.doing import promote
+    from argosy.desk.promoting.doing import promote
 
     with session.survey.repository.alone():
         session.again()
@@ -269,7 +273,7 @@ def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int
 
 
 def _title(plan: Plan) -> str:
-    from argosy.app.promoting.doing import subject
+    from argosy.desk.promoting.doing import subject
 
     return subject(plan)
 
@@ -285,7 +289,7 @@ def _onward(session: Session, plan: Plan, done: Done, chosen: argparse.Namespace
 
 
 def _answer(session: Session, chosen: argparse.Namespace) -> int:
-    from argosy.app.promoting.doing import answer
+    from argosy.desk.promoting.doing import answer
 
     is_yes = chosen.part == "approve"
     with session.survey.repository.alone():
@@ -304,7 +308,7 @@ def _answer(session: Session, chosen: argparse.Namespace) -> int:
 
 
 def _hold(session: Session, chosen: argparse.Namespace) -> int:
-    from argosy.app.promoting.doing import hold, resume
+    from argosy.desk.promoting.doing import hold, resume
 
     is_hold = chosen.part == "hold"
     with session.survey.repository.alone():

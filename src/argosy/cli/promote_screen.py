@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from argosy.cli.screen import Screen, fold, plain, shown_width
 
 if TYPE_CHECKING:
-    from argosy.app.promoting.planning import Plan
-    from argosy.app.promoting.session import Session
+    from argosy.desk.promoting.planning import Plan
+    from argosy.desk.promoting.session import Session
     from argosy.promote.gates import Verdict
     from argosy.promote.log import Entry
     from argosy.promote.moving import Move

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.app.rendering.options import FLAGS
 from argosy.cli import DONE, Unread, code_of, tell
+from argosy.desk.rendering.options import FLAGS
 
 if TYPE_CHECKING:
-    from argosy.app.rendering.rendering import Outcome
-    from argosy.app.rendering.requesting import Request
+    from argosy.desk.rendering.rendering import Outcome
+    from argosy.desk.rendering.requesting import Request
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -65,7 +65,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     gc.set_threshold(200_000)  # imports alone would set it off a dozen times, and find nothing
-    from argosy.app.rendering.rendering import outcomes
+    from argosy.desk.rendering.rendering import outcomes
 
     print_one = _PRINTERS[chosen.output]
     codes: list[int] = []
@@ -87,7 +87,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _request(chosen: argparse.Namespace) -> Request:
-    from argosy.app.rendering.requesting import Request
+    from argosy.desk.rendering.requesting import Request
 
     return Request(
         paths=tuple(map(str, chosen.paths)),

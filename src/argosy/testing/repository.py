@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from argosy.advise.finding import Finding, Place, Severity
 from argosy.advise.repository import Fault, Rendering, Repository
-from argosy.app.checking.building import Builder
-from argosy.app.checking.files import shown, top_of
-from argosy.app.checking.surveying import Survey
-from argosy.app.rendering.checkouts import Checkouts
+from argosy.desk.checking.building import Builder
+from argosy.desk.checking.files import shown, top_of
+from argosy.desk.checking.surveying import Survey
+from argosy.desk.rendering.checkouts import Checkouts
 from argosy.model.application import Application, read_source
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.testing.manifests import Manifests
 
 if TYPE_CHECKING:
-    from argosy.app.checking.checking import Checked
+    from argosy.desk.checking.checking import Checked
 
 
 class Repo:
@@ -89,7 +89,7 @@ class Repo:
 
     @cached_property
     def checked(self) -> Checked:
-        from argosy.app.checking.checking import check
+        from argosy.desk.checking.checking import check
 
         return check([str(self.root)], talk=lambda _: None)
 

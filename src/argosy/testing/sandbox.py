@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.app.applications.desk import Desk
-from argosy.app.applications.facts import health_word, is_busy, sync_word
-from argosy.app.control import USUAL
-from argosy.app.kubectl.naming import read_names
 from argosy.app.rehearsal.stage import ADDONS, Stage, open_stage
 from argosy.cluster import PatchKind
+from argosy.desk.applications.desk import Desk
+from argosy.desk.applications.facts import health_word, is_busy, sync_word
+from argosy.desk.control import USUAL
+from argosy.desk.kubectl.naming import read_names
 from argosy.model.application import Application, read_application
 from argosy.model.application.operations import Progress
 from argosy.model.manifest import Manifest, key_of, read_manifests
@@ -140,7 +140,7 @@ class Sandbox:
     async def _deliver(
         self, manifest: Manifest, homes: Mapping[str, Path], seconds: float
     ) -> tuple[Application, Sequence[str]]:
-        from argosy.app.applications.missing import causes
+        from argosy.desk.applications.missing import causes
 
         key = key_of(await self._stage.deliver(manifest, homes))
         now = asyncio.get_running_loop().time

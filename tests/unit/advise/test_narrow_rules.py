@@ -12,8 +12,8 @@ from argosy.advise.aligning import narrowing
 from argosy.advise.aligning.narrowing import Foreign
 from argosy.advise.aligning.patterns import DOCUMENTED
 from argosy.advise.aligning.sight import RESPECT
-from argosy.app.aligning.proposing import ROUNDS
 from argosy.compare import CompareRules, compare, differences, respecting
+from argosy.desk.aligning.proposing import ROUNDS
 from argosy.model.application import IgnoreDifference
 from argosy.model.flow import Pair, SyncStatus
 from argosy.model.manifest import Manifest, key_of

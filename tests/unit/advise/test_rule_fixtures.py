@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from argosy.advise.rules import CATALOGUE
-from argosy.app.checking.checking import Checked, Manner, check
+from argosy.desk.checking.checking import Checked, Manner, check
 from argosy.source.git.refs import Refs
 
 FIXTURES = Path(__file__).parents[2] / "data" / "rules"

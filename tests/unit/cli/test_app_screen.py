@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from argosy import cli
-from argosy.app.applications.differing import Differing, normal, unified
-from argosy.app.applications.trees import branches
 from argosy.cli import app_screen
 from argosy.cli.app_flags import spelled
 from argosy.cli.app_progress import Lines, Retries, Waves, wave_lines
 from argosy.cli.compat import without_server
 from argosy.cli.screen import Screen
+from argosy.desk.applications.differing import Differing, normal, unified
+from argosy.desk.applications.trees import branches
 from argosy.live.relations import Parent
 from argosy.live.tree import Node
 from argosy.model.application import Application, read_application

@@ -102,7 +102,7 @@ def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]
 
 
 def test_every_rule_in_code_has_its_sentence() -> None:
-    from argosy.app.health.catalog import BUILT_IN
+    from argosy.desk.health.catalog import BUILT_IN
     from argosy.health.builtin import CHECKS
     from argosy.health.kind_keys import key_text
 
@@ -110,7 +110,7 @@ def test_every_rule_in_code_has_its_sentence() -> None:
 
 
 def test_every_short_name_leads_to_a_kind_that_has_a_rule() -> None:
-    from argosy.app.health.kinds import SHORT, find_kind, known_kinds
+    from argosy.desk.health.kinds import SHORT, find_kind, known_kinds
     from argosy.health.settings import Customizations
 
     known = known_kinds(Customizations())

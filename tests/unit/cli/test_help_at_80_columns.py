@@ -9,7 +9,7 @@ import pytest
 
 from argosy import cli
 from argosy.advise.cause import Cause, CauseKind
-from argosy.app.applications.differing import Differing, in_short
+from argosy.desk.applications.differing import Differing, in_short
 from argosy.model.flow import Difference
 from argosy.model.names import ResourceKey
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.app.control import control_namespace
 from argosy.app.demo.arranging import Tell
 from argosy.app.demo.examples import Example, example_in
 from argosy.app.demo.notebook import put_notebook
@@ -23,6 +22,7 @@ from argosy.app.engine import EngineOptions, lead_engine
 from argosy.app.folder import DEMO_NAME, DataFolder, state_home
 from argosy.app.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
 from argosy.cluster import Cluster
+from argosy.desk.control import control_namespace
 from argosy.model.errors import UserError
 from argosy.setup.repository.making import find_git
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.app.folder import write_text
-from argosy.app.kubectl.programs import real_program, script
+from argosy.desk.kubectl.programs import real_program, script
 
 WORDS: Final[dict[str, tuple[str, ...]]] = {
     "argosy": (), "argocd": ("--argocd-compat",), "oc": ("oc",), "kubectl": ("kubectl",),

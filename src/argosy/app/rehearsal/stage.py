@@ -21,11 +21,11 @@ from argosy.apiserver.server import serve
 from argosy.apiserver.tls import certificates
 from argosy.app import kubeconfig
 from argosy.app.addons import load_addons, running
-from argosy.app.control import USUAL
 from argosy.app.engine import Engine, EngineOptions
 from argosy.app.folder import write_text
 from argosy.app.rehearsal.working_trees import WorkingTrees
 from argosy.confine.crew import Crew
+from argosy.desk.control import USUAL
 from argosy.model.errors import Conflict, UserError
 from argosy.model.manifest import Manifest, dump, key_of
 from argosy.model.names import GroupKind, ResourceKey

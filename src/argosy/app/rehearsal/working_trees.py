@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.app.rendering.heads import head_of
+from argosy.desk.rendering.heads import head_of
 from argosy.model.flow import Checkout
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings

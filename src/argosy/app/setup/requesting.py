@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from argosy.app.health.kinds import find_kind, known_kinds
+from argosy.desk.health.kinds import find_kind, known_kinds
 from argosy.health.settings import Customizations
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, read_manifests

@@ -13,8 +13,8 @@ from argosy.addons.notebooks.runner.golden import compare
 from argosy.addons.notebooks.runner.normalizing import Match, Normalizer
 from argosy.addons.notebooks.runner.order import Comparison, Validation
 from argosy.addons.notebooks.runner.watching import Watch
-from argosy.app.notebooks.report import report
-from argosy.app.notebooks.summaries import summarize
+from argosy.desk.notebooks.report import report
+from argosy.desk.notebooks.summaries import summarize
 
 JSON = some.recursive(
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=9),

@@ -1,0 +1,73 @@
+"""Desks of the cluster that a command is about, open until the end.
+
+In: flags that choose a cluster. Out: desks. Never: asks more of a cluster than where its settings are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from argosy.app.choosing import chosen_folder
+from argosy.app.folder import DEMO_NAME
+from argosy.app.target import TargetOptions, open_target
+from argosy.desk.applications.desk import Desk, Opening
+from argosy.desk.control import control_namespace
+
+if TYPE_CHECKING:  # late: each command needs one of them
+    from argosy.desk.models import ModelDesk
+    from argosy.desk.notebooks.jobs import JobDesk
+    from argosy.desk.notifications import NotificationDesk
+    from argosy.desk.tracing import Tracer
+
+
+@asynccontextmanager
+async def open_desk(options: TargetOptions, namespace: str = "") -> AsyncIterator[Desk]:
+    async with open_target(options) as (cluster, target):
+        control = await control_namespace(cluster)
+        yield Desk(cluster, target.where, control, namespace or control)
+
+
+def opening(options: TargetOptions) -> Opening:
+    return partial(open_desk, options)
+
+
+@asynccontextmanager
+async def open_models(options: TargetOptions) -> AsyncIterator[ModelDesk]:
+    from argosy.desk.models import ModelDesk
+
+    async with open_target(options) as (cluster, target):
+        yield ModelDesk(cluster, target.where)
+
+
+@asynccontextmanager
+async def open_jobs(options: TargetOptions) -> AsyncIterator[JobDesk]:
+    from argosy.desk.notebooks.jobs import JobDesk
+
+    async with open_target(options) as (cluster, target):
+        yield JobDesk(cluster, target.where)
+
+
+@asynccontextmanager
+async def open_notifications(options: TargetOptions, files: Sequence[Path] = ()) -> AsyncIterator[NotificationDesk]:
+    from argosy.desk.notifications import notification_desk
+
+    async with open_desk(options) as desk:
+        yield await notification_desk(desk, files)
+
+
+@asynccontextmanager
+async def open_tracer(options: TargetOptions) -> AsyncIterator[Tracer]:
+    from argosy.desk.tracing import Tracer
+
+    async with open_desk(options) as desk:
+        yield Tracer(desk)
+
+
+def demo_repository(options: TargetOptions) -> Path | None:
+    """That of a demo which runs here."""
+    run = chosen_folder(options.data_dir, DEMO_NAME).running()
+    return Path(run.repository) if run and run.repository else None

@@ -1,0 +1,153 @@
+"""Actions on objects of an Application, and the logs of its Pods.
+
+In: a reader, an Application, a choice of objects. Out: actions, lines. Never: acts on what is not the Application's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from argosy.desk.applications.desk import now
+from argosy.desk.applications.facts import rows
+from argosy.desk.applications.reader import Reader
+from argosy.health.actions import Action, Actions, patch_of, split_status
+from argosy.health.settings import from_config_maps
+from argosy.live.tree import POD, Node
+from argosy.model.application import Application
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.report.events import NOBODY, Reason, event
+from argosy.report.wire import mapping, mappings
+
+CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Empty parts fit all. argo: a kind may be given without its group."""
+
+    group: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def fits(self, key: ResourceKey) -> bool:
+        wanted = (self.group, self.kind, self.namespace, self.name)
+        return all(not want or want == have for want, have in zip(wanted, key, strict=True))
+
+
+class Offer(NamedTuple):
+    key: ResourceKey
+    action: Action
+
+
+def actions_in_force(reader: Reader) -> Actions:
+    data = []
+    for name in CONFIG_MAPS:
+        found = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, name)) or {}
+        data.append({key: value for key, value in (found.get("data") or {}).items() if isinstance(value, str)})
+    return Actions(reader.pool, from_config_maps(*data).actions)
+
+
+async def chosen_objects(reader: Reader, app: Application, choice: Choice) -> list[Manifest]:
+    keys = [row.key for row in rows(app) if choice.fits(row.key)]
+    await reader.load(keys)
+    return [found for key in keys if (found := reader.cache.get(key)) is not None]
+
+
+async def offers(reader: Reader, app: Application, choice: Choice) -> list[Offer]:
+    actions = actions_in_force(reader)
+    found = []
+    for manifest in await chosen_objects(reader, app, choice):
+        found += [Offer(key_of(manifest), each) for each in await actions.discover(manifest)]
+    return found
+
+
+async def act(reader: Reader, app: Application, name: str, choice: Choice, *, on_all: bool) -> list[ResourceKey]:
+    """Runs the action on one object, or on all that fit where that is asked for."""
+    objects = await chosen_objects(reader, app, choice)
+    if not objects:
+        raise UserError(f"{app.name} has no such object; see what it has: argosy app resources {app.name}")
+    if len(objects) > 1 and not on_all:
+        names = ", ".join(each["metadata"]["name"] for each in objects)
+        raise UserError(f"several objects fit: {names}; choose one with --resource-name, or add --all")
+    actions = actions_in_force(reader)
+    for manifest in objects:
+        await _run(reader, app, actions, manifest, name)
+    return [key_of(each) for each in objects]
+
+
+async def _run(reader: Reader, app: Application, actions: Actions, manifest: Manifest, name: str) -> None:
+    key = key_of(manifest)
+    for impact in await actions.run(manifest, name, {}):
+        if impact.operation == "create":
+            await reader.cluster.create(impact.manifest)
+            continue
+        whole, status = split_status(patch_of(manifest, impact))
+        if whole:
+            await reader.cluster.patch(key, whole)
+        if status:
+            await reader.cluster.patch(key, status, subresource="status")
+    by = await reader.desk.who()
+    told = f"{by or NOBODY} ran action {name} on resource {key.kind}/{key.name}"
+    await reader.desk.record(event(app, Reason.RESOURCE_ACTION_RAN, told, at=now(), by=by))
+
+
+class Log(NamedTuple):
+    pod: ResourceKey
+    container: str
+
+
+async def logs_of(reader: Reader, app: Application, choice: Choice, container: str) -> list[Log]:
+    """Each container of each Pod below what was chosen."""
+    nodes = await reader.tree(app)
+    pods = [node for node in nodes if node.key.group_kind == POD and _is_below(node, nodes, choice)]
+    found = []
+    for node in pods:
+        spec = mapping((reader.cache.get(node.key) or {}).get("spec"))
+        names = [str(each.get("name")) for each in mappings(spec.get("containers"))]
+        if container:  # argo: an init container only by its name
+            names += [str(each.get("name")) for each in mappings(spec.get("initContainers"))]
+        found += [Log(node.key, name) for name in names if not container or name == container]
+    if not found:
+        told = f"with a container {container!r} " if container else ""
+        raise UserError(f"{app.name} has no Pods {told}to read from; see what it has: argosy app tree {app.name}")
+    return found
+
+
+def _is_below(node: Node, nodes: list[Node], choice: Choice) -> bool:
+    by_key = {each.key: each for each in nodes}
+    seen: set[ResourceKey] = set()
+    todo = [node.key]
+    while todo:
+        key = todo.pop()
+        if choice.fits(key):
+            return True
+        seen.add(key)
+        above = by_key[key].parents if key in by_key else ()
+        todo += [parent.key for parent in above if parent.key not in seen]
+    return False
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Which lines of a log."""
+
+    follow: bool = False
+    tail: int | None = None
+    since: int | None = None  # seconds ago
+    previous: bool = False  # of the container before its last restart
+
+
+def lines(reader: Reader, log: Log, excerpt: Excerpt) -> AsyncIterator[str]:
+    return reader.cluster.logs(
+        log.pod,
+        container=log.container,
+        follow=excerpt.follow,
+        tail=excerpt.tail,
+        since=excerpt.since,
+        previous=excerpt.previous,
+    )

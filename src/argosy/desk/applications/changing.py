@@ -1,0 +1,181 @@
+"""Small changes of an Application, each told in an Event: refresh, hold, release, rollback, terminate, confirm, delete.
+
+In: a desk, an Application. Out: the Application as it is after. Never: a change that nobody signed.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from argosy.cluster import Propagation
+from argosy.desk.applications.desk import Desk, now
+from argosy.desk.applications.facts import is_busy, revisions
+from argosy.desk.applications.following import FOR_EVER, UNHEARD, Tell
+from argosy.desk.applications.requests import check_free
+from argosy.model import annotations as names
+from argosy.model.application import Application, read_application
+from argosy.model.errors import PolicyError, UserError
+from argosy.model.manifest import Manifest
+from argosy.report import events
+from argosy.report.events import Reason
+from argosy.report.history import Deployment, deployments
+from argosy.report.holds import Hold, hold_text, read_hold
+from argosy.setup.waiting import TooLate, until
+from argosy.sync.rollback import rollback_request
+
+FOREGROUND, BACKGROUND = "foreground", "background"
+OURS: Final = (names.RESOURCES_FINALIZER,)
+BACKGROUND_FINALIZER: Final = f"{names.RESOURCES_FINALIZER}/{BACKGROUND}"
+
+
+class AutoSyncOn(PolicyError):
+    """argo: what is rolled back would be synced forward at once."""
+
+
+async def refresh(
+    desk: Desk, app: Application, *, is_hard: bool, seconds: float, tell: Tell | None = None
+) -> Application:
+    """Asked for, and taken up by the engine; told where nobody does for a while."""
+    word, by = "hard" if is_hard else "normal", await desk.who()
+    asked = {names.REFRESH: word, names.REFRESH_TIMESTAMP: datetime.now(UTC).isoformat(timespec="microseconds")}
+    await desk.revise(app, lambda _: {"metadata": {"annotations": asked}})
+    await desk.record(events.refreshed(app, at=now(), by=by, is_hard=is_hard))
+    last: list[Manifest | None] = [None]
+
+    def is_taken_up(manifest: Manifest | None) -> bool:
+        last[0] = manifest
+        return manifest is None or names.REFRESH not in (manifest["metadata"].get("annotations") or {})
+
+    patience = seconds or FOR_EVER
+    is_done = await until(desk.cluster, app.key, is_taken_up, min(patience, UNHEARD))
+    if not is_done and patience > UNHEARD:
+        if tell:
+            tell(f"{app.name}: nobody has taken the refresh up yet; does a controller run? argosy controller")
+        is_done = await until(desk.cluster, app.key, is_taken_up, patience - UNHEARD)
+    if not is_done:
+        told = f"{app.name}: nobody refreshed it within {seconds:g} s; does a controller run? argosy controller"
+        raise TooLate(told)
+    if last[0] is None:
+        raise UserError(f"{app.name} is gone; somebody deleted it")
+    return read_application(last[0])
+
+
+async def hold(desk: Desk, app: Application, reason: str) -> tuple[Application, bool]:
+    """The Application, and whether anything changed."""
+    before = read_hold(app.annotations)
+    if before is not None and (not reason or reason == before.reason):
+        return app, False
+    made = Hold(reason, await desk.who(), now(), ", ".join(revisions(app)))
+    after = await desk.revise(app, lambda _: _holding(made))
+    await desk.record(events.held(app, made))
+    return after, True
+
+
+def _holding(hold: Hold) -> dict[str, Any]:
+    return {"metadata": {"annotations": {names.HOLD: hold_text(hold)}}}
+
+
+async def release(desk: Desk, app: Application) -> tuple[Application, bool]:
+    if read_hold(app.annotations) is None:
+        return app, False
+    after = await desk.revise(app, lambda _: {"metadata": {"annotations": {names.HOLD: None}}})
+    await desk.record(events.released(app, at=now(), by=await desk.who()))
+    return after, True
+
+
+def entry_to_roll_back_to(app: Application, number: int | None, *, is_compat: bool = False) -> Deployment:
+    """The one that is asked for, or the last one that was another: who synced the same twice wants neither of both."""
+    entries = deployments(app.status)
+    if number is None:
+        if len(entries) < 2:
+            told = f"{app.name} has no earlier deployment to go back to; see: argosy app history {app.name}"
+            raise UserError(told)
+        others = [] if is_compat else [each for each in entries if not is_same_content(each, entries[-1])]
+        return others[-1] if others else entries[-2]  # argo: the one before the last, whatever it was
+    for entry in entries:
+        if entry.id == number:
+            return entry
+    known = ", ".join(str(entry.id) for entry in entries) or "none"
+    raise UserError(f"{app.name} has no deployment {number} in its history; there are: {known}")
+
+
+def is_same_content(one: Deployment, other: Deployment) -> bool:
+    return (one.revisions, one.sources) == (other.revisions, other.sources)
+
+
+def is_deployed_already(app: Application, entry: Deployment) -> bool:
+    """Whether going back to it changes nothing that came from Git."""
+    return is_same_content(entry, deployments(app.status)[-1])
+
+
+def syncs_itself(app: Application) -> bool:
+    """Whether automated syncs would undo a rollback: they are on, and nobody holds them."""
+    automated = app.policy.automated
+    return automated is not None and automated.is_on and read_hold(app.annotations) is None
+
+
+async def roll_back(
+    desk: Desk, app: Application, entry: Deployment, *, prune: bool, hold_reason: str | None
+) -> Application:
+    """Asked for; with a hold in the same write, so that nothing comes in between."""
+    by = await desk.who()
+    written = next(each for each in app.status.get("history") or [] if each.get("id") == entry.id)
+    request = rollback_request(written, by=by, prune=prune, options=app.policy.options)
+    made = Hold(hold_reason or f"rolled back to {entry.id}", by, now(), ", ".join(entry.revisions))
+
+    def make(current: Application) -> dict[str, Any]:
+        check_free(current)
+        if syncs_itself(current) and hold_reason is None:
+            raise AutoSyncOn(
+                f"{app.name}: rollback cannot be initiated when auto-sync is enabled; "
+                f"hold it at the same time: argosy app rollback {app.name} {entry.id} --hold"
+            )
+        patch: dict[str, Any] = {"operation": dict(request.wire)}
+        return {**patch, **_holding(made)} if hold_reason is not None else patch
+
+    after = await desk.revise(app, make)
+    if hold_reason is not None:
+        await desk.record(events.held(app, made))
+    told = events.rolled_back(app, at=now(), to=entry.id, revision=", ".join(entry.revisions), by=by)
+    await desk.record(told)
+    return after
+
+
+async def terminate(desk: Desk, app: Application) -> Application:
+    def make(current: Application) -> dict[str, Any]:
+        if not is_busy(current):
+            told = f"no operation is in progress; see: argosy app get {app.name}"
+            raise UserError(f"{app.name}: unable to terminate operation: {told}")
+        if current.state is None or current.state.progress.is_over:
+            return {"operation": None}  # nobody has begun it
+        return {"status": {"operationState": {"phase": "Terminating"}}}
+
+    after = await desk.revise(app, make)
+    by = await desk.who()
+    told = f"{by or events.NOBODY} terminated running operation"
+    await desk.record(events.event(app, Reason.OPERATION_COMPLETED, told, at=now(), by=by))
+    return after
+
+
+async def confirm_deletion(desk: Desk, app: Application) -> Application:
+    at, by = now(), await desk.who()
+    after = await desk.revise(app, lambda _: {"metadata": {"annotations": {names.DELETION_APPROVED: at}}})
+    told = f"{by or events.NOBODY} confirmed the deletion of resources"
+    await desk.record(events.event(app, Reason.RESOURCE_UPDATED, told, at=at, by=by))
+    return after
+
+
+async def delete(desk: Desk, app: Application, *, cascades: bool, policy: str = FOREGROUND) -> None:
+    """argo: with what it manages, where that is asked for; else that stays."""
+    wanted = [BACKGROUND_FINALIZER if policy == BACKGROUND else names.RESOURCES_FINALIZER] if cascades else []
+
+    def make(current: Application) -> dict[str, Any] | None:
+        others = [each for each in current.finalizers if not each.startswith(OURS)]
+        kept = [*others, *wanted]
+        return None if tuple(kept) == current.finalizers else {"metadata": {"finalizers": kept}}
+
+    fresh = app if app.deleted else await desk.revise(app, make)
+    by = await desk.who()
+    await desk.record(events.deleted(fresh, at=now(), by=by))
+    await desk.cluster.delete(app.key, propagation=Propagation.BACKGROUND)

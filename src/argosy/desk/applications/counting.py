@@ -1,0 +1,78 @@
+"""How many fields differ, by whose doing, and what is ill, for a list.
+
+In: a desk, Applications. Out: texts by key. Never: for more than a few, or for long: who lists is in a hurry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from argosy.desk.applications.desk import Desk
+from argosy.desk.applications.facts import health_word, is_only_differing, is_only_ill
+from argosy.desk.applications.reasons import reason
+from argosy.desk.applications.renderer import renderer
+from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
+from argosy.model.application import Application
+from argosy.model.errors import ArgosyError
+from argosy.model.names import ResourceKey
+
+if TYPE_CHECKING:
+    from argosy.desk.applications.reader import Reader
+
+MOST: Final = 5  # applications
+SECONDS: Final = 2.0
+
+
+async def found_out(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
+    """Of those whose only trouble is a difference or an object that is not healthy; none at all where they are many."""
+    differing = [app for app in apps if is_only_differing(app)]
+    ill = [app for app in apps if is_only_ill(app)]
+    found: dict[ResourceKey, str] = {}
+    if not 0 < len(differing) + len(ill) <= MOST:
+        return found
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(SECONDS):
+            await _look(desk, differing, ill, found)
+    return found
+
+
+async def _look(
+    desk: Desk, differing: Sequence[Application], ill: Sequence[Application], found: dict[ResourceKey, str]
+) -> None:
+    crew = renderer()
+    if differing:
+        crew.begin()
+    from argosy.desk.applications.reader import open_reader  # late: most lists need no comparison
+
+    async with open_reader(desk, crew=crew) as reader:
+        for app in ill:
+            with contextlib.suppress(ArgosyError):  # the list tells what it knows without
+                if text := await _diagnosis(reader, app):
+                    found[app.key] = text
+        for app in differing:
+            with contextlib.suppress(ArgosyError):
+                async for text in _counts(reader, app):
+                    found[app.key] = text
+
+
+async def _counts(reader: Reader, app: Application) -> AsyncIterator[str]:
+    """First how many, then also by whose doing: there may be no time for that."""
+    from argosy.desk.applications.differing import differing, in_short, with_causes
+    from argosy.desk.applications.explaining import explained
+
+    look = await reader.look(app, is_judged=False)
+    if look.is_whole and (found := differing(look.comparison)):
+        yield in_short(found)
+        yield in_short(with_causes(found, await explained(reader, app, look, found, is_brief=True)))
+
+
+async def _diagnosis(reader: Reader, app: Application) -> str:
+    """Of the object that is worst, what it says itself: its name is in `argosy app get`."""
+    if unscheduled := await stuck_pods(reader.desk, app, frozenset({UNSCHEDULED})):
+        return f"Pod: {unscheduled[0].partition(': ')[2]}"
+    ill = [(key, said) for key, said in (await reader.health(app)).items() if said.health == health_word(app)]
+    told = ((key, reason(reader.cache.get(key) or {}, said.message)) for key, said in ill)
+    return next((f"{key.kind}: {why}" for key, why in told if why), "")

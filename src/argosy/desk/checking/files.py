@@ -1,0 +1,165 @@
+"""The files of a repository that hold manifests.
+
+In: paths that were typed. Out: each YAML or JSON file with what it holds. Never: a link followed; a file that is no
+YAML held against anybody: templates are files too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from argosy.advise.finding import Place
+from argosy.advise.repository import Item
+from argosy.desk.rendering.places import enclosing
+from argosy.model.errors import ArgosyError, UserError
+from argosy.model.manifest import Manifest, key_of, load_all
+from argosy.model.manifest.lines import Lines
+from argosy.model.names import ResourceKey
+
+MOST_BYTES: Final = 1 << 20
+_ENDINGS: Final = (".yaml", ".yml", ".json")
+KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+MOST_FILES: Final = 5_000  # outside of a repository: it is hardly what was meant
+_LEFT_OUT: Final = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+
+
+@dataclass(frozen=True)
+class File:
+    """A file by its real path, and what it holds; nothing where it is no YAML."""
+
+    path: str
+    text: bytes
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(self.path)
+
+    @property
+    def is_kustomization(self) -> bool:
+        return os.path.basename(self.path) in KUSTOMIZATIONS
+
+    @cached_property
+    def documents(self) -> list[Any]:
+        try:
+            return [each for each in load_all(self.text, where=self.path) if each is not None]
+        except ArgosyError:
+            return []
+
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self.text.decode("utf-8", "replace"))
+
+    def items(self) -> Iterator[Item]:
+        """Its objects, lists taken apart. Places are lines of this file."""
+        for number, manifest in enumerate(_flat(self.documents)):
+            key = _key(manifest)
+            if key is not None:
+                yield Item(manifest, key, self._locator(number))
+
+    def kustomization(self) -> Item | None:
+        """A kustomization as a whole, named by its folder."""
+        first = self.documents[0] if self.is_kustomization and self.documents else None
+        key = ResourceKey("kustomize.config.k8s.io", "Kustomization", "", shown(self.folder))
+        return Item(first, key, self._locator(0)) if isinstance(first, dict) else None
+
+    def patch(self) -> Item | None:
+        """A file with the steps of a JSON patch, named by its path."""
+        first = self.documents[0] if len(self.documents) == 1 else None
+        if not isinstance(first, list) or not first:
+            return None
+        if not all(isinstance(each, dict) and {"op", "path"} <= each.keys() for each in first):
+            return None
+        key = ResourceKey("", "Patch", "", shown(self.path))
+        return Item({"steps": first}, key, self._step_locator)
+
+    def _step_locator(self, pointer: str) -> Place:
+        path = [int(step) if step.isdecimal() else step for step in pointer.split("/")[2:]]
+        found = self._lines.documents[0].at(path)[0].line if self._lines.documents else 1
+        return Place(shown(self.path), found)
+
+    def _locator(self, number: int) -> Any:
+        def locate(pointer: str) -> Place:
+            steps = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
+            path = [int(step) if step.isdecimal() else step for step in steps]
+            return Place(shown(self.path), self._lines.of_field(number, path))
+
+        return locate
+
+
+def _flat(documents: list[Any]) -> Iterator[Manifest]:
+    for document in documents:
+        if not isinstance(document, dict):
+            continue
+        items = document.get("items")
+        if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
+            yield from _flat(items)
+        else:
+            yield document
+
+
+def _key(manifest: Manifest) -> ResourceKey | None:
+    if manifest.get("kind") == "Config" and manifest.get("apiVersion") == "v1":
+        return ResourceKey("", "Config", "", "kubeconfig")
+    try:
+        key = key_of(manifest)
+    except ArgosyError:
+        return None
+    return key if all(isinstance(part, str) for part in key) else None
+
+
+def shown(path: str) -> str:
+    """As seen from the current folder, where it is below it."""
+    relative = os.path.relpath(path, os.path.realpath(os.curdir))
+    return path if relative.startswith("..") else relative
+
+
+def top_of(path: str, typed: Sequence[str] = ()) -> str:
+    """The folder that holds all that belongs to a path: its repository, else what was typed or the current folder."""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    if (repository := enclosing(folder)) is not None:
+        return repository
+    above = [os.path.realpath(each) for each in (os.curdir, *typed) if os.path.isdir(each)]
+    return min((each for each in above if is_within(folder, each)), key=len, default=folder)
+
+
+def is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def files_of(paths: Sequence[str]) -> Iterator[File]:
+    seen: set[str] = set()
+    for typed in paths:
+        real = os.path.realpath(typed)
+        if not os.path.exists(real):
+            raise UserError("there is no such file or folder; correct the path", where=typed)
+        is_bounded = os.path.isdir(real) and enclosing(real) is None
+        for count, path in enumerate(below(real) if os.path.isdir(real) else [real]):
+            if is_bounded and count >= MOST_FILES:
+                advice = "name the folder that holds the manifests"
+                raise UserError(f"is in no Git repository, and has more than {MOST_FILES} files; {advice}", where=typed)
+            if path not in seen:
+                seen.add(path)
+                yield from _read(path)
+
+
+def below(folder: str, endings: tuple[str, ...] = (*_ENDINGS, *KUSTOMIZATIONS)) -> Iterator[str]:
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _LEFT_OUT)
+        for name in sorted(names):
+            path = os.path.join(here, name)
+            if name.endswith(endings) and not os.path.islink(path):
+                yield path
+
+
+def holds_notebooks(paths: Sequence[str]) -> bool:
+    return any(path.endswith(".ipynb") or next(below(path, (".ipynb",)), "") for path in paths)
+
+
+def _read(path: str) -> Iterator[File]:
+    if os.path.getsize(path) <= MOST_BYTES:
+        with open(path, "rb") as opened:
+            yield File(path, opened.read())

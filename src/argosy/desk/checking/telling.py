@@ -1,0 +1,116 @@
+"""What others find who read more than manifests: scripts of health checks, and notebooks.
+
+In: files, and paths that were typed. Out: sights by rule. Never: runs a notebook; runs a script in this process, or any
+but a check for a kind that argosy has one for too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from argosy.advise.finding import Place, Severity, Sight
+from argosy.desk.checking.files import MOST_BYTES, File, below, shown
+from argosy.desk.health.sources import Located, Source
+from argosy.health.installation import holds_settings
+from argosy.health.settings import from_manifests
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest.lines import Lines
+
+if TYPE_CHECKING:
+    from argosy.desk.health.linting import Remark
+    from argosy.desk.notebooks.linting import Remark as NotebookRemark
+
+_NOTEBOOK: Final = ".ipynb"
+_SETTINGS: Final = (b"argocd-cm", b"argosy-cm", b"ArgoCD")
+
+
+def told_by_others(files: Sequence[File], paths: Sequence[str]) -> Mapping[str, tuple[Sight, ...]]:
+    found: dict[str, list[Sight]] = defaultdict(list)
+    for remark in _of_settings(files):
+        place = Place(remark.file, remark.line)
+        severity = Severity(remark.severity)
+        sight = Sight(place, remark.message, remark.advice or "correct it", remark.place, severity=severity)
+        found[remark.rule].append(sight)
+    for rule, sight in _of_notebooks(paths):
+        found[rule].append(sight)
+    return {rule: tuple(sights) for rule, sights in found.items()}
+
+
+def _of_settings(files: Sequence[File]) -> Iterator[Remark]:
+    """File by file: several installations may be kept in one repository."""
+    for file in files:
+        if any(word in file.text for word in _SETTINGS):
+            try:
+                held: list[Located] = [
+                    each
+                    for each in Source(shown(file.path), file.text.decode("utf-8", "replace")).located()
+                    if holds_settings(each.manifest)
+                ]
+                if held:
+                    yield from _linted(held)
+                    yield from _hiding(held)
+            except ArgosyError:
+                continue  # a template, or a patch
+
+
+def _linted(held: Sequence[Located]) -> Sequence[Remark]:
+    from argosy.desk.health.linting import lint_settings  # late: what reads Lua is large, and few files hold settings
+
+    return lint_settings(held).remarks
+
+
+def _hiding(held: Sequence[Located]) -> Iterator[Remark]:
+    """Checks that know less than what they hide."""
+    from argosy.desk.health.comparing import hidden_by, judged_by_more
+    from argosy.desk.health.linting import Remark
+    from argosy.desk.health.workbench import Workbench
+
+    checks = judged_by_more(from_manifests([each.manifest for each in held]))
+    if not checks:
+        return
+    with Workbench(lambda text: None) as bench:
+        for check, of in checks:
+            rule, _, text = hidden_by(bench, check, of).partition(": ")
+            if rule:
+                message, _, advice = text.partition("; ")
+                at = held[check.place.manifest]
+                yield Remark(at.file, at.line(check.place.path), rule, str(Severity.INFO), message, advice, check.where)
+
+
+def _of_notebooks(paths: Sequence[str]) -> Iterator[tuple[str, Sight]]:
+    from argosy.addons.notebooks.runner.order import Validation
+    from argosy.desk.notebooks import linting
+    from argosy.desk.notebooks.files import read
+
+    for typed in paths:
+        real = os.path.realpath(typed)
+        for path in below(real, (_NOTEBOOK,)) if os.path.isdir(real) else [real] if real.endswith(_NOTEBOOK) else []:
+            if os.path.getsize(path) > MOST_BYTES * 16:
+                continue
+            try:
+                notebook = read(Path(path))
+                remarks = linting.lint(shown(path), notebook, Validation.of({}))
+                remarks += linting.saved_failures(shown(path), notebook)
+            except ArgosyError:
+                continue
+            lines = Lines(Path(path).read_text(errors="replace"))
+            for each in remarks:
+                if each.finding.category in linting.RULES:
+                    yield each.rule, _sight(each, lines)
+                elif each.finding.category in linting.SURE:
+                    yield each.rule, _sight(each, lines)._replace(severity=None)
+
+
+def _sight(remark: NotebookRemark, lines: Lines) -> Sight:
+    found = remark.finding
+    line = 0
+    if found.cell >= 0:
+        line = lines.of_field(0, ("cells", found.cell, "source", max(found.line - 1, 0)))
+    subject = f"cell {found.cell}" if found.cell >= 0 else ""
+    message = f"{subject} {found.message}".strip()
+    fix = found.suggestion or "correct it"
+    return Sight(Place(remark.file, line), message, fix, subject, found.category, Severity(found.severity))

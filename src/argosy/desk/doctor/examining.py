@@ -1,0 +1,315 @@
+"""A whole examination: the installation, its Applications, and what lives beside them.
+
+In: a desk, and who is to be examined. Out: an Examination. Never: writes; takes longer than people wait: what could not
+be compared in time is told from its status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import Counter
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+
+from argosy.advise.finding import Finding
+from argosy.advise.live_view import EVENT, Answer, LiveApp, LiveView, ModelView, RepositorySecret
+from argosy.advise.rules import diagnose
+from argosy.advise.rules.live.judging import NOTEBOOK
+from argosy.advise.rules.live.workloads import BUILD, CLAIM, CLASS, MODEL, POD, VOLUME, is_ready
+from argosy.advise.waves import Wait, wait_of
+from argosy.desk.applications.desk import Desk, clock
+from argosy.desk.applications.reader import Reader, open_reader
+from argosy.desk.doctor.applications import Seen, first_sight, is_at_rest, look_at, urgency
+from argosy.desk.doctor.asking import Asking
+from argosy.desk.doctor.head import HeadCheck, Mark, head_checks
+from argosy.desk.doctor.installation import Settings, controller_errors, read_installation
+from argosy.desk.doctor.treating import Treatment, treat
+from argosy.desk.models import ModelDesk
+from argosy.model.application import Application, read_application
+from argosy.model.errors import ArgosyError, ClusterError, Forbidden, UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.models.facts import read_model
+from argosy.models.lineage import trace
+from argosy.setup.argocd import PLAIN_NAMESPACE, USUAL
+from argosy.source.credentials import read_credentials
+
+SECONDS: Final = 9.0  # for all comparisons and proofs together
+LOOKS: Final = 0.6  # of that time at most
+LEAST: Final = 2.0  # seconds for proofs, whatever comparisons took
+AT_ONCE: Final = 4  # comparisons
+MOST: Final = 5  # names in a note
+Found = TypeVar("Found")
+PROBE_SECONDS: Final = 2.0
+SECRET, QUOTA = GroupKind("", "Secret"), GroupKind("", "ResourceQuota")
+OWNERS: Final = tuple(GroupKind("apps", each) for each in ("ReplicaSet", "Deployment", "StatefulSet"))
+WATCHED: Final = (POD, CLAIM, EVENT, QUOTA, BUILD, NOTEBOOK, MODEL, GroupKind("batch", "Job"), *OWNERS)
+LABEL: Final = "argocd.argoproj.io/secret-type"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    names: tuple[str, ...] = ()
+    pattern: str = ""  # of names
+    is_whole: bool = False  # compare those that are well, too
+    is_here: bool = False  # those of the desk's namespace only
+    is_quick: bool = False  # compare none, and ask no model: what statuses tell is enough
+    seconds: float = SECONDS
+
+
+@dataclass(frozen=True)
+class Examination:
+    where: str
+    checks: tuple[HeadCheck, ...]
+    view: LiveView
+    chosen: tuple[LiveApp, ...]
+    findings: tuple[Finding, ...]
+    waits: tuple[Wait, ...] = ()
+    treatments: Mapping[str, Treatment] = field(default_factory=dict)  # by Application
+    settings: Settings | None = None
+
+    @property
+    def is_ill(self) -> bool:
+        """Whether the installation itself does not work."""
+        return any(each.mark is Mark.BAD for each in self.checks)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether not a single Application could be read."""
+        return any(each.name == "applications" and each.mark is not Mark.OK for each in self.checks)
+
+
+async def at_home(desk: Desk) -> Desk:
+    """Where Applications may be read, though who asks may not look for the installation everywhere."""
+    for place in dict.fromkeys((desk.control, USUAL, PLAIN_NAMESPACE)):
+        try:
+            await _in(desk, place)
+        except ClusterError as error:
+            if error.code != 403:
+                return desk
+        else:
+            return desk if place == desk.control else Desk(desk.cluster, desk.where, place, place)
+    return desk
+
+
+async def examine(desk: Desk, reader: Reader, wanted: Wanted) -> Examination:
+    asking, now = Asking(desk.cluster), clock()
+    (apps, check), settings = await asyncio.gather(
+        _applications(desk, asking, wanted), read_installation(asking, desk.control)
+    )
+    titles = titles_of(apps)
+    chosen = {titles[app.key]: app for app in _chosen(apps, wanted)}
+    looked = {} if wanted.is_quick else {name: app for name, app in chosen.items() if wanted.is_whole or _is_ill(app)}
+    end = time.monotonic() + wanted.seconds
+    first = sorted(looked.items(), key=lambda each: urgency(each[1]))
+    tasks = {name: look_at(reader, app, asking, name) for name, app in first}
+    seen = await in_time(tasks, wanted.seconds * LOOKS, "compared", asking)
+    live = tuple(seen[name].live if (name := titles[app.key]) in seen else first_sight(app, name) for app in apps)
+    heads, objects, secrets = await asyncio.gather(
+        head_checks(asking, settings.view, now, apps),
+        _objects(asking, live, chosen),
+        _repositories(asking, desk.control),
+    )
+    for each in seen.values():
+        _add(objects, each.objects.values())
+    models = await _models(desk, objects, is_asking=not wanted.is_quick)
+    shown = settings.view
+    if not shown.is_engine and any(each.health == "Progressing" for each in live if each.name in seen):
+        shown = replace(shown, errors=await controller_errors(asking, shown.namespace))
+    view = LiveView(now, live, objects, frozenset(asking.unread), shown, secrets, models, settings.told)
+    mine = tuple(each for each in live if each.name in chosen)
+    waits = tuple(wait for each in mine if (wait := wait_of(each, view)))
+    compared = [each for each in mine if each.name in seen]
+    treatments = await _treatments(reader, apps, compared, seen, asking, max(end - time.monotonic(), LEAST))
+    findings = tuple(each for each in diagnose(view) if _is_mine(each, chosen, has_names=bool(wanted.names)))
+    view = replace(view, notes=tuple(asking.notes))
+    return Examination(desk.where, (*heads, check), view, mine, findings, waits, treatments, settings)
+
+
+def _is_mine(finding: Finding, names: Collection[str], *, has_names: bool) -> bool:
+    kind, _, name = finding.place.file.partition("/")
+    return name in names if kind == "Application" else not has_names
+
+
+# -- Applications -----------------------------------------------------------------------------------------------------
+
+
+def titles_of(apps: Iterable[Application]) -> dict[ResourceKey, str]:
+    """What each is called here: its name, and its namespace before it where two have the same name."""
+    keys = [app.key for app in apps]
+    count = Counter(key.name for key in keys)
+    return {key: key.name if count[key.name] == 1 else f"{key.namespace}/{key.name}" for key in keys}
+
+
+async def _applications(desk: Desk, asking: Asking, wanted: Wanted) -> tuple[list[Application], HeadCheck]:
+    """All that may be read: everywhere, else in the usual places, else those that are named."""
+    for place in (desk.namespace,) if wanted.is_here else ("", *_places(desk)):
+        try:
+            found = await desk.all(everywhere=True) if not place else await _in(desk, place)
+        except Forbidden:
+            continue
+        found = [app for app in found if app.status.get("controllerNamespace", desk.control) == desk.control]
+        return found, HeadCheck("applications", Mark.OK, f"{len(found)} application{'s'[: len(found) != 1]} readable")
+    if wanted.names:
+        return [await desk.find(each) for each in wanted.names], HeadCheck(
+            "applications", Mark.OK, f"{len(wanted.names)} named, others may not be listed"
+        )
+    asking.note(f"you may not list Applications in {desk.control}: ask for get and list of applications.argoproj.io")
+    return [], HeadCheck("applications", Mark.UNKNOWN, "Applications cannot be read")
+
+
+def _places(desk: Desk) -> list[str]:
+    return list(dict.fromkeys((desk.namespace, desk.control, USUAL, PLAIN_NAMESPACE)))
+
+
+async def _in(desk: Desk, namespace: str) -> list[Application]:
+    found = await desk.cluster.list(GroupKind("argoproj.io", "Application"), namespace=namespace)
+    return [read_application(each, f"Application {each['metadata']['name']}") for each in found.items]
+
+
+def _chosen(apps: Sequence[Application], wanted: Wanted) -> list[Application]:
+    if wanted.pattern:
+        try:
+            pattern = re.compile(wanted.pattern)
+        except re.error as error:
+            raise UserError(f"{wanted.pattern!r} is no pattern: {error}; write one like 'stage0|stage1'") from error
+        return [app for app in apps if pattern.search(app.name)]
+    if not wanted.names:
+        return list(apps)
+    by_name = {key: app for app in apps for key in (app.name, f"{app.namespace}/{app.name}")}
+    missing = [name for name in wanted.names if name not in by_name]
+    if missing:
+        raise UserError(f"there is no Application {missing[0]!r}; see which there are: argosy app list")
+    return list({by_name[name].key: by_name[name] for name in wanted.names}.values())
+
+
+async def in_time(
+    work: Mapping[str, Coroutine[Any, Any, Found]], seconds: float, what: str, asking: Asking
+) -> dict[str, Found]:
+    """By name, what was done in time; what was not, or cannot be, is noted."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def do(one: Coroutine[Any, Any, Found]) -> Found:
+        try:
+            async with gate:
+                return await one
+        finally:
+            one.close()  # what has not begun must not be waited for
+
+    tasks = {name: asyncio.create_task(do(one)) for name, one in work.items()}
+    if not tasks:
+        return {}
+    _, late = await asyncio.wait(tasks.values(), timeout=seconds)
+    for task in late:
+        task.cancel()
+    if names := [name for name, task in tasks.items() if task in late]:
+        more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+        shown = ", ".join(names[:MOST])
+        asking.note(f"not {what} within {seconds:.0f} s: {shown}{more}; give it longer: --timeout 60")
+    await asyncio.gather(*tasks.values(), return_exceptions=True)
+    found = {}
+    for name, task in tasks.items():
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, ArgosyError):
+            asking.note(f"{name} cannot be {what} from here: {error}")
+        elif error is not None:
+            raise error
+        elif not task.cancelled():
+            found[name] = task.result()
+    return found
+
+
+async def _treatments(
+    reader: Reader,
+    apps: Sequence[Application],
+    mine: Sequence[LiveApp],
+    seen: Mapping[str, Seen],
+    asking: Asking,
+    seconds: float,
+) -> dict[str, Treatment]:
+    """What would help those that are not well, proven."""
+    ill = [each for each in mine if not is_at_rest(each) and (seen[each.name].look or each.unrendered)]
+    first = sorted(ill, key=lambda each: urgency(each.app))
+    tasks = {each.name: treat(reader, each.app, seen[each.name].look, apps) for each in first}
+    return await in_time(tasks, seconds, "proven", asking)
+
+
+def _is_ill(app: Application) -> bool:
+    """Whoever is not well; and who makes other Applications, whatever is said of it."""
+    seen = first_sight(app)
+    return not is_at_rest(seen) or any(row.key.kind == "Application" for row in seen.rows)
+
+
+# -- what lives beside them -------------------------------------------------------------------------------------------
+
+
+async def _objects(asking: Asking, apps: Iterable[LiveApp], names: Collection[str]) -> dict[GroupKind, list[Manifest]]:
+    mine = [app for app in apps if app.name in names]
+    namespaces = {app.app.destination.namespace for app in mine}
+    namespaces |= {row.key.namespace for app in mine for row in app.rows}
+    found, classes, volumes = await asyncio.gather(
+        asking.list_all(WATCHED, sorted(namespaces - {""})), asking.all_of(CLASS), asking.all_of(VOLUME)
+    )
+    return {**found, CLASS: classes, VOLUME: volumes}
+
+
+def _add(objects: dict[GroupKind, list[Manifest]], more: Iterable[Manifest]) -> None:
+    for each in more:
+        key = key_of(each)
+        here = objects.setdefault(key.group_kind, [])
+        if key.group_kind not in WATCHED:
+            here.append(each)
+
+
+async def _repositories(asking: Asking, control: str) -> tuple[RepositorySecret, ...] | None:
+    found = await asking.all_of(SECRET, control, LABEL)
+    if SECRET in asking.unread:
+        return None
+    return tuple(
+        RepositorySecret(each.secret, str(each.url), each.is_template, each.fault) for each in read_credentials(found)
+    )
+
+
+async def _models(desk: Desk, objects: dict[GroupKind, list[Manifest]], *, is_asking: bool) -> tuple[ModelView, ...]:
+    async def seen(service: Manifest) -> ModelView:
+        answers = await _answers(desk, service) if is_asking and is_ready(service) else ()
+        return ModelView(service, answers, _outdated(service, objects))
+
+    return tuple(await asyncio.gather(*map(seen, objects.get(MODEL, ()))))
+
+
+async def _answers(desk: Desk, service: Manifest) -> tuple[Answer, ...]:
+    """Nothing where it cannot be reached from here: that says nothing of the model."""
+    model = read_model(service)
+    if not model.url:
+        return ()
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            found = await ModelDesk(desk.cluster, desk.where).probe(model, insecure=True)
+    except (ArgosyError, TimeoutError):
+        return ()
+    return tuple(Answer(each.path, each.code) for each in found)
+
+
+def _outdated(service: Manifest, objects: dict[GroupKind, list[Manifest]]) -> str:
+    """Pods that read their file before the last run left another one."""
+    name, namespace = service["metadata"]["name"], service["metadata"].get("namespace")
+    here = [each for each in objects.get(NOTEBOOK, ()) if each["metadata"].get("namespace") == namespace]
+    label = "serving.kserve.io/inferenceservice"
+    pods = [
+        each
+        for each in objects.get(POD, ())
+        if each["metadata"].get("namespace") == namespace and (each["metadata"].get("labels") or {}).get(label) == name
+    ]
+    found = trace(service, here, pods)
+    old = [each.name for each in found.copies if not each.is_current]
+    if not found.runs or not old:
+        return ""
+    last = found.runs[-1]
+    return f"{', '.join(old)} started before {last.job} left it at {last.ended}"
+
+
+__all__ = ["Examination", "Wanted", "examine", "open_reader"]

@@ -1,0 +1,145 @@
+"""The first line of a diagnosis: is the cluster there, whose are the settings, does somebody deliver.
+
+In: what was read of an installation. Out: head checks. Never: writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from argosy.advise.live_view import SettingsView, moment, span
+from argosy.cluster import Versioned
+from argosy.desk.doctor.asking import Asking
+from argosy.desk.doctor.installation import CONTROLLER, STATEFUL_SET
+from argosy.model.application import Application
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
+from argosy.report.wire import mapping, mappings
+from argosy.setup.argocd import SETTINGS
+from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
+
+PARTS: Final = (CONTROLLER, "repo-server", "server")
+PLAIN: Final = "argocd"
+INSTALLED: Final = GroupKind("operators.coreos.com", "ClusterServiceVersion")
+STALE: Final = 900.0  # seconds without a status that somebody wrote
+SILENT: Final = 120.0  # seconds without a sign of who leads; clocks may differ a little
+_TAG: Final = re.compile(r":v?(\d[\w.+-]*)$")
+
+
+class Mark(enum.StrEnum):
+    OK = "ok"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class HeadCheck:
+    name: str
+    mark: Mark
+    text: str
+
+    def document(self) -> dict[str, str]:
+        return {"name": self.name, "state": self.mark.value, "text": self.text}
+
+
+async def head_checks(
+    asking: Asking, view: SettingsView, now: datetime, apps: Sequence[Application]
+) -> list[HeadCheck]:
+    workloads, version, product = await asyncio.gather(
+        _workloads(asking, view), _version(asking), _product(asking, view)
+    )
+    return [
+        HeadCheck("cluster", Mark.OK, f"cluster reachable{f' ({version})' if version else ''}"),
+        _owner(view),
+        _alive(view, workloads, product, now, apps),
+    ]
+
+
+async def _version(asking: Asking) -> str:
+    try:
+        found = await asking.cluster.version() if isinstance(asking.cluster, Versioned) else ""
+    except ArgosyError:
+        return ""
+    return found.removeprefix("v").partition("+")[0]
+
+
+async def _product(asking: Asking, view: SettingsView) -> str:
+    """Of an installation that an operator made; its images need not tell a version."""
+    if not view.owner:
+        return ""
+    for place in (view.namespace, *PLACES):
+        for each in await asking.all_of(INSTALLED, place):
+            if str(each["metadata"]["name"]).startswith(OPERATOR):
+                return f"OpenShift GitOps {mapping(each.get('spec')).get('version') or ''}".strip()
+    return ""
+
+
+async def _workloads(asking: Asking, view: SettingsView) -> list[Manifest]:
+    """argo: parts are called after the ArgoCD resource, and without one after Argo CD."""
+    found = await asyncio.gather(*(asking.all_of(kind, view.namespace) for kind in (STATEFUL_SET, DEPLOYMENT)))
+    names = {f"{view.owner or PLAIN}-{part}" for part in PARTS}
+    return [each for some in found for each in some if each["metadata"]["name"] in names]
+
+
+def _owner(view: SettingsView) -> HeadCheck:
+    if view.owner:
+        text = f"ArgoCD CR {view.namespace}/{view.owner} is the owner of {SETTINGS}"
+        return HeadCheck("owner", Mark.OK, text)
+    if view.data is not None:
+        who = "argosy's own" if view.is_engine else "no operator's"
+        return HeadCheck("owner", Mark.OK, f"{SETTINGS} in {view.namespace} is {who}: settings go right into it")
+    if view.is_there:
+        return HeadCheck("owner", Mark.UNKNOWN, f"{SETTINGS} in {view.namespace} cannot be read: who owns it?")
+    return HeadCheck("owner", Mark.BAD, f"there is no {SETTINGS} in {view.namespace}")
+
+
+def _alive(
+    view: SettingsView, workloads: Sequence[Manifest], product: str, now: datetime, apps: Sequence[Application]
+) -> HeadCheck:
+    """Parts that say of themselves that they are ready; else the time at which somebody last wrote a status."""
+    ill = [each for each in workloads if not _has_replicas(each)]
+    if ill:
+        names = ", ".join(f"{each['kind']}/{each['metadata']['name']}" for each in ill)
+        return HeadCheck("controllers", Mark.BAD, f"Argo CD is not running whole: {names} is not ready")
+    if view.is_engine:
+        renewed = moment(view.renewed)
+        quiet = (now - renewed).total_seconds() if renewed else 0.0
+        if quiet > SILENT:
+            return HeadCheck("controllers", Mark.BAD, f"argosy's controller gave its last sign {span(quiet)} ago")
+        return HeadCheck("controllers", Mark.OK, "argosy delivers")
+    if any(CONTROLLER in each["metadata"]["name"] for each in workloads):
+        version = _argo_version(workloads)
+        told = " of ".join(filter(None, (f"Argo CD {version}".strip(), product)))
+        return HeadCheck("controllers", Mark.OK, f"{told} runs")
+    times = [found for each in apps if (found := moment(str(each.status.get("reconciledAt") or "")))]
+    if not times:
+        return HeadCheck("controllers", Mark.UNKNOWN, "whether a controller runs cannot be seen")
+    quiet = (now - max(times)).total_seconds()
+    if quiet > STALE:
+        text = f"no Application was looked at for {span(quiet)}: does a controller run?"
+        return HeadCheck("controllers", Mark.BAD, text)
+    return HeadCheck("controllers", Mark.OK, f"a controller runs (last sign {span(quiet)} ago)")
+
+
+def _has_replicas(workload: Manifest) -> bool:
+    wanted = mapping(workload.get("spec")).get("replicas", 1)
+    return int(mapping(workload.get("status")).get("readyReplicas") or 0) >= int(wanted or 0)
+
+
+def _argo_version(workloads: Sequence[Manifest]) -> str:
+    for each in workloads:
+        template = mapping(mapping(mapping(each.get("spec")).get("template")).get("spec"))
+        for container in mappings(template.get("containers")):
+            if match := _TAG.search(str(container.get("image") or "")):
+                return match[1]
+    return ""
+
+
+__all__ = ["HeadCheck", "Mark", "head_checks"]

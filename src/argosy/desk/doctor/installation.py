@@ -1,0 +1,208 @@
+"""The installation itself: which Argo CD, who owns its settings, whether its checks have arrived and its parts live.
+
+In: a cluster, the control namespace. Out: a SettingsView, head checks, and what scripts and settings are wrong.
+Never: writes; a value of a Secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Final
+
+from argosy.advise.finding import Place, Severity, Sight
+from argosy.advise.live_view import OperatorState, SettingsView
+from argosy.advise.rules.live.judging import NOTEBOOK
+from argosy.advise.rules.live.stalling import spec_written
+from argosy.desk.control import LEASE
+from argosy.desk.doctor.asking import Asking
+from argosy.desk.health.linting import DISAGREES, lint_settings
+from argosy.desk.health.sources import Source
+from argosy.health.kind_keys import joined, key_text
+from argosy.health.settings import from_config_maps
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest import Manifest, annotation, dump
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.report.wire import mapping, mappings
+from argosy.setup.argocd import ARGOCD, CONFIG_MAP, SETTINGS, Installation
+from argosy.setup.checks.merging import KEY_PREFIX
+from argosy.setup.checks.place import Place as ChecksPlace
+from argosy.setup.checks.verify import Verification
+from argosy.setup.openshift import DEPLOYMENT, PLACES
+
+POD: Final = GroupKind("", "Pod")
+STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
+LEASES: Final = GroupKind("coordination.k8s.io", "Lease")
+OPERATOR: Final = "gitops-operator"
+CONTROLLER: Final = "application-controller"
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+OPERATORS: Final = ("gitops-operator", "argocd-operator", "manager")  # who writes on the operator's behalf
+LOG_LINES: Final = 200
+LOG_SECONDS: Final = 3.0
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    view: SettingsView
+    told: Mapping[str, tuple[Sight, ...]]
+    resource: Manifest | None = None
+    config: Manifest | None = None
+
+
+async def read_installation(asking: Asking, control: str) -> Settings:
+    resources, config, lease = await asyncio.gather(
+        asking.all_of(ARGOCD, control),
+        asking.get(ResourceKey(*CONFIG_MAP, control, SETTINGS)),
+        asking.get(ResourceKey(*LEASES, control, LEASE)),
+    )
+    resource = resources[0] if len(resources) == 1 else None
+    is_engine = bool(mapping((lease or {}).get("spec")).get("holderIdentity"))
+    data = {str(key): str(value) for key, value in mapping((config or {}).get("data")).items()}
+    view = SettingsView(
+        namespace=control,
+        data=data if config is not None else None,
+        is_there=config is not None or CONFIG_MAP in asking.unread,
+        judged=_judged(data),
+        is_engine=is_engine,
+        renewed=str(mapping((lease or {}).get("spec")).get("renewTime") or ""),
+    )
+    view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _owner(config))
+    if resource is not None and config is not None:
+        view = await _operated(asking, view, resource, data)
+    return Settings(view, _told(view, resource, config), resource, config)
+
+
+def _owner(config: Manifest | None) -> str:
+    """By the reference that its operator leaves on it, though the resource itself may not be seen."""
+    references = mappings(((config or {}).get("metadata") or {}).get("ownerReferences"))
+    return next((str(each.get("name")) for each in references if each.get("kind") == ARGOCD.kind), "")
+
+
+def _judged(data: Mapping[str, str]) -> frozenset[GroupKind]:
+    patterns = [check.pattern for check in from_config_maps(data).checks]
+    return frozenset({NOTEBOOK} if any(fnmatchcase(key_text(*NOTEBOOK), each) for each in patterns) else ())
+
+
+async def _operated(asking: Asking, view: SettingsView, resource: Manifest, data: Mapping[str, str]) -> SettingsView:
+    place = ChecksPlace(Installation(view.namespace, view.owner), resource)
+    found = Verification(place, data, tuple(place.scripts))
+    keys = [KEY_PREFIX + joined(*of) for of in found.unpropagated]
+    missing = tuple(key for key in keys if key not in place.data)  # what extraConfig overrules is not the operator's
+    return replace(
+        view,
+        asked=place.scripts,
+        unpropagated=missing,
+        overruled=tuple(key for key in keys if key in place.data),
+        strays=tuple(found.strays),
+        changed=spec_written(resource, ignoring=OPERATORS) or str(resource["metadata"].get("creationTimestamp") or ""),
+        phase=str(mapping(resource.get("status")).get("phase") or ""),
+        operator=await _operator(asking, has_to_tell=bool(missing)),
+    )
+
+
+async def _operator(asking: Asking, *, has_to_tell: bool) -> OperatorState:
+    """Its Pods, and the errors of its log; nobody asks where everything has arrived."""
+    if not has_to_tell:
+        return OperatorState()
+    for namespace in reversed(PLACES):
+        kinds = (DEPLOYMENT, POD)
+        listed = await asyncio.gather(*(asking.all_of(kind, namespace) for kind in kinds))
+        workloads, pods = ([each for each in some if OPERATOR in each["metadata"]["name"]] for some in listed)
+        if workloads or pods:
+            told = [f"Deployment {each['metadata']['name']} {_replicas(each)}" for each in workloads]
+            told += [f"{each['metadata']['name']} {_pod_state(each)}" for each in pods]
+            errors = await errors_of(asking, pods[0]) if pods else []
+            return OperatorState(namespace, tuple(told), any(_is_ready(each) for each in pods), tuple(errors))
+    is_seen = POD not in asking.unread
+    return OperatorState(PLACES[-1], (), False if is_seen else None)
+
+
+def _replicas(deployment: Manifest) -> str:
+    ready = mapping(deployment.get("status")).get("readyReplicas") or 0
+    return f"{ready}/{mapping(deployment.get('spec')).get('replicas', 1)} ready"
+
+
+def _pod_state(pod: Manifest) -> str:
+    phase = str(mapping(pod.get("status")).get("phase") or "Unknown")
+    return f"{phase}, {'ready' if _is_ready(pod) else 'not ready'}"
+
+
+def _is_ready(pod: Manifest) -> bool:
+    conditions = mappings(mapping(pod.get("status")).get("conditions"))
+    return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
+
+
+async def controller_errors(asking: Asking, control: str) -> tuple[str, ...]:
+    """What the application controller says of health checks that fail; nothing where it may not be read."""
+    pods = [each for each in await asking.all_of(POD, control) if CONTROLLER in each["metadata"]["name"]]
+    found = await errors_of(asking, pods[0]) if pods else []
+    return tuple(each for each in found if "lua" in each.lower() or "health" in each.lower())
+
+
+async def errors_of(asking: Asking, pod: Manifest) -> list[str]:
+    """The last lines of its log that speak of an error."""
+    key = ResourceKey(*POD, str(pod["metadata"]["namespace"]), str(pod["metadata"]["name"]))
+    found: list[str] = []
+    try:
+        async with asyncio.timeout(LOG_SECONDS):
+            lines = asking.cluster.logs(key, tail=LOG_LINES)
+            found += [line.strip()[:200] async for line in lines if "error" in line.lower()]
+    except (ArgosyError, TimeoutError):
+        asking.note(f"the log of {key.name} cannot be read")
+    return found[-3:]
+
+
+def _told(view: SettingsView, resource: Manifest | None, config: Manifest | None) -> dict[str, tuple[Sight, ...]]:
+    found: dict[str, list[Sight]] = {}
+    for manifest in (resource, config if not view.owner else None):
+        for rule, sight in _linted(manifest) if manifest is not None else ():
+            found.setdefault(rule, []).append(sight)
+    place = Place(f"ConfigMap/{SETTINGS}")
+    way = "expected behaviour, use the CR: argosy health apply"
+    for key in view.strays:
+        text = f"{key} is in {SETTINGS}, but not in the ArgoCD CR {view.owner}: the operator will remove it"
+        found.setdefault(DISAGREES, []).append(Sight(place, text, way, f"ConfigMap/{SETTINGS}", key))
+    for key in view.overruled:
+        text = f"spec.extraConfig of ArgoCD {view.owner} holds {key}, which wins over spec.resourceHealthChecks"
+        name = f"ArgoCD/{view.owner}"
+        found.setdefault(DISAGREES, []).append(Sight(Place(name), text, "remove it from spec.extraConfig", name, key))
+    for key in _undone(view, config) if resource is not None else ():
+        text = f"{key} was applied to {SETTINGS} by hand, and the operator has removed it: the ArgoCD CR lacks it"
+        found.setdefault(DISAGREES, []).append(Sight(place, text, way, f"ConfigMap/{SETTINGS}", key))
+    return {rule: tuple(sights) for rule, sights in found.items()}
+
+
+def _linted(manifest: Manifest) -> list[tuple[str, Sight]]:
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
+    shown = {**manifest, "metadata": {part: manifest["metadata"][part] for part in ("name", "namespace")}}
+    try:
+        remarks = lint_settings(Source(f"{kind}/{name}", dump(shown)).located()).remarks
+    except ArgosyError:
+        return []
+    place = Place(f"{kind}/{name}")
+    return [
+        (each.rule, Sight(place, f"{each.place}: {each.message}", each.advice or "correct it", f"{kind}/{name}",
+                          each.place, Severity(each.severity)))
+        for each in remarks
+        if each.severity != "info" and each.rule != DISAGREES
+    ]  # fmt: skip
+
+
+def _undone(view: SettingsView, config: Manifest | None) -> list[str]:
+    """What kubectl noted that it applied, and is not there any more."""
+    if not view.owner or config is None:
+        return []
+    try:
+        applied = mapping(mapping(json.loads(annotation(config, LAST_APPLIED) or "{}")).get("data"))
+    except ValueError:
+        return []
+    return sorted(key for key in applied if key.startswith(KEY_PREFIX) and key not in (view.data or {}))
+
+
+__all__ = ["Settings", "read_installation"]

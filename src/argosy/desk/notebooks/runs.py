@@ -1,0 +1,118 @@
+"""One run of a notebook that is a file: from what was asked for to the files that are kept.
+
+In: a request. Out: events while it runs, then a summary; the executed notebook, a page, a JUnit file, a record. Never:
+writes into the notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from argosy.addons.notebooks.runner.order import Comparison, Order, OrderError, Validation
+from argosy.desk.notebooks import records
+from argosy.desk.notebooks.cases import junit
+from argosy.desk.notebooks.files import dumped, read, write
+from argosy.desk.notebooks.playing import Event, play
+from argosy.desk.notebooks.records import Run
+from argosy.desk.notebooks.report import report
+from argosy.desk.notebooks.summaries import Summary, summarize
+from argosy.model.errors import UserError
+
+
+@dataclass(frozen=True)
+class Request:
+    notebook: Path
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    golden: Path | None = None
+    comparison: Mapping[str, Any] = field(default_factory=dict)
+    validation: Mapping[str, Any] = field(default_factory=dict)
+    timeout_seconds: float = 1800.0
+    cell_timeout_seconds: float = 0.0
+    kernel: str = ""
+    folder: Path = records.FOLDER
+
+
+@dataclass(frozen=True)
+class Played:
+    """A run that is over. `results` are the runner's."""
+
+    run: Run
+    summary: Summary
+    results: Mapping[str, Any]
+
+
+def perform(request: Request, now: datetime, hear: Callable[[Event], None]) -> Played:
+    """Raises UserError for what cannot be run at all."""
+    read(request.notebook)
+    if request.golden is not None:
+        read(request.golden)
+    run = records.begin(request.folder, request.notebook, now)
+    try:
+        results = _played(request, run, hear)
+        _keep(run, request, results)
+        return Played(run, summary_of(run), results)
+    except BaseException:
+        if not run.executed.exists():
+            run.record.unlink(missing_ok=True)  # nothing came of it
+        raise
+
+
+def _played(request: Request, run: Run, hear: Callable[[Event], None]) -> Mapping[str, Any]:
+    order = Order(
+        str(request.notebook.absolute()),
+        output=str(run.executed.absolute()),
+        results="-",
+        events="-",
+        named=str(request.notebook),
+        parameters=request.parameters,
+        timeout_seconds=request.timeout_seconds,
+        cell_timeout_seconds=request.cell_timeout_seconds,
+        kernel=request.kernel,
+        golden=str(request.golden.absolute()) if request.golden else "",
+        comparison=request.comparison,
+        validation=request.validation,
+    )
+    try:
+        order.compares(), order.validates()
+    except OrderError as error:
+        raise UserError(str(error)) from None
+    results: Mapping[str, Any] | None = None
+    for event in play(order.dump()):
+        if event["event"] == "results":
+            results = event["results"]
+        else:
+            hear(event)
+    if results is None or results["exit_code"] == 2:
+        raise UserError(results["error"] if results else "the runner told nothing; run it again")
+    if not run.executed.exists():  # it was refused before it ran
+        write(run.executed, dumped(read(request.notebook)))
+    return results
+
+
+def _keep(run: Run, request: Request, results: Mapping[str, Any]) -> None:
+    record = {
+        "notebook": str(request.notebook),
+        "golden": str(request.golden) if request.golden else "",
+        "comparison": dict(request.comparison),
+        "validation": dict(request.validation),
+        "results": dict(results),
+    }
+    records.keep(run, record)
+    summary = summary_of(run)
+    write(run.report, report(summary, read(run.executed)))
+    write(run.junit, junit([summary]))
+
+
+def summary_of(run: Run) -> Summary:
+    """Of a run that was kept. Raises UserError."""
+    record = records.recorded(run)
+    if "results" not in record:
+        raise UserError("is no record of a run; run the notebook again", where=str(run.record))
+    golden = read(Path(record["golden"])) if record.get("golden") and Path(record["golden"]).exists() else None
+    comparison, validation = Comparison.of(record["comparison"]), Validation.of(record["validation"])
+    told = {**record["validation"], "level": validation.level}
+    return summarize(record["results"], read(run.executed), golden, comparison, told)

@@ -1,0 +1,60 @@
+"""What `argosy check` says of folders that hold nothing, too much, or one broken file for many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from argosy.cli import main
+from argosy.desk.checking import files
+from argosy.desk.checking.checking import Checked, check
+from argosy.model.errors import UserError
+
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {{name: {name}, namespace: argocd}}
+spec:
+  project: default
+  source: {{repoURL: "https://git.example.com/a.git", path: "{name}", targetRevision: main}}
+  destination: {{name: in-cluster, namespace: {name}}}
+  syncPolicy: {{syncOptions: [CreateNamespace=true]}}
+"""
+
+
+def looked(folder: Path) -> Checked:
+    return check([str(folder)], talk=lambda text: None)
+
+
+def test_a_folder_without_anything_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "readme.txt").write_text("nothing")
+    assert looked(tmp_path).is_empty
+    assert main(["check", str(tmp_path)]) != 0
+    assert "holds no Application, no kustomization, no manifest and no notebook" in capsys.readouterr().err
+
+
+def test_a_folder_with_a_manifest_or_a_notebook_is_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "a.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    assert not looked(tmp_path).is_empty
+
+
+def test_a_huge_folder_outside_of_a_repository_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_FILES", 3)
+    for number in range(4):
+        (tmp_path / f"{number}.yaml").write_text("a: 1\n")
+    with pytest.raises(UserError, match="is in no Git repository, and has more than 3 files; name the folder"):
+        list(files.files_of([str(tmp_path)]))
+    (tmp_path / "3.yaml").unlink()
+    assert len(list(files.files_of([str(tmp_path)]))) == 3
+
+
+def test_one_broken_base_is_one_finding_with_all_that_are_built_on_it(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "kustomization.yaml").write_text("resources: [gone.yaml]\n")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kustomization.yaml").write_text("resources: [../base]\n")
+        (tmp_path / f"{name}.yaml").write_text(APPLICATION.format(name=name))
+    found = [each for each in looked(tmp_path).findings if each.rule.id == "AGY102"]
+    assert len(found) == 1 and found[0].sight.message.startswith("one, two: ")
