@@ -38,9 +38,12 @@ class Desk:
     where: str  # for people
     control: str  # the control namespace
     namespace: str  # of Applications that are named without one
+    signer: str = ""  # on whose behalf a server works; empty: whoever started this process
 
     async def who(self) -> str:
         """Who asks: as the cluster knows them, else as this machine does."""
+        if self.signer:
+            return self.signer
         try:
             return await whoami(self.cluster) or getpass.getuser()
         except (OSError, KeyError):

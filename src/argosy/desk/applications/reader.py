@@ -6,12 +6,13 @@ In: a desk, an Application. Out: Look, nodes of a tree, health by key. Never: wr
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from argosy.cluster import Catalog
 from argosy.compare import Memory
@@ -72,6 +73,12 @@ class Reader:
         self.looker = Looker(self._doorway, self.cache, Memory())
         self._gate = asyncio.Semaphore(AT_ONCE)
         self.denied: set[ResourceKey] = set()  # what was asked for and may not be seen
+
+    def signed(self, by: str) -> Self:
+        """The same, and what is changed through it is told to be theirs."""
+        other = copy.copy(self)
+        other.desk = replace(self.desk, signer=by)
+        return other
 
     async def load_settings(self) -> None:
         control = self.desk.control
