@@ -18,6 +18,7 @@ RBAC_CM: Final = "argocd-rbac-cm"
 _OVERLAY: Final = ("policy.", ".csv")
 _MODES: Final = ("glob", "regex")
 _EFFECTS: Final = ("allow", "deny")
+_WORDS_OF_A_GRANT: Final = 6
 _FORMS: Final = "write 'p, subject, resource, action, object, allow' or 'g, subject, role'"
 
 
@@ -46,6 +47,7 @@ class AccessPolicy:
     scopes: tuple[str, ...] = ("groups",)  # argo: which claims of a token say who somebody is
     is_regex: bool = False  # argo: policy.matchMode; globs else
     faults: tuple[str, ...] = ()
+    is_broken: bool = False  # argo: a line that cannot be read at all leaves nobody any right
 
 
 def read_access(data: Mapping[str, str]) -> AccessPolicy:
@@ -55,16 +57,18 @@ def read_access(data: Mapping[str, str]) -> AccessPolicy:
     grants: list[Grant] = []
     members: list[Member] = []
     faults: list[str] = []
+    is_broken = False
     for name in ("policy.csv", *overlays):
         for number, line in enumerate(data.get(name, "").splitlines(), 1):
-            match _words(line):
+            match words_of(line):
                 case []:
                     continue
                 case ["p", subject, resource, action, thing, effect] if effect in _EFFECTS:
                     grants.append(Grant(subject, resource, action, thing, effect))
-                case ["g", subject, role]:
+                case ["g", subject, role, *_]:
                     members.append(Member(subject, role))
-                case _:
+                case words:
+                    is_broken = is_broken or len(words) != _WORDS_OF_A_GRANT or words[0] != "p"
                     faults.append(f"{RBAC_CM}: {name} line {number}: {line.strip()!r} is no rule; {_FORMS}")
     mode = data.get("policy.matchMode", "").strip() or _MODES[0]
     if mode not in _MODES:
@@ -77,10 +81,11 @@ def read_access(data: Mapping[str, str]) -> AccessPolicy:
         scopes,
         mode == "regex",
         (*faults, *fault),
+        is_broken,
     )
 
 
-def _words(line: str) -> list[str]:
+def words_of(line: str) -> list[str]:
     """argo: fields of one line of CSV, without the space around them; nothing for a comment."""
     if not line.strip() or line.lstrip().startswith("#"):
         return []

@@ -1,0 +1,61 @@
+"""How quickly it is decided who may do what: decisions a second beside their limit, and a list of 5,000 applications.
+
+Run: python bench/rbac.py [rounds]. Each decision is of a question that was not asked before; of all rounds the best
+counts, because others use the machine too. Exit code 1: a figure is over its limit.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from argosy.model.project import Project, Role
+from argosy.policy.access import read_access
+from argosy.policy.rbac import Enforcer, Permissions, Subjects
+
+LEAST_A_SECOND = 50_000
+LIST_LIMIT = 0.020
+APPLICATIONS = 5_000
+ROLES = 250
+
+
+def permissions() -> Permissions:
+    """258 rules; who asks has ten groups, three of which give roles."""
+    lines = [f"p, role:r{n}, applications, {('get', 'sync', '*')[n % 3]}, team-{n}/*, allow" for n in range(ROLES)]
+    lines += [f"g, group-{n}, role:r{n}" for n in range(0, ROLES, 5)]
+    lines += ["p, role:r5, applications, *, */prod-*, deny", "g, group-5, role:readonly"]
+    owners = [
+        Project(name=f"team-{n}", roles=(Role("ops", (f"p, proj:team-{n}:ops, applications, *, team-{n}/*, allow",),
+                                              (f"group-{n + 1}",)),))
+        for n in range(20)
+    ]  # fmt: skip
+    enforcer = Enforcer(read_access({"policy.csv": "\n".join(lines)}), owners)
+    return enforcer.permissions(Subjects("ann", tuple(f"group-{n}" for n in range(10))))
+
+
+def one_round() -> tuple[float, float]:
+    asked = [(f"team-{n % 40}/app-{n}", action) for n in range(APPLICATIONS) for action in ("get", "sync", "delete")]
+    mine = permissions()
+    began = time.perf_counter()
+    for name, action in asked:
+        mine.may("applications", action, name)
+    rate = len(asked) / (time.perf_counter() - began)
+    mine = permissions()
+    names = [f"team-{n % 40}/app-{n}" for n in range(APPLICATIONS)]
+    began = time.perf_counter()
+    shown = [name for name in names if mine.may("applications", "get", name)]
+    assert 0 < len(shown) <= APPLICATIONS
+    return rate, time.perf_counter() - began
+
+
+def main(rounds: int) -> int:
+    results = [one_round() for _ in range(rounds)]
+    rate = max(rate for rate, _ in results)
+    listing = min(took for _, took in results)
+    print(f"decisions            {rate:>12,.0f} /s   {rate / LEAST_A_SECOND:5.1f} times the least wanted")
+    print(f"a list of {APPLICATIONS:,}      {listing * 1000:>12.1f} ms   {listing / LIST_LIMIT:5.2f} of its limit")
+    return int(rate < LEAST_A_SECOND or listing > LIST_LIMIT)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 5))

@@ -1,0 +1,131 @@
+"""Rules put to a question. In: rules, and what is asked. Out: yes or no. Never: raises; a rule that denies passed over.
+
+A rule that denies and whose pattern cannot be read denies everything. One that allows gives nothing; where rules are
+expressions it denies too, as in Argo CD.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from argosy.language.globs import glob_pattern
+from argosy.model.errors import UserError
+from argosy.policy.roles import Rule
+
+Fits = Callable[[str], object]
+
+_MOST_KNOWN: Final = 4_096
+_LONGEST: Final = 1_000
+_PLAIN: Final = re.compile(r"[^*?\[\]{}\\,!]*")  # argo: a glob without signs fits only itself
+# argo: Go's expressions have none of these, or mean something else by them
+_FOREIGN: Final = re.compile(r"\(\?[=!<>(]|\\[1-9gkZ]|[*+?}]\+|\[\[:")
+
+
+class Objects(NamedTuple):
+    """What the rules for one action on one resource say of names."""
+
+    allowed: Fits
+    denied: Fits
+
+
+class Matching:
+    """argo: policy.matchMode; an expression may fit anywhere, a glob fits the whole."""
+
+    def __init__(self, is_regex: bool) -> None:
+        self.is_regex = is_regex
+        self._known: dict[str, Fits | None] = {}
+
+    def fitting(self, pattern: str) -> Fits | None:
+        """None: the pattern cannot be read."""
+        if pattern not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[pattern] = self._made(pattern)
+        return self._known[pattern]
+
+    def any_of(self, patterns: Iterable[str]) -> Fits:
+        """What one of the patterns fits, of those that can be read."""
+        made = [fits for pattern in sorted(set(patterns)) if (fits := self.fitting(pattern)) is not None]
+        if _everything in made:
+            return _everything
+        if not made:
+            return _nothing
+        return made[0] if len(made) == 1 else lambda text: any(fits(text) for fits in made)
+
+    def _made(self, pattern: str) -> Fits | None:
+        if len(pattern) > _LONGEST:
+            return None
+        if self.is_regex:
+            return _expression(pattern)
+        if pattern == "*":
+            return _everything
+        if _PLAIN.fullmatch(pattern):
+            return pattern.__eq__
+        try:
+            return glob_pattern(pattern, "").fullmatch
+        except UserError:
+            return None
+
+
+class RuleSet:
+    """All rules that one voice has."""
+
+    def __init__(self, rules: frozenset[Rule], matching: Matching) -> None:
+        self._rules = rules
+        self._matching = matching
+        self._known: dict[tuple[str, str], Objects] = {}
+        self.allows_any = any(rule.is_allowed for rule in rules)
+
+    def may(self, resource: str, action: str, name: str) -> bool:
+        objects = self._known.get((resource, action))
+        if objects is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            objects = self._known[resource, action] = self._objects(resource, action)
+        return bool(objects.allowed(name)) and not objects.denied(name)
+
+    @cached_property
+    def digest(self) -> str:
+        mode = "regex" if self._matching.is_regex else "glob"
+        return hashlib.sha256(repr((mode, sorted(self._rules))).encode()).hexdigest()
+
+    def _objects(self, resource: str, action: str) -> Objects:
+        allowed: list[str] = []
+        denied: list[str] = []
+        for rule in self._rules:
+            fits = self._fits(rule, resource, action)
+            if fits is None and (self._matching.is_regex or not rule.is_allowed):
+                return Objects(_nothing, _everything)
+            if fits:
+                (allowed if rule.is_allowed else denied).append(rule.name)
+        return Objects(self._matching.any_of(allowed), self._matching.any_of(denied))
+
+    def _fits(self, rule: Rule, resource: str, action: str) -> bool | None:
+        """None: a pattern that would decide cannot be read."""
+        for pattern, text in ((rule.resource, resource), (rule.action, action)):
+            if (fits := self._matching.fitting(pattern)) is None:
+                return None
+            if not fits(text):
+                return False
+        return None if self._matching.fitting(rule.name) is None else True
+
+
+def _expression(pattern: str) -> Fits | None:
+    if _FOREIGN.search(pattern):
+        return None
+    try:
+        return re.compile(pattern, re.ASCII).search
+    except (re.error, RecursionError, OverflowError):
+        return None
+
+
+def _everything(_text: str) -> bool:
+    return True
+
+
+def _nothing(_text: str) -> bool:
+    return False
