@@ -1,0 +1,98 @@
+"""An ASGI application on a socket of this machine, served by uvicorn on this loop.
+
+In: an application, where to listen, certificates. Out: its port, as soon as requests are answered there. Never: takes
+signals for itself; waits for open streams at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.model.errors import UserError
+
+BACKLOG: Final = 1024
+
+
+@dataclass(frozen=True)
+class Certificate:
+    certificate: Path
+    key: Path
+
+
+def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port") -> socket.socket:
+    """`any_port`: the port is a wish; where it is taken, another one is as good."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((address, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        if any_port and port and error.errno in (errno.EADDRINUSE, errno.EACCES):
+            return bind(address, 0)
+        message = f"port {port} cannot be used ({error.strerror}); choose another with {flag}, or 0 for any free one"
+        raise UserError(message, where=address) from error
+    listener.set_inheritable(False)
+    return listener
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    application: Any,
+    listener: socket.socket,
+    *,
+    certificate: Certificate | None = None,
+    closing: Callable[[], None] = lambda: None,
+) -> AsyncIterator[int]:
+    """The port. `closing` is called first at the end: whoever holds streams open ends them there."""
+    import uvicorn
+
+    from argosy.apiserver.http.protocol import BoundedProtocol
+
+    class Server(uvicorn.Server):
+        """Signals are the business of whoever runs the loop."""
+
+        @contextlib.contextmanager
+        def capture_signals(self):  # type: ignore[no-untyped-def]
+            yield
+
+    config = uvicorn.Config(
+        application,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        ssl_certfile=str(certificate.certificate) if certificate else None,
+        ssl_keyfile=str(certificate.key) if certificate else None,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=1,
+    )
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    server = Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn tells it by a flag only
+            await asyncio.sleep(0.002)
+        if task.done():
+            await task
+        yield int(listener.getsockname()[1])
+    finally:
+        closing()
+        server.should_exit = True
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        listener.close()

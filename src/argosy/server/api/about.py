@@ -1,0 +1,31 @@
+"""What this server is and whether it is well: /api/version, /healthz, /readyz.
+
+In: a site. Out: its version, and ok. Never: tells a stranger more than Argo CD does.
+"""
+
+from __future__ import annotations
+
+import platform
+
+from argosy.server.answers import Json, Text
+from argosy.server.asked import Asked
+from argosy.server.routes import Public, Route
+
+
+async def version(asked: Asked) -> Json:
+    """argo: who has not shown who they are learns the version alone."""
+    told = {"Version": asked.site.options.version}
+    if not asked.caller.is_nobody:
+        told |= {"Compiler": "cpython", "Platform": f"{platform.system().lower()}/{platform.machine()}"}
+    return Json(told)
+
+
+async def healthy(asked: Asked) -> Text:
+    return Text("ok")
+
+
+ROUTES = (
+    Route("GET", "/api/version", Public("tools ask it before they log in"), version, "The version of this server."),
+    Route("GET", "/healthz", Public("a kubelet asks it"), healthy, "Whether this process is alive."),
+    Route("GET", "/readyz", Public("a kubelet asks it"), healthy, "Whether requests should be sent here."),
+)

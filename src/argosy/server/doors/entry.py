@@ -1,0 +1,235 @@
+"""The one way in: an ASGI application that takes each request through the doors, and its answer out again.
+
+In: HTTP requests as ASGI tells them. Out: responses. Never: an answer that was not masked; a route that was not asked
+what it needs. The only module that knows the web framework.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import MutableMapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from argosy.server.answers import Answer, Bytes, Json, Page, Redirect, Stream, Text
+from argosy.server.asked import Asked, Query, Refused
+from argosy.server.doors import audit, errors, headers, host, limits, origin, packing, permission, streams
+from argosy.server.doors.frame import frame_values
+from argosy.server.doors.masking import Mask, MaskedLogs, mask_of, without_secrets
+from argosy.server.doors.tally import Tally
+from argosy.server.identity.caller import NOBODY, BadCredential, Caller, Shown
+from argosy.server.pages.rendering import render
+from argosy.server.routes import READING, Match, Public, Route, Tree, is_api
+from argosy.server.site import Site
+
+log = logging.getLogger(__name__)
+HTML: Final = "text/html; charset=utf-8"
+JSON: Final = "application/json"
+
+
+class Entry:
+    """`close` ends open streams; then a server can end at once."""
+
+    def __init__(self, site: Site, routes: Sequence[Route]) -> None:
+        self.site, self.routes = site, tuple(routes)
+        self.tree = Tree(routes)
+        self.turnstile = limits.Turnstile()
+        self.tally = Tally()
+        self.mask: Mask = mask_of(site.lookout)
+        self._closing = asyncio.Event()
+
+    @property
+    def log_filter(self) -> MaskedLogs:
+        return MaskedLogs(self.mask)
+
+    def close(self) -> None:
+        self._closing.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        visit = _Visit(self, scope, receive)
+        response = await visit.response()
+        await response(scope, receive, send)
+
+
+class _Visit:
+    """One request, from the first door to the last."""
+
+    def __init__(self, entry: Entry, scope: MutableMapping[str, Any], receive: Receive) -> None:
+        self.entry, self.site, self.scope = entry, entry.site, scope
+        self.request = Request(scope, receive)
+        self.method: str = scope["method"]
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        self.raw_path = raw.partition(b"?")[0].decode("latin-1")
+        self.path: str = scope["path"]
+        self.headers: dict[str, str] = {}
+        self.route: Route | None = None
+        self.asked: Asked | None = None
+
+    async def response(self) -> Response:
+        try:
+            answer = await self._answer()
+            made = self._response(answer)
+        except ClientDisconnect:
+            made = Response(status_code=499)
+        except Exception as error:
+            made = self._response(self._told(error))
+        if self.route and self.route.changes:
+            audit.note(self.asked or self._asked(NOBODY, {}), made.status_code)
+        self.entry.tally.count(self.route, self.method, made.status_code)
+        return made
+
+    # -- in ------------------------------------------------------------------------------------------------------
+
+    async def _answer(self) -> Answer:
+        limits.check_head(self.raw_path.encode("latin-1"), self.scope["query_string"], self.scope["headers"])
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.scope["headers"]}
+        if not host.is_ours(self.request.headers.getlist("host"), self.site.options.hosts):
+            raise origin.Foreign("this server has another name; ask for it by that, or start it with --hostname", 421)
+        match = self._match()
+        route = self.route = match.route
+        if route is None:
+            return self._not_allowed(match)
+        with self.entry.turnstile.inside(is_change=route.changes):
+            async with asyncio.timeout(limits.SECONDS):
+                return await self._permitted(route, match)
+
+    def _match(self) -> Match:
+        try:
+            match = self.entry.tree.find(self.method, self.raw_path)
+        except UnicodeDecodeError:
+            match = None
+        if match is None:
+            raise Refused if not is_api(self.path) else _NoRoute
+        return match
+
+    async def _permitted(self, route: Route, match: Match) -> Answer:
+        limits.check_length(self.headers.get("content-length", ""), route.most)
+        caller = await self._caller(route)
+        asked = self.asked = self._asked(caller, match.values)
+        if caller.is_nobody and not isinstance(route.needs, Public):
+            raise permission.Unknown
+        origin.check_origin(self.site, route, self.headers, caller)
+        await origin.check_form(route, asked)
+        asked = self.asked = await permission.permitted(route, asked)
+        return await route.answer(asked)
+
+    async def _caller(self, route: Route) -> Caller:
+        given = self.headers.get("authorization", "")
+        scheme, _, token = given.partition(" ")
+        shown = Shown(
+            bearer=token.strip() if scheme.lower() == "bearer" else "",
+            cookies=self.request.cookies,
+            peer=self.scope["client"][0] if self.scope.get("client") else "",
+        )
+        try:
+            return await self.site.identities.identify(shown) or NOBODY
+        except BadCredential:
+            if isinstance(route.needs, Public):
+                return NOBODY
+            raise
+
+    def _asked(self, caller: Caller, values: Any) -> Asked:
+        return Asked(
+            method=self.method,
+            path=self.path,
+            values=values,
+            query=Query.read(self.scope["query_string"].decode("latin-1")),
+            headers=self.headers,
+            caller=caller,
+            site=self.site,
+            peer=self.scope["client"][0] if self.scope.get("client") else "",
+            read=partial(limits.read_body, self.request.stream(), self.route.most if self.route else 0),
+            entry=self.entry,
+        )
+
+    def _not_allowed(self, match: Match) -> Answer:
+        allow = (("allow", ", ".join(match.allowed)),)
+        told = errors.Told(405, f"{self.method[:20]} is not done here", headers=allow)
+        return errors.as_answer(told, is_api=is_api(self.path), is_reading=False, path=self.path)
+
+    def _told(self, error: Exception) -> Answer:
+        told = errors.NO_ROUTE if isinstance(error, _NoRoute) else errors.told_of(error)
+        query = self.scope["query_string"].decode("latin-1")
+        where = f"{self.raw_path}?{query}" if query else self.raw_path
+        return errors.as_answer(told, is_api=is_api(self.path), is_reading=self.method in READING, path=where)
+
+    # -- out -----------------------------------------------------------------------------------------------------
+
+    def _response(self, answer: Answer) -> Response:
+        is_fixed = isinstance(answer, Bytes) and answer.is_fixed
+        own = headers.all_headers(answer.headers, is_tls=self.site.options.is_tls, is_fixed=is_fixed)
+        if isinstance(answer, Stream):
+            return self._stream(answer, own)
+        data, media = self._body(answer)
+        if isinstance(answer, Redirect):
+            own.append(("location", headers.safe_location(answer)))
+        if not is_fixed:  # what ships with the page holds no secret
+            data = self.entry.mask.hide(data)
+        data, is_packed = packing.packed(data, media, self.headers.get("accept-encoding", ""))
+        if is_packed:
+            own.append(("content-encoding", "gzip"))
+        own.append(("vary", "accept-encoding, cookie"))
+        made = Response(data, status_code=answer.code, media_type=None)
+        if media:
+            own.append(("content-type", media))
+        _put(made, own)
+        return made
+
+    def _body(self, answer: Answer) -> tuple[bytes, str]:
+        match answer:
+            case Json():
+                document = without_secrets(answer.document)
+                return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS), JSON
+            case Page():
+                return self._page(answer).encode(), HTML
+            case Text():
+                return answer.text.encode(), answer.media
+            case Bytes():
+                return answer.data, answer.media
+            case Redirect():
+                return b"", ""
+            case _:
+                raise TypeError(type(answer))
+
+    def _page(self, page: Page) -> str:
+        asked = self.asked or replace(self._asked(NOBODY, {}), query=Query([]))
+        return render(page.template, {**frame_values(asked), **without_secrets(dict(page.values))})
+
+    def _stream(self, answer: Stream, own: list[tuple[str, str]]) -> Response:
+        asked, route = self.asked, self.route
+        assert asked and route
+        self.entry.turnstile.check_stream(asked.caller.name)
+        may = partial(permission.still_permitted, route, asked)
+        entry = self.entry
+
+        async def chunks() -> Any:
+            with entry.turnstile.streaming(asked.caller.name):
+                async for chunk in streams.guarded(answer, may, entry.mask, entry._closing):
+                    yield chunk
+
+        if self.method == "HEAD":
+            made: Response = Response(b"")
+        else:
+            made = StreamingResponse(chunks(), status_code=answer.code)
+        _put(made, [*own, ("content-type", answer.media), ("x-accel-buffering", "no")])
+        return made
+
+
+class _NoRoute(Exception):
+    """No such path, which everybody may know: all paths are in the OpenAPI document."""
+
+
+def _put(response: Response, own: Sequence[tuple[str, str]]) -> None:
+    kept = [(name, value) for name, value in response.raw_headers if name == b"content-length"]
+    response.raw_headers = kept + [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own]

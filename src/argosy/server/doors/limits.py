@@ -1,0 +1,94 @@
+"""How much a client may send, and how many at a time.
+
+In: sizes and counts. Out: nothing, or TooMuch with the code to answer. Never: reads on after it said no.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+MOST_ADDRESS: Final = 8 << 10
+MOST_HEADERS: Final = 100
+MOST_HEADER_BYTES: Final = 32 << 10
+MOST_IN_FLIGHT: Final = 400  # k8s: max-requests-inflight
+MOST_CHANGES: Final = 200  # k8s: max-mutating-requests-inflight
+MOST_STREAMS: Final = 1000
+MOST_STREAMS_EACH: Final = 100
+SECONDS: Final = 60.0  # until an answer begins
+
+
+class TooMuch(Exception):
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+def check_head(address: bytes, query: bytes, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    if len(address) + len(query) > MOST_ADDRESS:
+        raise TooMuch(414, f"the address is longer than {MOST_ADDRESS} bytes; send less in it")
+    count = size = 0
+    for name, value in headers:
+        count += 1
+        size += len(name) + len(value)
+    if count > MOST_HEADERS or size > MOST_HEADER_BYTES:
+        most = f"{MOST_HEADERS} headers, or {MOST_HEADER_BYTES} bytes of them"
+        raise TooMuch(431, f"there are more than {most}; send less")
+
+
+def check_length(declared: str, most: int) -> None:
+    """By what is announced, before any of it is read."""
+    if declared and not (declared.isascii() and declared.isdigit()):
+        raise TooMuch(400, "Content-Length is no number")
+    if declared and int(declared[:20]) > most:
+        raise TooMuch(413, f"the body is larger than {most} bytes; send less")
+
+
+async def read_body(chunks: AsyncIterator[bytes], most: int) -> bytes:
+    """By what comes, whatever was announced."""
+    kept: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > most:
+            raise TooMuch(413, f"the body is larger than {most} bytes; send less")
+        kept.append(chunk)
+    return b"".join(kept)
+
+
+class Turnstile:
+    """How many are inside."""
+
+    def __init__(self) -> None:
+        self.all = self.changes = self.streams = 0
+        self._each: Counter[str] = Counter()
+
+    @contextmanager
+    def inside(self, *, is_change: bool) -> Iterator[None]:
+        if self.all >= MOST_IN_FLIGHT or (is_change and self.changes >= MOST_CHANGES):
+            raise TooMuch(429, "too many requests at once; try again in a second")
+        self.all += 1
+        self.changes += is_change
+        try:
+            yield
+        finally:
+            self.all -= 1
+            self.changes -= is_change
+
+    def check_stream(self, who: str) -> None:
+        if self.streams >= MOST_STREAMS or self._each[who] >= MOST_STREAMS_EACH:
+            raise TooMuch(429, "too many open streams; close some first")
+
+    @contextmanager
+    def streaming(self, who: str) -> Iterator[None]:
+        self.streams += 1
+        self._each[who] += 1
+        try:
+            yield
+        finally:
+            self.streams -= 1
+            self._each[who] -= 1
+            if not self._each[who]:
+                del self._each[who]

@@ -1,0 +1,46 @@
+"""May this caller, of this subject? Absent and forbidden are one answer.
+
+In: a request and what its route needs. Out: the request with its subject, or Refused. Never: says which of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from argosy.server.asked import Asked, Refused
+from argosy.server.routes import Filtered, May, Public, Route, SignedIn
+
+
+class Unknown(Exception):
+    """Nobody has shown who they are."""
+
+
+async def permitted(route: Route, asked: Asked) -> Asked:
+    match route.needs:
+        case Public():
+            return asked
+        case SignedIn() | Filtered():
+            return _signed_in(asked)
+        case May(resource, action, of):
+            _signed_in(asked)
+            found = await of(asked)
+            if found is None or not asked.may(resource, action, found.thing):
+                raise Refused
+            if found.fault:
+                raise found.fault
+            return replace(asked, subject=found.subject, thing=found.thing)
+
+
+def _signed_in(asked: Asked) -> Asked:
+    if asked.caller.is_nobody:
+        raise Unknown
+    return asked
+
+
+def still_permitted(route: Route, asked: Asked) -> bool:
+    """Of a stream that is open: asked again each second."""
+    if isinstance(route.needs, Public):
+        return True
+    if not asked.site.identities.still(asked.caller):
+        return False
+    return not isinstance(route.needs, May) or asked.may(route.needs.resource, route.needs.action, asked.thing)

@@ -1,0 +1,1 @@
+"""Who asks: accounts, tokens, sessions, and what they may."""

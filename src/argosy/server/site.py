@@ -1,0 +1,86 @@
+"""What is served: an installation, who may see it, and under which names.
+
+In: values that `app` puts together. Out: Site. Never: knows how any of it came to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from argosy.cluster import Cluster
+from argosy.model.manifest import Manifest
+
+if TYPE_CHECKING:
+    from argosy.runtime.cache import Cache
+    from argosy.server.asked import Asked
+    from argosy.server.identity.caller import Caller, Shown
+
+LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    origin: str = ""  # such as https://argosy.example.com; empty: whatever Host a request names
+    hosts: tuple[str, ...] = LOOPBACK_HOSTS  # without a port
+    is_loopback: bool = True
+    is_tls: bool = False
+    is_simulated: bool = False
+    repository: Path | None = None  # of promotions
+    version: str = ""
+    title: str = "argosy"
+    port: int = 0  # two servers of one machine must not share a cookie
+
+
+class Identities(Protocol):
+    """Who people are, and what they may."""
+
+    async def identify(self, shown: Shown) -> Caller | None:
+        """None: nothing was shown. Raises BadCredential where something was that does not count."""
+
+    def still(self, caller: Caller) -> bool:
+        """Would they be let in now? Cheap: streams ask every second."""
+
+    def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
+        """argo: by argocd-rbac-cm and the roles of projects."""
+
+    @property
+    def key(self) -> bytes:
+        """argo: server.secretkey. Never shown; other keys are made from it."""
+
+
+class Lookout(Protocol):
+    """All that lives, kept fresh."""
+
+    @property
+    def cache(self) -> Cache: ...
+
+    def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
+
+
+class Desk(Protocol):
+    @property
+    def cluster(self) -> Cluster: ...
+
+    @property
+    def control(self) -> str: ...
+
+    @property
+    def namespace(self) -> str: ...
+
+
+class Hub(Protocol):
+    """Live pages."""
+
+    def stream(self, asked: Asked) -> AsyncIterator[bytes]: ...
+
+
+@dataclass(frozen=True)
+class Site:
+    desk: Any  # Desk
+    lookout: Any  # Lookout
+    identities: Identities
+    hub: Any = None
+    options: ServeOptions = field(default_factory=ServeOptions)

@@ -1,0 +1,125 @@
+"""A site for tests: what lives is what the test says, who asks is who the test says, and it is served on a real socket.
+
+In: manifests, policies. Out: a Site, and answers over HTTP. Never: a mock of a cluster: there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from argosy.app.listening import bind, listening
+from argosy.model.manifest import Manifest
+from argosy.runtime.cache import Cache
+from argosy.server.doors.entry import Entry
+from argosy.server.identity.caller import BadCredential, Caller, Shown
+from argosy.server.routes import Route
+from argosy.server.site import ServeOptions, Site
+
+CONTROL = "argocd"
+
+
+class StillLookout:
+    """What lives, as a test puts it there."""
+
+    def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
+        self.cache = Cache()
+        self._listeners: list[Callable[[Manifest | None, Manifest | None], None]] = []
+        for manifest in manifests:
+            self.put(manifest)
+
+    def put(self, manifest: Manifest) -> None:
+        before = self.cache.put(manifest)
+        for each in self._listeners:
+            each(before, manifest)
+
+    def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]:
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback)
+
+
+@dataclass
+class KnownPeople:
+    """A token is `name` or `name:group,group`; what each may is a set of (resource, action, thing) or a function."""
+
+    allowed: dict[str, Callable[[str, str, str], bool]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    key: bytes = b"a key of tests"
+
+    async def identify(self, shown: Shown) -> Caller | None:
+        token, how = (shown.bearer, "bearer") if shown.bearer else (shown.cookies.get("argosy", ""), "cookie")
+        if not token:
+            return None
+        name = token.partition(":")[0]
+        if name not in self.allowed or name in self.gone:
+            raise BadCredential
+        return Caller(name, (), how, f"id-of-{name}")  # type: ignore[arg-type]
+
+    def still(self, caller: Caller) -> bool:
+        return caller.name not in self.gone
+
+    def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
+        return self.allowed[caller.name](resource, action, thing)
+
+
+@dataclass(frozen=True)
+class StillDesk:
+    control: str = CONTROL
+    namespace: str = CONTROL
+    where: str = "a test"
+    cluster: Any = None
+
+
+def anything(resource: str, action: str, thing: str) -> bool:
+    return True
+
+
+def nothing(resource: str, action: str, thing: str) -> bool:
+    return False
+
+
+def a_site(manifests: Iterable[Manifest] = (), people: KnownPeople | None = None, **options: Any) -> Site:
+    identities = people or KnownPeople({"ann": anything, "bob": nothing})
+    return Site(StillDesk(), StillLookout(manifests), identities, None, ServeOptions(version="1.2.3", **options))
+
+
+class Answered(NamedTuple):
+    code: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Client:
+    """Each call is one request on a connection of its own, from another thread."""
+
+    port: int
+
+    def ask(
+        self, method: str, path: str, body: bytes | str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answered:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request(method, path, body, dict(headers or {}))
+            got = connection.getresponse()
+            return Answered(got.status, {name.lower(): value for name, value in got.getheaders()}, got.read())
+        finally:
+            connection.close()
+
+    def bearer(self, who: str, method: str, path: str, document: Any = None) -> Answered:
+        headers = {"Authorization": f"Bearer {who}", "Content-Type": "application/json"}
+        return self.ask(method, path, None if document is None else json.dumps(document), headers)
+
+
+@contextlib.asynccontextmanager
+async def on_a_socket(site: Site, routes: Iterable[Route]) -> AsyncIterator[tuple[Client, Entry]]:
+    entry = Entry(site, tuple(routes))
+    async with listening(entry, bind("127.0.0.1", 0), closing=entry.close) as port:
+        yield Client(port), entry
