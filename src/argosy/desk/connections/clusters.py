@@ -1,0 +1,240 @@
+"""Clusters that an installation knows, from Secrets in Argo CD's form, and the one that it runs in.
+
+In: a desk, what a client sent. Out: what may be told of each. Never: what lets somebody into a cluster; keeps that for
+another address than the one it was given for; connects to any but its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from argosy.cluster import Versioned
+from argosy.desk.applications.desk import Desk, now
+from argosy.desk.connections.declared import (
+    SECRET,
+    Declared,
+    all_declared,
+    declare,
+    declare_anew,
+    secret_name,
+    withdraw,
+)
+from argosy.desk.connections.probing import BAD, GOOD, State
+from argosy.model.annotations import REFRESH
+from argosy.model.application import IN_CLUSTER
+from argosy.model.errors import ArgosyError, Conflict, UserError
+from argosy.model.fields import Fields
+from argosy.model.names import ResourceKey
+
+HERE, HERE_NAME = IN_CLUSTER
+KIND: Final = "cluster"
+WHERE: Final = "cluster"
+ELSEWHERE: Final = "argosy delivers to the cluster that it runs in, and asks no other"
+OWN: Final = Declared("", {"server": HERE, "name": HERE_NAME})  # needs no Secret
+# argo: what a client may see of how a cluster is reached; all else lets somebody in, or may
+_TLS: Final = ("insecure", "serverName")
+_AWS: Final = ("clusterName", "roleARN")
+_EXEC: Final = ("command", "apiVersion")
+
+
+async def all_clusters(desk: Desk) -> list[Declared]:
+    found = [each for each in await all_declared(desk, KIND) if each.text("server")]
+    has_own = any(server_of(each) == HERE for each in found)
+    return found if has_own else [OWN, *found]
+
+
+def server_of(declared: Declared) -> str:
+    return declared.text("server").rstrip("/")
+
+
+async def find(desk: Desk, given: str, *, is_name: bool = False) -> Declared | None:
+    for each in await all_clusters(desk):
+        if (each.text("name") == given) if is_name else (server_of(each) == given.rstrip("/")):
+            return each
+    return None
+
+
+def thing_of(declared: Declared) -> str:
+    """argo: how policies call it."""
+    project = declared.text("project")
+    return f"{project}/{server_of(declared)}" if project else server_of(declared)
+
+
+async def state_of(desk: Desk, declared: Declared) -> tuple[State, str]:
+    """And the version of its server."""
+    if server_of(declared) != HERE:
+        return State("Unknown", ELSEWHERE), ""
+    try:
+        version = await desk.cluster.version() if isinstance(desk.cluster, Versioned) else ""
+        await desk.cluster.kinds()
+    except ArgosyError as error:
+        return State(BAD, str(error), now()), ""
+    return State(GOOD, "", now()), version
+
+
+def document(declared: Declared, state: State, version: str, applications: int) -> dict[str, Any]:
+    """argo: a V1alpha1Cluster; its config by a list of what may be seen."""
+    found: dict[str, Any] = {
+        "server": server_of(declared),
+        "name": declared.text("name") or server_of(declared),
+        "config": _seen(declared),
+        "connectionState": state.document(),
+        "serverVersion": version,
+        "info": {
+            "applicationsCount": str(applications),  # argo: a number of 64 bits is a text
+            "cacheInfo": {},
+            "connectionState": state.document(),
+            "serverVersion": version,
+        },
+    }
+    if names := _names(declared):
+        found["namespaces"] = names
+        found["clusterResources"] = declared.text("clusterResources").lower() == "true"
+    for name in ("project", "shard"):
+        if text := declared.text(name):
+            found[name] = text
+    if asked := declared.annotations.get(REFRESH):
+        found["refreshRequestedAt"] = asked
+    for name, marks in (("labels", declared.labels), ("annotations", declared.annotations)):
+        if marks:
+            found[name] = dict(marks)
+    return found
+
+
+def _names(declared: Declared) -> list[str]:
+    return [each.strip() for each in declared.text("namespaces").split(",") if each.strip()]
+
+
+def config_of(declared: Declared) -> dict[str, Any]:
+    try:
+        found = json.loads(declared.text("config") or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _seen(declared: Declared) -> dict[str, Any]:
+    config = config_of(declared)
+    seen: dict[str, Any] = {"tlsClientConfig": {"insecure": False, **_some(config.get("tlsClientConfig"), _TLS)}}
+    if user := config.get("username"):
+        seen["username"] = str(user)
+    if aws := _some(config.get("awsAuthConfig"), _AWS):
+        seen["awsAuthConfig"] = aws
+    if program := _some(config.get("execProviderConfig"), _EXEC):
+        seen["execProviderConfig"] = program
+    return seen
+
+
+def _some(given: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    values = given if isinstance(given, dict) else {}
+    return {name: values[name] for name in names if isinstance(values.get(name), str | bool)}
+
+
+def read_values(given: Mapping[str, Any], *, server: str = "") -> dict[str, str]:
+    """`server` is the address that it has, where it is there already."""
+    fields = Fields(given, WHERE)
+    address = (fields.text("server") or server).rstrip("/")
+    values = {"server": address, "name": fields.text("name") or address, "project": fields.text("project")}
+    _check_address(address)
+    if names := fields.all_texts("namespaces"):
+        values["namespaces"] = ",".join(names)
+        values["clusterResources"] = str(fields.flag("clusterResources")).lower()
+    if given.get("shard") is not None:
+        values["shard"] = str(fields.count("shard"))
+    if (config := fields.optional("config")) is not None:
+        values["config"] = json.dumps(dict(config.values), separators=(",", ":"), sort_keys=True)
+    return values
+
+
+def _check_address(text: str) -> None:
+    try:
+        parts = urlsplit(text)
+        is_good = parts.scheme in ("https", "http") and bool(parts.hostname) and not (parts.query or parts.fragment)
+        has_user = "@" in parts.netloc
+        _ = parts.port
+    except ValueError:
+        is_good = has_user = False
+    if has_user:
+        raise UserError("server holds a user or a password; put them into config", where=WHERE)
+    if not is_good:
+        raise UserError("server is no address; write it as https://host:6443", where=WHERE)
+
+
+async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool) -> Declared:
+    values = read_values(given)
+    before = await find(desk, values["server"])
+    if before is not None and before is not OWN:
+        if _same(before, values, given):
+            return before
+        if not replaces:
+            raise UserError("existing cluster spec is different; use upsert flag to force update")
+        return await change(desk, before, given)
+    host = (urlsplit(values["server"]).hostname or "").lower()
+    name = secret_name(f"cluster-{host.replace(':', '-')}", values["server"])
+    try:
+        return await declare(desk, KIND, name, values, **_marks(given))
+    except Conflict:
+        raise UserError(f"there is a Secret {name} that declares something else; delete or relabel it first") from None
+
+
+def _same(before: Declared, values: Mapping[str, str], given: Mapping[str, Any]) -> bool:
+    filled = {key: text for key, text in values.items() if text}
+    marks = _marks(given)
+    return all(before.text(key) == text for key, text in filled.items()) and all(
+        getattr(before, name) == wanted for name, wanted in marks.items()
+    )
+
+
+async def change(desk: Desk, before: Declared, given: Mapping[str, Any], only: tuple[str, ...] = ()) -> Declared:
+    """argo: `only` these fields (updatedFields), else all; what lets in stays where nothing else is given."""
+    if before is OWN:
+        raise UserError(f"{HERE} has no Secret that could be changed; declare it first: POST /api/v1/clusters")
+    wanted = {name: value for name, value in given.items() if not only or name in only}
+    values = read_values(wanted, server=server_of(before))
+    if values["server"] != server_of(before):
+        raise UserError("server is another one; delete this cluster, and add the other", where=WHERE)
+    if only:
+        values = {**before.values, **{key: text for key, text in values.items() if key in (*only, "server")}}
+    values["config"] = _kept(before, values.get("config"))
+    return await declare_anew(desk, before, values, **_marks(wanted))
+
+
+def _kept(before: Declared, given: str | None) -> str:
+    """The way in that it had, where none is given, and it is not to be sent where less is checked."""
+    old = config_of(before)
+    if given is None:
+        return before.text("config")
+    new: dict[str, Any] = json.loads(given)
+    lets_in = {"bearerToken", "password", "awsAuthConfig", "execProviderConfig"} & new.keys()
+    tls = new.get("tlsClientConfig")
+    tls = tls if isinstance(tls, dict) else {}
+    if lets_in or {"certData", "keyData"} & tls.keys():
+        return given
+    past = old.get("tlsClientConfig")
+    past = past if isinstance(past, dict) else {}
+    # Without the name and authority that it was given with, whoever answers would get it.
+    is_weaker = (tls.get("insecure") is True and past.get("insecure") is not True) or any(
+        name in tls and tls[name] != past.get(name) for name in ("caData", "serverName")
+    )
+    return given if is_weaker else json.dumps({**old, **new, "tlsClientConfig": {**past, **tls}}, sort_keys=True)
+
+
+def _marks(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    fields = Fields(given, WHERE)
+    return {name: dict(fields.texts(name)) for name in ("labels", "annotations") if given.get(name) is not None}
+
+
+async def remove(desk: Desk, declared: Declared) -> None:
+    if declared is OWN:
+        raise UserError(f"{HERE} is the cluster that argosy runs in; turn it off with cluster.inClusterEnabled")
+    await withdraw(desk, declared)
+
+
+async def forget(desk: Desk, declared: Declared) -> None:
+    """argo: asks that all that is remembered of it is read anew."""
+    if declared is not OWN:
+        key = ResourceKey(*SECRET, desk.control, declared.name)
+        await desk.cluster.patch(key, {"metadata": {"annotations": {REFRESH: now()}}})

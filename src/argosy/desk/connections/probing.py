@@ -1,0 +1,96 @@
+"""Whether a repository can be read, by really asking its host.
+
+In: an address, the rules in force, perhaps credentials that are not stored yet. Out: a connectionState, refs. Never:
+waits longer than its limit; keeps anything; says a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.desk.applications.desk import now
+from argosy.model.errors import ArgosyError, UserError
+from argosy.source.credentials import Credential, find_credential, read_credentials
+from argosy.source.git.refs import Refs
+from argosy.source.git.remote import Remote
+from argosy.source.repositories import Repositories
+from argosy.source.urls import parse_url
+
+SECONDS: Final = 10.0
+AT_ONCE: Final = 4
+GOOD, BAD = "Successful", "Failed"  # argo: its words
+ONLY_GIT: Final = "argosy reads charts from Git, and no chart repositories; keep the chart in Git"
+
+
+@dataclass(frozen=True)
+class State:
+    status: str
+    message: str = ""
+    at: str = ""
+
+    def document(self) -> dict[str, Any]:
+        return {"status": self.status, "message": self.message, "attemptedAt": self.at or None}
+
+
+async def refs_of(url: str, project: str, repositories: Repositories, given: Credential | None = None) -> Refs:
+    """Asked now; with the credential that is given, else with those in force. Raises SourceError."""
+    place = repositories.settings.locate(asked := parse_url(url))
+    credential = given
+    if place.scheme == "file":
+        credential = None
+    elif given is None:
+        credential = find_credential(repositories.credentials, place, project)
+    remote = Remote(place, str(asked), credential, repositories.trust, repositories.settings.limits)
+    with tempfile.TemporaryDirectory(prefix="argosy-probe-") as scratch:
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await remote.refs(Path(scratch))
+        except TimeoutError:
+            raise UserError(f"no answer in {SECONDS:g} s; check the address and the host", where=str(asked)) from None
+
+
+async def state_of(
+    values: Mapping[str, str], repositories: Repositories, secrets: Sequence[Mapping[str, Any]] = ()
+) -> State:
+    """`values` are those of its Secret; `secrets` are credentials to try instead of those in force."""
+    if values.get("type", "git") not in ("", "git") or values.get("enableOCI") == "true":
+        return State("Unknown", ONLY_GIT, now())
+    given = read_credentials(secrets)  # type: ignore[arg-type]
+    usable = given[0] if given and (given[0].lets_in or given[0].fault) else None
+    try:
+        if usable is not None and usable.fault:
+            raise UserError(usable.fault)
+        await refs_of(values.get("url", ""), values.get("project", ""), repositories, usable)
+    except ArgosyError as error:
+        return State(BAD, str(error), now())
+    return State(GOOD, "", now())
+
+
+class States:
+    """Of many repositories, a few at a time; what was asked a moment ago is not asked again."""
+
+    def __init__(self, seconds: float = 60.0) -> None:
+        self._seconds = seconds
+        self._known: dict[tuple[str, str, str], tuple[float, State]] = {}
+        self._gate = asyncio.Semaphore(AT_ONCE)
+
+    async def of(
+        self, values: Mapping[str, str], mark: str, repositories: Repositories, *, is_forced: bool = False
+    ) -> State:
+        """`mark` changes with what is declared of it."""
+        key = (values.get("url", ""), values.get("project", ""), mark)
+        clock = asyncio.get_running_loop().time
+        known = self._known.get(key)
+        if known is not None and not is_forced and known[0] > clock():
+            return known[1]
+        async with self._gate:
+            found = await state_of(values, repositories)
+        if len(self._known) > 1000:
+            self._known.clear()
+        self._known[key] = clock() + self._seconds, found
+        return found
