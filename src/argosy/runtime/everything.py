@@ -110,6 +110,11 @@ class Everything:
         followed = self._followed.get(kind)
         return followed is not None and followed.informer.synced.is_set() and kind not in self._troubles
 
+    def knew(self, kind: GroupKind) -> bool:
+        """Had the cache all of this kind at some moment? So it may be old, where the server is away."""
+        followed = self._followed.get(kind)
+        return followed is not None and followed.informer.synced.is_set()
+
     @property
     def troubles(self) -> Mapping[GroupKind, ArgosyError]:
         """Kinds of which the cache may say too little, and why."""

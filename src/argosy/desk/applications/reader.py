@@ -64,9 +64,11 @@ class Unseen(UserError):
 class Reader:
     """Reads once; what was read stays as it was."""
 
-    def __init__(self, desk: Desk, repositories: Repositories, crew: Crew, pool: Pool) -> None:
+    def __init__(
+        self, desk: Desk, repositories: Repositories, crew: Crew, pool: Pool, cache: Cache | None = None
+    ) -> None:
         self.desk, self.cluster, self.pool = desk, desk.cluster, pool
-        self.cache = Cache()
+        self.cache = Cache() if cache is None else cache
         self.settings = Settings(self.cache, repositories, pool, control_namespace=desk.control)
         self._crew, self.assembler = crew, Assembler(Renders(crew))
         self._doorway = Doorway(desk.cluster, self.cache.get, time.monotonic)

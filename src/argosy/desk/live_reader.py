@@ -1,0 +1,88 @@
+"""A Reader, and a cluster to read from, that answer from what watches have told.
+
+In: a cache that is kept fresh, and which kinds it has all of. Out: the answers of a Reader and of a Cluster. Never:
+keeps in the cache what of an unwatched kind is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from argosy.cluster import Catalog, Cluster, Listing
+from argosy.confine import Pool
+from argosy.confine.crew import Crew
+from argosy.desk.applications.desk import Desk
+from argosy.desk.applications.reader import Reader
+from argosy.model.errors import TransientError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.doorway import Doorway
+from argosy.runtime import Cache
+from argosy.schema.selectors import labels as read_labels
+from argosy.source.repositories import Repositories
+
+Knows = Callable[[GroupKind], bool]
+
+
+class SeenCluster(Doorway):
+    """Reads of kinds that are known cost no call; all else is asked."""
+
+    def __init__(self, cluster: Cluster, cache: Cache, knows: Knows) -> None:
+        super().__init__(cluster, cache.get)
+        self._cache, self._knows = cache, knows
+
+    async def kinds(self) -> Catalog:
+        try:
+            return await super().kinds()
+        except TransientError:
+            if not self._kinds:
+                raise
+            return self._kinds  # the server is away, and what it served it will serve again
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        if not self._knows(key.group_kind):
+            return await super().get(key)
+        return self.newest(key, self._cache.get(key))
+
+    async def list(
+        self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Listing:
+        if fields or metadata_only or not self._knows(kind):
+            return await super().list(
+                kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
+            )
+        found = self._cache.list(kind, namespace=namespace)
+        if labels:
+            selector = read_labels(labels)
+            found = [each for each in found if selector.matches(each["metadata"].get("labels"))]
+        return Listing(found, "")
+
+
+class LiveReader(Reader):
+    """What is known is not asked for; what was asked for of other kinds is forgotten once it is gone."""
+
+    def __init__(
+        self, desk: Desk, repositories: Repositories, crew: Crew, pool: Pool, cache: Cache, knows: Knows
+    ) -> None:
+        super().__init__(desk, repositories, crew, pool, cache)
+        self._knows = knows
+
+    async def load_settings(self) -> None:
+        """They are watched."""
+
+    def notice(self, before: Manifest | None, after: Manifest | None) -> None:
+        self._doorway.notice(before, after)
+        if isinstance(self.cluster, SeenCluster):
+            self.cluster.notice(before, after)
+
+    async def load_namespaces(self, namespaces: Iterable[str]) -> None:
+        """All that it would ask for is watched, as far as it may be seen."""
+
+    async def _put(self, key: ResourceKey) -> None:
+        if self._knows(key.group_kind):
+            self.denied.discard(key)
+            return
+        before = self.cache.get(key)
+        await super()._put(key)
+        if before is not None and self.cache.get(key) is before:  # no watch will tell that it is gone
+            self.cache.drop(key)

@@ -1,0 +1,212 @@
+"""All that lives in a cluster, kept fresh by watches: what pages and the API read from.
+
+In: a desk. Out: a cache, settings, a Reader over both, rows of Applications, one call for each change. Never: writes;
+asks the cluster for what a watch has told already; takes silence for news: `as_of` says how fresh it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from argosy.confine import Pool
+from argosy.confine.crew import Crew
+from argosy.controllers.settings import Settings
+from argosy.desk.applications.desk import APPLICATION, Desk
+from argosy.desk.applications.listing import AppRow, row_of
+from argosy.desk.applications.renderer import renderer
+from argosy.desk.live_reader import LiveReader, SeenCluster
+from argosy.desk.rendering.checkouts import cache_folder
+from argosy.live import indexes
+from argosy.model.application import Application, read_application
+from argosy.model.errors import ArgosyError, ClusterError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.looking import DEFINITION
+from argosy.pipeline.rules import Rules
+from argosy.runtime import SYSTEM_CLOCK, Cache, Clock
+from argosy.runtime.everything import Everything
+from argosy.runtime.informer import REFUSALS, Listener
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS: Final = 0.5  # between looks whether the watches are up
+
+
+class AsOf(NamedTuple):
+    """How fresh all of it is."""
+
+    at: datetime  # now while the watches are up, else when they were last known to be
+    is_up: bool
+    why: str = ""  # what is in the way
+    changed: datetime | None = None  # when the last change came
+
+
+class Lookout:
+    def __init__(
+        self, desk: Desk, repositories: Repositories, crew: Crew, pool: Pool, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self.desk, self._clock = desk, clock
+        self.cache = Cache()
+        seen = replace(desk, cluster=SeenCluster(desk.cluster, self.cache, self.knows))
+        self.reader = LiveReader(seen, repositories, crew, pool, self.cache, self.knows)
+        self.settings: Settings = self.reader.settings
+        self._tracking = self.rules.tracking
+        self._index()
+        self._everything = Everything(
+            desk.cluster, self._is_watched, self.cache, self._noticed, definitions=[DEFINITION], clock=clock
+        )
+        self._listeners: list[Listener] = []
+        self._rows: dict[ResourceKey, AppRow] = {}
+        self._ordered: Sequence[AppRow] | None = None
+        self._well = clock.now()
+        self._changed: datetime | None = None
+        self._is_synced = False
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._everything.run(), name="lookout")
+            await self._everything.synced()
+            self._is_synced = True
+            while True:
+                self._look()
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def synced(self) -> None:
+        """Until every kind has been listed once, as far as it may be."""
+        await self._everything.synced()
+        self._is_synced = True
+
+    # -- what it knows ------------------------------------------------------------------------------------------
+
+    @property
+    def rules(self) -> Rules:
+        return self.settings.rules()
+
+    def knows(self, kind: GroupKind) -> bool:
+        """Whether silence of the cache about a kind means that there is nothing, or was, where the server is away."""
+        trouble = self._everything.troubles.get(kind)
+        return self._everything.knew(kind) and (trouble is None or not _is_refusal(trouble))
+
+    @property
+    def as_of(self) -> AsOf:
+        trouble = self._look()
+        return AsOf(self._well, not trouble, trouble, self._changed)
+
+    @property
+    def hidden(self) -> list[GroupKind]:
+        """Kinds that may not be read: of them nothing is known."""
+        return sorted(kind for kind, error in self._everything.troubles.items() if _is_refusal(error))
+
+    def _look(self) -> str:
+        """What is away and will come back. What is refused is another matter: that is how it is."""
+        away = [error for error in self._everything.troubles.values() if not _is_refusal(error)]
+        if not away and self._is_synced:
+            self._well = self._clock.now()
+            return ""
+        return str(away[0]) if away else "the cluster is being read for the first time"
+
+    # -- Applications -------------------------------------------------------------------------------------------
+
+    def applications(self) -> Sequence[AppRow]:
+        """Of all namespaces, by name and namespace. The same value as long as none has changed."""
+        if self._ordered is None:
+            self._ordered = sorted(self._rows.values(), key=lambda row: (row.name, row.namespace))
+        return self._ordered
+
+    def row(self, namespace: str, name: str) -> AppRow | None:
+        return self._rows.get(ResourceKey(*APPLICATION, namespace, name))
+
+    def application(self, namespace: str, name: str) -> Application | None:
+        """Raises a UserError where it is there and nobody can read it."""
+        found = self.cache.get(ResourceKey(*APPLICATION, namespace, name))
+        return read_application(found, f"Application {namespace}/{name}") if found is not None else None
+
+    # -- changes ------------------------------------------------------------------------------------------------
+
+    def listen(self, callback: Listener) -> Callable[[], None]:
+        """Called with what was before (None: it is new) and what is now (None: it is gone). Returns how to stop it."""
+        self._listeners.append(callback)
+
+        def stop() -> None:
+            if callback in self._listeners:
+                self._listeners.remove(callback)
+
+        return stop
+
+    def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
+        manifest = after or before or {}
+        self._changed = self._clock.now()
+        self.reader.notice(before, after)
+        if self.settings.concerns(manifest):
+            self.settings.outdate()
+            self._follow_settings()
+        key = key_of(manifest)
+        if key.group_kind == APPLICATION:
+            self._ordered = None
+            if after is None:
+                self._rows.pop(key, None)
+            else:
+                self._rows[key] = row_of(after)
+        for each in tuple(self._listeners):
+            try:
+                each(before, after)
+            except Exception:  # one who cannot bear it must not keep it from the others
+                log.exception("a listener failed")
+
+    def _follow_settings(self) -> None:
+        rules = self.rules
+        if rules.tracking != self._tracking:
+            self._tracking = rules.tracking
+            self._index()
+        self._everything.look_again()
+
+    def _index(self) -> None:
+        for name, index in indexes(self._tracking).items():
+            self.cache.index(name, index)
+
+    def _is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
+        return self.rules.exclusions.is_watched(kind, verbs)
+
+
+def _is_refusal(error: ArgosyError) -> bool:
+    return isinstance(error, ClusterError) and error.code in REFUSALS
+
+
+@asynccontextmanager
+async def open_lookout(
+    desk: Desk, repositories: Repositories | None = None, crew: Crew | None = None
+) -> AsyncIterator[Lookout]:
+    """At work and synced. Repositories and a crew that are given stay open at the end."""
+    own_repositories = repositories or Repositories(cache_folder(), SourceSettings())
+    own_crew, pool = crew or renderer(), Pool()
+    lookout = Lookout(desk, own_repositories, own_crew, pool)
+    work = asyncio.create_task(lookout.run(), name="lookout")
+    try:
+        await _either(work, lookout.synced())
+        yield lookout
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        if repositories is None:
+            own_repositories.close()
+        if crew is None:
+            await own_crew.close()
+        await pool.close()
+
+
+async def _either(work: asyncio.Task[None], wait: Coroutine[None, None, None]) -> None:
+    """Whoever waits for it learns that it failed."""
+    waiting = asyncio.create_task(wait)
+    await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    if work.done():
+        waiting.cancel()
+        await work
+    await waiting

@@ -1,0 +1,210 @@
+"""A lookout over an embedded cluster: what it knows without asking, what it tells, and how fresh it says it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, Room, config_map, engine_room, shared_crew
+
+from argosy.cluster import Catalog, Cluster, Listing, WatchEvent
+from argosy.desk.applications.desk import Desk
+from argosy.desk.applications.differing import differing
+from argosy.desk.lookout import Lookout, open_lookout
+from argosy.model.errors import TransientError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.doorway import Doorway
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+
+pytestmark = pytest.mark.anyio
+PATIENCE = 30.0  # seconds; only a hang takes so long
+SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
+
+
+class Watched(Doorway):
+    """Counts what is asked of a cluster, and can be away."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster, lambda key: None)
+        self.asked: list[str] = []
+        self.is_away = False
+        self.left = asyncio.Event()
+
+    def _come(self, what: str) -> None:
+        self.asked.append(what)
+        if self.is_away:
+            raise TransientError("the server is away")
+
+    async def kinds(self) -> Catalog:
+        self._come("kinds")
+        return await self._cluster.kinds()
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        self._come(f"get {key.kind}")
+        return await super().get(key)
+
+    async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
+        self._come(f"list {kind.kind}")
+        return await super().list(kind, **selectors)
+
+    async def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:  # type: ignore[override]
+        self._come(f"watch {kind.kind}")
+        events = super().watch(kind, **selectors)
+        while True:
+            next_event, leaving = asyncio.ensure_future(anext(events)), asyncio.ensure_future(self.left.wait())
+            try:
+                await asyncio.wait({next_event, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                if self.left.is_set():
+                    raise TransientError("the server is away")
+                yield next_event.result()
+            finally:
+                next_event.cancel()
+                leaving.cancel()
+
+    def leave(self) -> None:
+        self.is_away = True
+        self.left.set()
+
+    def come_back(self) -> None:
+        self.is_away = False
+        self.left.clear()
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
+        await found.deliver()
+        await found.until(lambda status: status["sync"]["status"] == "OutOfSync")
+        await found.sync()
+        await found.until_synced()
+        yield found
+
+
+@pytest.fixture
+async def cluster(room: Room) -> Watched:
+    return Watched(room.cluster)
+
+
+@pytest.fixture
+async def lookout(cluster: Watched, tmp_path: Path) -> AsyncIterator[Lookout]:
+    repositories = Repositories(tmp_path / "lookout", SourceSettings())
+    desk = Desk(cluster, "a test", CONTROL, CONTROL)
+    async with open_lookout(desk, repositories, shared_crew()) as found:
+        yield found
+
+
+async def until(holds: Callable[[], Any], lookout: Lookout) -> None:
+    """As soon as a change makes it true."""
+    told = asyncio.Event()
+    stop = lookout.listen(lambda before, after: told.set())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not holds():
+                told.clear()
+                await told.wait()
+    finally:
+        stop()
+
+
+async def test_rows_follow_every_change_of_an_application(room: Room, lookout: Lookout) -> None:
+    row = lookout.row(CONTROL, "models")
+    assert row is not None and (row.sync, row.differing, row.objects) == ("Synced", 0, 1)
+    assert lookout.applications() is lookout.applications()
+    await room.change(a="other")
+    await until(lambda: (found := lookout.row(CONTROL, "models")) and found.sync == "OutOfSync", lookout)
+    assert [(each.name, each.differing) for each in lookout.applications()] == [("models", 1)]
+    await room.deliver("another")
+    await until(lambda: len(lookout.applications()) == 2, lookout)
+    await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "another"))
+    await until(lambda: len(lookout.applications()) == 1, lookout)
+
+
+async def test_what_is_watched_is_not_asked_for(room: Room, cluster: Watched, lookout: Lookout) -> None:
+    await room.change(a="other")
+    await until(lambda: _live(lookout) == "other", lookout)
+    cluster.asked.clear()
+    app = await lookout.reader.desk.find("models")
+    look = await lookout.reader.look(app)
+    assert [str(each.key.name) for each in differing(look.comparison)] == ["settings"]
+    assert [node.key for node in await lookout.reader.tree(app)] == [SETTINGS]
+    assert list(await lookout.reader.health(app)) == []
+    assert await lookout.reader.orphans(app) == []
+    assert [each.name for each in await lookout.reader.desk.all()] == ["models"]
+    assert set(cluster.asked) <= {"kinds"}
+
+
+def _live(lookout: Lookout) -> str:
+    return ((lookout.cache.get(SETTINGS) or {}).get("data") or {}).get("a", "")
+
+
+async def test_what_is_not_watched_is_asked_for_and_forgotten_when_it_is_gone(
+    room: Room, cluster: Watched, lookout: Lookout
+) -> None:
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "one", "namespace": "ml"}}
+    await room.cluster.create(lease)
+    key = ResourceKey("coordination.k8s.io", "Lease", "ml", "one")
+    await lookout.reader.load([key])
+    assert lookout.cache.get(key) is not None
+    await room.cluster.delete(key)
+    await lookout.reader.load([key])
+    assert lookout.cache.get(key) is None
+    assert cluster.asked.count("get Lease") == 2
+
+
+async def test_settings_are_followed(room: Room, lookout: Lookout) -> None:
+    assert "team" not in lookout.rules.projects
+    await room.project("team")
+    await until(lambda: "team" in lookout.rules.projects, lookout)
+    excluded = "- apiGroups: ['']\n  kinds: [ConfigMap]\n"
+    await room.configure({"resource.exclusions": excluded})
+    await until(lambda: not lookout.knows(GroupKind("", "ConfigMap")), lookout)
+
+
+async def test_a_kind_that_comes_later_is_known_later(room: Room, lookout: Lookout) -> None:
+    kind = GroupKind("example.com", "Toy")
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    names = {"plural": "toys", "kind": "Toy", "singular": "toy"}
+    await room.cluster.create({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "toys.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    })  # fmt: skip
+    async with asyncio.timeout(PATIENCE):
+        while kind not in await room.cluster.kinds():
+            await asyncio.sleep(0.02)
+    metadata = {"name": "a", "namespace": "ml"}
+    await room.cluster.create({"apiVersion": "example.com/v1", "kind": "Toy", "metadata": metadata})
+    await until(lambda: lookout.cache.get(ResourceKey("example.com", "Toy", "ml", "a")), lookout)
+
+
+async def test_a_lookout_says_since_when_it_sees_nothing_and_still_answers(cluster: Watched, lookout: Lookout) -> None:
+    fresh = lookout.as_of
+    assert fresh.is_up and fresh.changed is not None
+    cluster.leave()
+    async with asyncio.timeout(PATIENCE):
+        while lookout.as_of.is_up:
+            await asyncio.sleep(0.02)
+    stale = lookout.as_of
+    assert stale.at >= fresh.at and stale.why == "the server is away" and lookout.as_of.at == stale.at
+    assert [node.key for node in await lookout.reader.tree(await lookout.reader.desk.find("models"))] == [SETTINGS]
+    cluster.come_back()
+    async with asyncio.timeout(PATIENCE):
+        while not lookout.as_of.is_up:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_listener_that_fails_keeps_nothing_from_the_others(room: Room, lookout: Lookout) -> None:
+    def fail(before: Manifest | None, after: Manifest | None) -> None:
+        raise ValueError("on purpose")
+
+    stop = lookout.listen(fail)
+    await room.change(a="heard")
+    await until(lambda: _live(lookout) == "heard", lookout)
+    stop()
+    stop()
