@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from argosy.language.globs import matches
 from argosy.model.application import APPLICATION, read_application
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
@@ -31,8 +32,19 @@ async def application(asked: Asked) -> Found | None:
 
 
 def application_manifest(asked: Asked, namespace: str, name: str) -> Manifest | None:
+    """argo: one in a namespace that its project does not take them from is as if it were not there."""
     found: Manifest | None = asked.site.lookout.cache.get(ResourceKey(*APPLICATION, namespace, name))
-    return found
+    return found if found is not None and is_at_home(asked, found) else None
+
+
+def is_at_home(asked: Asked, manifest: Manifest) -> bool:
+    namespace, control = manifest["metadata"]["namespace"], asked.site.desk.control
+    if namespace == control:
+        return True
+    owner = asked.site.lookout.cache.get(ResourceKey(*PROJECT, control, project_of(manifest))) or {}
+    spec = owner.get("spec")
+    taken = spec.get("sourceNamespaces") if isinstance(spec, dict) else None
+    return isinstance(taken, list) and any(matches(str(each), namespace) for each in taken)
 
 
 def found_application(asked: Asked, manifest: Manifest) -> Found:

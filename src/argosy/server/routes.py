@@ -26,6 +26,7 @@ class Found:
     subject: Any
     thing: str
     fault: UserError | None = None
+    action: str = ""  # argo: a finer one in place of the route's, such as update/apps/Deployment/ml/web
 
 
 Resolver = Callable[[Asked], Awaitable[Found | None]]

@@ -5,7 +5,7 @@ In: a reader, an Application, a choice of objects. Out: actions, lines. Never: a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -16,9 +16,10 @@ from argosy.health.actions import Action, Actions, patch_of, split_status
 from argosy.health.settings import from_config_maps
 from argosy.live.tree import POD, Node
 from argosy.model.application import Application
-from argosy.model.errors import UserError
+from argosy.model.errors import PolicyError, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
+from argosy.pipeline.permitting import permission
 from argosy.report.events import NOBODY, Reason, event
 from argosy.report.wire import mapping, mappings
 
@@ -76,14 +77,17 @@ async def act(reader: Reader, app: Application, name: str, choice: Choice, *, on
         raise UserError(f"several objects fit: {names}; choose one with --resource-name, or add --all")
     actions = actions_in_force(reader)
     for manifest in objects:
-        await _run(reader, app, actions, manifest, name)
+        await run_action(reader, app, actions, manifest, name, {})
     return [key_of(each) for each in objects]
 
 
-async def _run(reader: Reader, app: Application, actions: Actions, manifest: Manifest, name: str) -> None:
+async def run_action(
+    reader: Reader, app: Application, actions: Actions, manifest: Manifest, name: str, parameters: Mapping[str, str]
+) -> None:
     key = key_of(manifest)
-    for impact in await actions.run(manifest, name, {}):
+    for impact in await actions.run(manifest, name, parameters):
         if impact.operation == "create":
+            await _check_new(reader, app, impact.manifest)
             await reader.cluster.create(impact.manifest)
             continue
         whole, status = split_status(patch_of(manifest, impact))
@@ -94,6 +98,14 @@ async def _run(reader: Reader, app: Application, actions: Actions, manifest: Man
     by = await reader.desk.who()
     told = f"{by or NOBODY} ran action {name} on resource {key.kind}/{key.name}"
     await reader.desk.record(event(app, Reason.RESOURCE_ACTION_RAN, told, at=now(), by=by))
+
+
+async def _check_new(reader: Reader, app: Application, manifest: Manifest) -> None:
+    """argo: what an action creates has to be permitted, as if a sync did it."""
+    allowed = permission(app, reader.project(app), reader.rules, await reader.kinds())
+    if not allowed(key := key_of(manifest)):
+        told = f"the action would create {key.kind}/{key.name}, which project {app.project!r} does not permit"
+        raise PolicyError(f"{told}; see it with: argosy proj get {app.project}", where=app.name)
 
 
 class Log(NamedTuple):

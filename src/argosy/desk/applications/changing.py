@@ -116,12 +116,12 @@ def syncs_itself(app: Application) -> bool:
 
 
 async def roll_back(
-    desk: Desk, app: Application, entry: Deployment, *, prune: bool, hold_reason: str | None
+    desk: Desk, app: Application, entry: Deployment, *, prune: bool, hold_reason: str | None, dry_run: bool = False
 ) -> Application:
     """Asked for; with a hold in the same write, so that nothing comes in between."""
     by = await desk.who()
     written = next(each for each in app.status.get("history") or [] if each.get("id") == entry.id)
-    request = rollback_request(written, by=by, prune=prune, options=app.policy.options)
+    request = rollback_request(written, by=by, prune=prune, dry_run=dry_run, options=app.policy.options)
     made = Hold(hold_reason or f"rolled back to {entry.id}", by, now(), ", ".join(entry.revisions))
 
     def make(current: Application) -> dict[str, Any]:

@@ -68,6 +68,13 @@ def _carries(before: Manifest, manifest: Manifest) -> bool:
 
 async def change(desk: Desk, app: Application, make: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
     """Whether anything changed."""
+    return (await rewritten(desk, app, make))[1]
+
+
+async def rewritten(
+    desk: Desk, app: Application, make: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> tuple[Application, bool]:
+    """As it is after, and whether anything changed."""
     changed = [False]
 
     def patch(current: Application) -> dict[str, Any] | None:
@@ -81,7 +88,7 @@ async def change(desk: Desk, app: Application, make: Callable[[Mapping[str, Any]
     after = await desk.revise(app, patch)
     if changed[0]:
         await _told(desk, after, Reason.RESOURCE_UPDATED, "updated application")
-    return changed[0]
+    return after, changed[0]
 
 
 async def _told(desk: Desk, app: Application, reason: Reason, what: str) -> None:

@@ -24,7 +24,7 @@ async def permitted(route: Route, asked: Asked) -> Asked:
         case May(resource, action, of):
             _signed_in(asked)
             found = await of(asked)
-            if found is None or not asked.may(resource, action, found.thing):
+            if found is None or not asked.may(resource, found.action or action, found.thing):
                 raise Refused
             if found.fault:
                 raise found.fault

@@ -1,0 +1,131 @@
+"""Applications, listed and read.
+
+In: a request. Out: Application and ApplicationList in Argo CD's shapes. Never: one that the caller may not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from argosy.desk.applications.changing import refresh
+from argosy.model.application import APPLICATION
+from argosy.model.errors import TransientError, UserError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
+from argosy.report.wire import mapping, mappings
+from argosy.schema.selectors import labels as read_labels
+from argosy.server.answers import Json
+from argosy.server.api import shapes_schema as schema
+from argosy.server.api.shapes_fields import read_fields
+from argosy.server.asked import Asked
+from argosy.server.behalf import desk_of
+from argosy.server.resolving import application, application_name, is_at_home, project_of
+from argosy.server.routes import Filtered, May, Parameter, Route
+from argosy.setup.waiting import TooLate
+
+SECONDS: Final = 45.0  # that a refresh is waited for; the doors wait for a minute
+MOST: Final = 10_000  # in one answer
+KINDS: Final = ("normal", "hard")
+PLACE: Final = (
+    Parameter("appNamespace", "The namespace of the Application, where it is not that of the installation."),
+    Parameter("project", "The project that it must be in."),
+)
+
+
+async def listed(asked: Asked) -> Json:
+    found = sorted(_visible(asked), key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"]))
+    offset, limit = asked.query.number("offset", 0), asked.query.number("limit", MOST, most=MOST) or MOST
+    shown = found[offset : offset + limit]
+    metadata: dict[str, Any] = {"resourceVersion": _version(asked)}
+    if left := max(len(found) - offset - len(shown), 0):
+        metadata["remainingItemCount"] = left  # k8s: its word
+    document = {"metadata": metadata, "items": shown}
+    fields = read_fields(asked.query.text("fields"))
+    return Json(fields.of(document) if fields else document)
+
+
+def _visible(asked: Asked) -> Iterator[Manifest]:
+    for manifest in _chosen(asked):
+        metadata = manifest["metadata"]
+        thing = application_name(asked, project_of(manifest), metadata["namespace"], metadata["name"])
+        if asked.may("applications", "get", thing):
+            yield manifest
+
+
+def _chosen(asked: Asked) -> Iterator[Manifest]:
+    query = asked.query
+    projects = {*query.all("projects"), *query.all("project")} - {""}
+    selector = read_labels(query.text("selector")) if query.text("selector") else None
+    name, repo = query.text("name"), query.text("repo")
+    for manifest in _all(asked, query.text("appNamespace")):
+        if name and manifest["metadata"]["name"] != name:
+            continue
+        if projects and project_of(manifest) not in projects:
+            continue
+        if selector is not None and not selector.matches(manifest["metadata"].get("labels")):
+            continue
+        if not repo or repo in _repositories(manifest):
+            yield manifest
+
+
+def _all(asked: Asked, namespace: str = "") -> Iterable[Manifest]:
+    found: list[Manifest] = asked.site.lookout.cache.list(GroupKind(*APPLICATION), namespace=namespace)
+    return [each for each in found if is_at_home(asked, each)]
+
+
+def _repositories(manifest: Manifest) -> set[str]:
+    spec = mapping(manifest.get("spec"))
+    return {str(each.get("repoURL") or "") for each in (mapping(spec.get("source")), *mappings(spec.get("sources")))}
+
+
+def _version(asked: Asked) -> str:
+    """The newest of all: a stream that begins there misses nothing."""
+    versions = (str(each["metadata"].get("resourceVersion") or "") for each in _all(asked))
+    return str(max((int(each) for each in versions if each.isdecimal()), default=0))
+
+
+async def got(asked: Asked) -> Json:
+    word = asked.query.text("refresh")
+    document = dict(asked.subject.wire)
+    if word:
+        if word not in KINDS:
+            raise UserError(f"{word[:40]!r} is no kind of refresh; write normal or hard", where="refresh")
+        try:
+            app = await refresh(desk_of(asked), asked.subject, is_hard=word == "hard", seconds=SECONDS)
+        except TooLate as error:
+            raise TransientError(str(error)) from error
+        document = dict(app.wire)
+    fields = read_fields(asked.query.text("fields"))
+    return Json(fields.of(document) if fields else document)
+
+
+FIELDS: Final = Parameter("fields", "Paths that are wanted, such as items.metadata.name; with a minus, all but those.")
+ROUTES = (
+    Route(
+        "GET", "/api/v1/applications", Filtered("applications", "get"), listed, "List Applications.",
+        query=(
+            Parameter("name", "Only the one of this name."),
+            Parameter("refresh", "Taken, and of no consequence for a list."),
+            Parameter("projects", "Only those of these projects.", "array"),
+            Parameter("project", "The same.", "array"),
+            Parameter("resourceVersion", "Taken, and of no consequence for a list."),
+            Parameter("selector", "Only those with these labels."),
+            Parameter("repo", "Only those of this repository."),
+            Parameter("appNamespace", "Only those of this namespace."),
+            Parameter("limit", "At most so many.", "integer"),
+            Parameter("offset", "So many are left out at the beginning.", "integer"),
+            FIELDS,
+        ),
+        gives=schema.APPLICATIONS, tag="applications", operation="ApplicationService_List",
+    ),
+    Route(
+        "GET", "/api/v1/applications/{name}", May("applications", "get", application), got, "Read an Application.",
+        query=(
+            Parameter("refresh", "normal or hard: have it compared before."),
+            Parameter("resourceVersion", "Taken, and of no consequence."),
+            *PLACE, FIELDS,
+        ),
+        gives=schema.APPLICATION, tag="applications", operation="ApplicationService_Get",
+    ),
+)  # fmt: skip
