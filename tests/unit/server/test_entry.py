@@ -71,18 +71,27 @@ SECRET = {
     "metadata": {"name": "s", "namespace": CONTROL},
     "data": {"password": "czNjcjN0LXZhbHVl"},  # s3cr3t-value
 }
+TAKES_FROM_OTHER = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "AppProject",
+    "metadata": {"name": "default", "namespace": CONTROL},
+    "spec": {"sourceNamespaces": ["oth*"]},
+}
 PEOPLE = {
     "ann": anything,
     "bob": nothing,
     "cid": lambda resource, action, thing: thing.startswith("mine/"),
 }
 
+OURS = {each.path for each in ROUTES}
+
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    things = [app("a"), app("m", "mine"), app("o", "default", "other"), SECRET]
+    elsewhere = [app("o", "default", "other"), app("s", "mine", "other")]
+    things = [app("a"), app("m", "mine"), *elsewhere, SECRET, TAKES_FROM_OTHER]
     site = a_site(things, KnownPeople(dict(PEOPLE)))
-    async with on_a_socket(site, (*ROUTES, *TABLE)) as (client, _):
+    async with on_a_socket(site, (*ROUTES, *(each for each in TABLE if each.path not in OURS))) as (client, _):
         yield client
 
 
@@ -117,6 +126,11 @@ async def test_absent_and_forbidden_pages_are_the_same_bytes(client: Client) -> 
 async def test_an_application_elsewhere_is_named_with_its_namespace(client: Client) -> None:
     got = await bearer(client, "ann", "GET", "/api/v1/applications/o?appNamespace=other")
     assert got.json()["thing"] == "default/other/o"
+
+
+async def test_one_in_a_namespace_that_its_project_does_not_take_from_is_as_if_absent(client: Client) -> None:
+    for who in ("ann", "cid"):
+        assert (await bearer(client, who, "GET", "/api/v1/applications/s?appNamespace=other")).body == DENIED
 
 
 async def test_who_names_a_project_of_theirs_is_told_of_absence(client: Client) -> None:
