@@ -16,7 +16,7 @@ from argosy.promote.releases import Release
 TRAILER: Final = re.compile(r"^[ \t]*Argosy-([A-Z][A-Za-z-]*): (.*?)[ \t\r]*$", re.MULTILINE)
 FIRST: Final = "Action"
 MARK: Final = f"Argosy-{FIRST}: "  # what tells our commits from all others
-_BY: Final = re.compile(r"(?P<name>.*?) \((?P<known_by>git|cluster)(?:; groups: (?P<groups>.*))?\)")
+_BY: Final = re.compile(r"(?P<name>.*?) \((?P<known_by>git|cluster|page)(?:; groups: (?P<groups>.*))?\)")
 
 
 class Action(StrEnum):
@@ -33,7 +33,7 @@ BRINGS: Final = (Action.PROMOTE, Action.ROLLBACK)
 
 @dataclass(frozen=True)
 class By:
-    """Who did it: as a cluster knew them when they did, or as Git was told. Neither is proven by the log itself."""
+    """Who did it: as a cluster or the page knew them when they did, or as Git was told. The log itself proves none."""
 
     name: str
     known_by: str = "git"
@@ -46,7 +46,7 @@ class By:
 
     @property
     def said_by(self) -> str:
-        return "as the cluster told" if self.known_by == "cluster" else "as Git was told"
+        return {"cluster": "as the cluster told", "page": "signed in to the page"}.get(self.known_by, "as Git was told")
 
     def has(self, members: Iterable[str]) -> bool:
         return bool({self.name, *self.groups} & set(members))

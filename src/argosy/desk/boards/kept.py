@@ -1,0 +1,34 @@
+"""The executed notebook of a run, where this machine keeps it.
+
+In: the folder of a cluster that runs here, a job, the number of a run. Out: a notebook, or None. Never: a file outside
+of that folder; more than a limit; an error because a file is not as it should be.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from argosy.model.manifest import Manifest
+
+MOST_BYTES: Final = 32 << 20
+NAME: Final = "output.ipynb"
+
+
+def executed(place: Path | None, job: Manifest, generation: int, number: int) -> dict[str, Any] | None:
+    if place is None:
+        return None
+    metadata = job["metadata"]
+    uid, namespace, name = (str(metadata.get(field) or "") for field in ("uid", "namespace", "name"))
+    parts = (namespace, name, f"{uid[:8]}-{generation}-{number}")
+    if any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
+        return None
+    file = place.joinpath("runs", *parts, NAME)
+    try:
+        if file.is_symlink() or file.stat().st_size > MOST_BYTES:
+            return None
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

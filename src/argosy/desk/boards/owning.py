@@ -1,0 +1,36 @@
+"""Which Application a live object belongs to.
+
+In: a manifest, a cache. Out: the Application's manifest, or None. Never: believes the mark on an object alone: the
+Application must list it, or anybody could write themselves into another one's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.live.tracking import Tracking, owner
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.report.wire import mapping
+from argosy.runtime import Cache
+
+APPLICATION: Final = GroupKind("argoproj.io", "Application")
+
+
+def owner_of(manifest: Manifest, cache: Cache, tracking: Tracking, control: str) -> Manifest | None:
+    """argo: outside of the control namespace an instance is called NAMESPACE_NAME."""
+    instance = owner(manifest, tracking)
+    if not instance:
+        return None
+    namespace, mark, name = instance.partition("_")
+    app = cache.get(ResourceKey(*APPLICATION, *((namespace, name) if mark else (control, instance))))
+    return app if app is not None and key_of(manifest) in keys_of(app) else None
+
+
+def keys_of(app: Manifest) -> set[ResourceKey]:
+    """All that its status lists."""
+    found = set()
+    for each in mapping(app.get("status")).get("resources") or ():
+        row = mapping(each)
+        found.add(ResourceKey(*(str(row.get(field) or "") for field in ("group", "kind", "namespace", "name"))))
+    return found

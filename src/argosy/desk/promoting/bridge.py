@@ -1,0 +1,48 @@
+"""A cluster of one loop, asked from another: promotions are planned in a thread, and connections belong to their loop.
+
+In: a desk and the loop that it was opened in. Out: an Opening for a thread. Never: opens or closes a connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from argosy.cluster import Cluster
+from argosy.desk.applications.desk import Desk, Opening
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+
+Answer = TypeVar("Answer")
+
+
+class _Bridged:
+    """Only what promotions ask for."""
+
+    def __init__(self, cluster: Cluster, loop: asyncio.AbstractEventLoop) -> None:
+        self._cluster, self._loop = cluster, loop
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        return await self._there(self._cluster.get(key))
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        return await self._there(self._cluster.create(manifest))
+
+    async def patch(self, key: ResourceKey, patch: Any) -> Manifest:
+        return await self._there(self._cluster.patch(key, patch))
+
+    async def _there(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+
+def bridged(desk: Desk, loop: asyncio.AbstractEventLoop) -> Opening:
+    """For threads other than the loop's own: from that one it would wait for itself."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Desk]:
+        yield replace(desk, cluster=cast(Cluster, _Bridged(desk.cluster, loop)))
+
+    return opened
