@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from argosy.app.listening import bind, listening
+from argosy.desk.applications.desk import Desk
 from argosy.model.manifest import Manifest
 from argosy.runtime.cache import Cache
 from argosy.server.doors.entry import Entry
@@ -66,14 +67,6 @@ class KnownPeople:
         return self.allowed[caller.name](resource, action, thing)
 
 
-@dataclass(frozen=True)
-class StillDesk:
-    control: str = CONTROL
-    namespace: str = CONTROL
-    where: str = "a test"
-    cluster: Any = None
-
-
 def anything(resource: str, action: str, thing: str) -> bool:
     return True
 
@@ -82,9 +75,12 @@ def nothing(resource: str, action: str, thing: str) -> bool:
     return False
 
 
-def a_site(manifests: Iterable[Manifest] = (), people: KnownPeople | None = None, **options: Any) -> Site:
+def a_site(
+    manifests: Iterable[Manifest] = (), people: KnownPeople | None = None, cluster: Any = None, **options: Any
+) -> Site:
     identities = people or KnownPeople({"ann": anything, "bob": nothing})
-    return Site(StillDesk(), StillLookout(manifests), identities, None, ServeOptions(version="1.2.3", **options))
+    desk = Desk(cluster, "a test", CONTROL, CONTROL)
+    return Site(desk, StillLookout(manifests), identities, None, ServeOptions(version="1.2.3", **options))
 
 
 class Answered(NamedTuple):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from argosy.desk.applications.desk import Desk
 from argosy.model.errors import UserError
 from argosy.model.manifest import load_json
 from argosy.server.identity.caller import Caller
@@ -136,6 +137,12 @@ class Asked:
                 raise UserError("is not UTF-8; send it so", where="form") from error
         found: Query = self.kept["form"]
         return found
+
+    @property
+    def desk(self) -> Desk:
+        """What is done there is done on the caller's behalf, and told so."""
+        found: Desk = self.site.desk
+        return replace(found, signer=self.caller.name)
 
     @property
     def csrf(self) -> str:

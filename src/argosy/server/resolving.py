@@ -14,6 +14,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.server.asked import Absent, Asked, Refused
 from argosy.server.routes import Found
+from argosy.server.site import Site
 
 PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 SECRET: Final = GroupKind("", "Secret")
@@ -57,8 +58,12 @@ def found_application(asked: Asked, manifest: Manifest) -> Found:
 
 
 def application_name(asked: Asked, project: str, namespace: str, name: str) -> str:
+    return policy_name(asked.site, project, namespace, name)
+
+
+def policy_name(site: Site, project: str, namespace: str, name: str) -> str:
     """argo: the namespace is part of it where it is not that of the installation."""
-    return f"{project}/{name}" if namespace == asked.site.desk.control else f"{project}/{namespace}/{name}"
+    return f"{project}/{name}" if namespace == site.desk.control else f"{project}/{namespace}/{name}"
 
 
 def project_of(manifest: Manifest) -> str:

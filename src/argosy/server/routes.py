@@ -80,8 +80,9 @@ class Route:
     answer: Callable[[Asked], Awaitable[Answer]]
     about: str = ""
     query: tuple[Parameter | str, ...] = ()
-    takes: Mapping[str, Any] | None = None  # the schema of what is sent
-    gives: Mapping[str, Any] | None = None  # the schema of what is answered
+    takes: Mapping[str, Any] | str | None = None  # the schema of what is sent, or its name in api/schemas.py
+    gives: Mapping[str, Any] | str | None = None  # of what is answered
+    makes: tuple[str, ...] = ("application/json",)  # media types of what is answered
     is_change: bool | None = None  # None: by the method
     media: tuple[str, ...] = ()  # what may be sent; empty: JSON to the API, forms to pages
     most: int = MOST_BODY

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from argosy.cluster import Cluster
+from argosy.desk.applications.desk import Desk
 from argosy.model.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -60,17 +60,6 @@ class Lookout(Protocol):
     def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
 
 
-class Desk(Protocol):
-    @property
-    def cluster(self) -> Cluster: ...
-
-    @property
-    def control(self) -> str: ...
-
-    @property
-    def namespace(self) -> str: ...
-
-
 class Hub(Protocol):
     """Live pages."""
 
@@ -79,7 +68,7 @@ class Hub(Protocol):
 
 @dataclass(frozen=True)
 class Site:
-    desk: Any  # Desk
+    desk: Desk
     lookout: Any  # Lookout
     identities: Identities
     hub: Any = None

@@ -8,11 +8,18 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.server import files
-from argosy.server.api import about, applications
+from argosy.server.api import (
+    about,
+    applications,
+    metrics,
+    openapi,
+)
 from argosy.server.routes import Route
 
 TABLE: Final[tuple[Route, ...]] = (
     *about.ROUTES,
     *applications.ROUTES,
     *files.ROUTES,
+    *metrics.ROUTES,
+    *openapi.ROUTES,
 )

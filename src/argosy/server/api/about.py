@@ -24,8 +24,10 @@ async def healthy(asked: Asked) -> Text:
     return Text("ok")
 
 
+PLAIN = ("text/plain",)
+VERSION = "The version of this server."
 ROUTES = (
-    Route("GET", "/api/version", Public("tools ask it before they log in"), version, "The version of this server."),
-    Route("GET", "/healthz", Public("a kubelet asks it"), healthy, "Whether this process is alive."),
-    Route("GET", "/readyz", Public("a kubelet asks it"), healthy, "Whether requests should be sent here."),
+    Route("GET", "/api/version", Public("tools ask it before they log in"), version, VERSION, gives="Version"),
+    Route("GET", "/healthz", Public("a kubelet asks it"), healthy, "Whether this process is alive.", makes=PLAIN),
+    Route("GET", "/readyz", Public("a kubelet asks it"), healthy, "Whether requests should be sent here.", makes=PLAIN),
 )

@@ -13,16 +13,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from argosy.model.names import ResourceKey
 from argosy.server.answers import Answer, Bytes, Json, Page, Redirect, Stream, Text
 from argosy.server.asked import Asked, Query, Refused
 from argosy.server.doors import audit, errors, headers, host, limits, origin, packing, permission, streams
 from argosy.server.doors.frame import frame_values
-from argosy.server.doors.masking import Mask, MaskedLogs, mask_of, without_secrets
+from argosy.server.doors.masking import Mask, MaskedLogs, mask_of, masked_json, without_secrets
 from argosy.server.doors.tally import Tally
 from argosy.server.identity.caller import NOBODY, BadCredential, Caller, Shown
 from argosy.server.pages.rendering import render
@@ -189,8 +189,7 @@ class _Visit:
     def _body(self, answer: Answer) -> tuple[bytes, str]:
         match answer:
             case Json():
-                document = without_secrets(answer.document)
-                return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS), JSON
+                return masked_json(answer.document, self._sensitive()), JSON
             case Page():
                 return self._page(answer).encode(), HTML
             case Text():
@@ -204,7 +203,13 @@ class _Visit:
 
     def _page(self, page: Page) -> str:
         asked = self.asked or replace(self._asked(NOBODY, {}), query=Query([]))
-        return render(page.template, {**frame_values(asked), **without_secrets(dict(page.values))})
+        return render(page.template, {**frame_values(asked), **without_secrets(dict(page.values), self._sensitive())})
+
+    def _sensitive(self) -> tuple[str, ...]:
+        """argo: resource.sensitive.mask.annotations of argocd-cm."""
+        settings = self.site.lookout.cache.get(ResourceKey("", "ConfigMap", self.site.desk.control, "argocd-cm"))
+        text = ((settings or {}).get("data") or {}).get("resource.sensitive.mask.annotations") or ""
+        return tuple(each.strip() for each in str(text).split(",") if each.strip())
 
     def _stream(self, answer: Stream, own: list[tuple[str, str]]) -> Response:
         asked, route = self.asked, self.route

@@ -7,6 +7,7 @@ Never: believes what a caller says an object is; lets a Secret through because i
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,13 +19,21 @@ from argosy.model.names import GroupKind
 from argosy.server.doors.secret_values import needles
 
 MARK: Final = SHORTEST.encode()
-GRAM: Final = 8  # bytes
-MANY: Final = 600  # needles; more of them are looked for together
+WORD: Final = 4  # bytes
+_TRIGGERS: Final = (b"Secret", b"stringData", LAST_APPLIED.encode(), b"\\u00")  # the last: a word that hides itself
 MOST_DEPTH: Final = 200
 SECRET: Final = GroupKind("", "Secret")
 ARGO: Final = "argoproj.io"
 PUBLIC: Final = (GroupKind("", "Namespace"), GroupKind(ARGO, "Application"), GroupKind(ARGO, "AppProject"))
-_WORDS: Final = ("Secret", "stringData")
+_WORDS: Final = tuple(each.decode() for each in _TRIGGERS)
+
+
+def masked_json(document: Any, annotations: Collection[str] = ()) -> bytes:
+    """As JSON, every Secret in it masked. A document that does not speak of any is not walked through."""
+    data = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+    if any(word in data for word in _TRIGGERS):
+        data = orjson.dumps(without_secrets(document, annotations), option=orjson.OPT_NON_STR_KEYS)
+    return data
 
 
 def without_secrets(document: Any, annotations: Collection[str] = ()) -> Any:
@@ -89,7 +98,7 @@ class _Walk:
 
     def _text(self, text: str, depth: int) -> str:
         """JSON in a text, where it speaks of Secrets."""
-        if not any(word in text for word in _WORDS) and LAST_APPLIED not in text:
+        if not any(word in text for word in _WORDS):
             return text
         try:
             inner = orjson.loads(text)
@@ -125,6 +134,7 @@ class Mask:
     ) -> None:
         self._secrets, self._public = secrets, public
         self._known: tuple[bytes, ...] | None = None
+        self._by_word: dict[int, list[int]] = {}
 
     def forget(self) -> None:
         """A Secret changed: they are collected again when the next answer leaves."""
@@ -134,6 +144,11 @@ class Mask:
     def known(self) -> tuple[bytes, ...]:
         if self._known is None:
             self._known = needles(self._secrets(), self._public())
+            self._by_word = {}
+            for number, needle in enumerate(self._known):
+                for at in range(WORD):
+                    word = int.from_bytes(needle[at : at + WORD], sys.byteorder)
+                    self._by_word.setdefault(word, []).append(number)
         return self._known
 
     def hide(self, data: bytes) -> bytes:
@@ -146,12 +161,17 @@ class Mask:
         return self.hide(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def _near(self, data: bytes) -> Iterable[bytes]:
-        """Of many needles, those whose first bytes are there at all."""
+        """Those that may be in it, the longest first.
+
+        Every fourth byte of the data begins a word; wherever a needle stands, one of its first four words is one of
+        them. So all needles are looked for at once, however many there are.
+        """
         known = self.known
-        if len(known) <= MANY:
-            return known
-        grams = {data[at : at + GRAM] for at in range(len(data) - GRAM + 1)}
-        return [needle for needle in known if needle[:GRAM] in grams]
+        if not known:
+            return ()
+        words = set(memoryview(data)[: len(data) // WORD * WORD].cast("I"))
+        near = words & self._by_word.keys()
+        return [known[each] for each in sorted({number for word in near for number in self._by_word[word]})]
 
 
 def mask_of(lookout: Any) -> Mask:

@@ -1,0 +1,94 @@
+"""What the API takes and gives, as a compact table: a line a shape.
+
+In: the table below. Out: JSON schemas by name, and references to them. Never: a property that carries a secret in what
+is given, but for the two answers that exist to hand out a token.
+
+A line is `Name: field type, field type, …`; a type is string, boolean, integer, any, another Name, `[type]` for a list,
+or `{type}` for a mapping. Fields that are not named may be there too: these are Argo CD's shapes, which grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+LINES: Final = """
+Error: error string, code integer, message string
+Nothing:
+ListMeta: resourceVersion string, continue string, remainingItemCount integer
+ObjectMeta: name string, namespace string, labels {string}, annotations {string}, uid string, resourceVersion string, \
+creationTimestamp string, finalizers [string]
+Destination: server string, name string, namespace string
+Source: repoURL string, path string, targetRevision string, chart string, ref string, helm any, kustomize any, \
+directory any, plugin any
+ApplicationSpec: project string, source Source, sources [Source], destination Destination, syncPolicy any, \
+ignoreDifferences [any], info [any], revisionHistoryLimit integer
+Application: apiVersion string, kind string, metadata ObjectMeta, spec ApplicationSpec, status any, operation any
+ApplicationList: metadata ListMeta, items [Application]
+ApplicationEvent: type string, application Application
+SyncRequest: revision string, revisions [string], dryRun boolean, prune boolean, strategy any, resources [any], \
+syncOptions any, retryStrategy any, infos [any]
+RollbackRequest: id integer, dryRun boolean, prune boolean
+PatchRequest: patch string, patchType string
+ManagedResources: items [any]
+ResourceTree: nodes [any], orphanedNodes [any], hosts [any]
+Manifests: manifests [string], revision string, sourceType string
+Resource: manifest string
+EventList: metadata ListMeta, items [any]
+LogStream: result LogEntry
+LogEntry: content string, timeStampStr string, last boolean, podName string
+RevisionMetadata: author string, date string, message string, tags [string], signatureInfo string
+Project: metadata ObjectMeta, spec any, status any
+ProjectList: metadata ListMeta, items [Project]
+Repository: repo string, type string, name string, project string, connectionState any
+RepositoryList: metadata ListMeta, items [Repository]
+Cluster: server string, name string, namespaces [string], connectionState any, serverVersion string, info any
+ClusterList: metadata ListMeta, items [Cluster]
+Account: name string, enabled boolean, capabilities [string]
+AccountList: items [Account]
+SessionRequest: username string, password string
+SessionResponse: token string
+TokenResponse: token string
+UserInfo: loggedIn boolean, username string, iss string, groups [string]
+Version: Version string
+Settings: url string, appLabelKey string
+"""
+PLAIN: Final = {
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
+    "integer": {"type": "integer"},
+    "any": {},
+}
+
+
+@cache
+def schemas() -> dict[str, dict[str, Any]]:
+    made: dict[str, dict[str, Any]] = {}
+    for line in filter(None, LINES.strip().split("\n")):
+        name, _, fields = line.partition(":")
+        pairs = [each.split() for each in fields.split(",") if each.strip()]
+        made[name] = {"type": "object", "properties": {field: _type(kind) for field, kind in pairs}}
+    made["Error"]["required"] = ["error", "code", "message"]
+    return made
+
+
+def _type(word: str) -> dict[str, Any]:
+    if word[0] == "[":
+        return {"type": ["array", "null"], "items": _type(word[1:-1])}
+    if word[0] == "{":
+        return {"type": ["object", "null"], "additionalProperties": _type(word[1:-1])}
+    return PLAIN[word] if word in PLAIN else reference(word)
+
+
+def reference(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def schema_of(given: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    """By name, or as it is; nothing said is any object."""
+    if isinstance(given, str):
+        if given not in schemas():
+            raise KeyError(f"{given}: no such shape; add a line to api/schemas.py")
+        return reference(given)
+    return given if given is not None else {}
