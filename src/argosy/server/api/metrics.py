@@ -108,5 +108,5 @@ ROUTES = (
     Route(
         "GET", "/metrics", Filtered("applications", "get"), measure, "What Prometheus asks for.", tag="about",
         makes=("text/plain",),
-    ),  # fmt: skip
+    ),
 )
