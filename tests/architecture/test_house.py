@@ -64,7 +64,7 @@ OWNERS = {
     "jupyter_client": {"addons.notebooks.runner"},
     "jwt": {"server.identity"},
     "lupa": {"health.lua"},
-    "minijinja": {"server.pages.rendering"},
+    "minijinja": {"server.pages.filters", "server.pages.rendering"},
     "multidict": {"cluster", "outbound"},
     "nbclient": {"addons.notebooks.runner"},
     "nbformat": {"addons.notebooks.runner"},

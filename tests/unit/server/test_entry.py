@@ -26,7 +26,7 @@ async def tell(asked: Asked) -> Json:
 
 
 async def page(asked: Asked) -> Page:
-    return Page("x.html", {"title": "<b>"})
+    return Page("error.html", {"title": "<b>", "message": "", "next": ""})
 
 
 def failing(error: Exception) -> Any:

@@ -1,0 +1,72 @@
+"""How each state looks: its colour's name and its glyph. The word is always written beside.
+
+In: a kind of state and its word, as Argo CD writes it. Out: (tone, glyph). Never: a state without a glyph of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+UNKNOWN = ("unknown", "question")
+LOOKS: dict[str, dict[str, tuple[str, str]]] = {
+    "health": {
+        "Healthy": ("ok", "heart"),
+        "Degraded": ("bad", "heart-broken"),
+        "Progressing": ("busy", "progress"),
+        "Suspended": ("paused", "pause"),
+        "Missing": ("missing", "ghost"),
+        "Unknown": UNKNOWN,
+    },
+    "sync": {
+        "Synced": ("ok", "check"),
+        "OutOfSync": ("warn", "arrow-up"),
+        "Unknown": UNKNOWN,
+    },
+    "phase": {
+        "Succeeded": ("ok", "check"),
+        "Running": ("busy", "progress"),
+        "Terminating": ("busy", "progress"),
+        "Pending": ("paused", "clock"),
+        "Waiting": ("paused", "clock"),
+        "Failed": ("bad", "cross"),
+        "Error": ("bad", "cross"),
+        "Skipped": ("unknown", "minus"),
+    },
+    "resource": {
+        "Synced": ("ok", "check"),
+        "SyncFailed": ("bad", "cross"),
+        "Pruned": ("warn", "trash"),
+        "PruneSkipped": ("unknown", "minus"),
+    },
+    "severity": {
+        "error": ("bad", "cross"),
+        "warning": ("warn", "alert"),
+        "info": ("busy", "info"),
+        "ok": ("ok", "check"),
+        "Warning": ("warn", "alert"),
+        "Normal": ("unknown", "info"),
+    },
+    "cell": {
+        "ok": ("ok", "✔"),
+        "failed": ("bad", "✖"),
+        "noted": ("warn", "▲"),
+        "running": ("busy", "●"),
+        "waiting": ("unknown", "◌"),
+    },
+}
+WORST = ("bad", "warn", "missing", "busy", "paused", "unknown", "ok")
+
+
+def look(kind: str, word: Any) -> tuple[str, str]:
+    """The tone and the glyph of a state; a state that nobody knows looks unknown."""
+    return LOOKS[kind].get(str(word or "Unknown"), UNKNOWN if kind != "cell" else ("unknown", "◌"))
+
+
+def page_state(health: Any, sync: Any = "") -> str:
+    """What the title and the favicon say of an application: "bad", "warn", "busy" or "ok"."""
+    tone, _ = look("health", health)
+    if tone in ("bad", "missing"):
+        return "bad"
+    if tone == "busy":
+        return "busy"
+    return "warn" if str(sync) == "OutOfSync" else "ok" if tone == "ok" else ""

@@ -1,0 +1,28 @@
+"""What a page says after a form was sent: sentences by code, so that an address can never put words on a page.
+
+In: the value of `?said=`. Out: a sentence and its tone, or nothing. Never: text from an address.
+"""
+
+from __future__ import annotations
+
+SAID: dict[str, tuple[str, str]] = {
+    "approved": ("ok", "Approved."),
+    "deleted": ("ok", "Deletion has begun."),
+    "held": ("ok", "Held: nothing is synced automatically until it is released."),
+    "left": ("ok", "You are signed out."),
+    "no-change": ("info", "Nothing to change: it is already so."),
+    "prefers": ("ok", "Saved on this browser."),
+    "promoted": ("ok", "Promotion has begun."),
+    "refreshed": ("ok", "Refresh asked for."),
+    "refreshed-hard": ("ok", "Hard refresh asked for: the repository is read again."),
+    "released": ("ok", "Released: automatic sync is on again."),
+    "rollback": ("ok", "Rollback has begun; automatic sync is held until it is released."),
+    "saved": ("ok", "Saved."),
+    "synced": ("ok", "Sync has begun."),
+    "terminated": ("ok", "Termination of the operation asked for."),
+}
+
+
+def sentence(code: object) -> tuple[str, str] | None:
+    """Its tone and its words; nothing for a code that nobody wrote down."""
+    return SAID.get(str(code or ""))
