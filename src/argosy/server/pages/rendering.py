@@ -24,6 +24,7 @@ from argosy.server.pages.said import sentence
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 PART = "part:"
+USUAL = {"title": "argosy", "state": "", "section": "", "crumbs": (), "is_live": False, "reload_after": 0}
 SEMI_STRICT: Any = "semi_strict"  # what is not there may be asked about, and is never shown
 
 
@@ -62,7 +63,7 @@ class Frame:
 
 def render(template: str, values: Mapping[str, Any]) -> str:
     """A whole page; its `frame` is among the values."""
-    return str(_environment().render_template(template, **values))
+    return str(_environment().render_template(template, **USUAL | dict(values)))
 
 
 def part(file: str, macro: str, *values: Any, **named: Any) -> str:
