@@ -24,7 +24,7 @@ from argosy.server.pages.said import sentence
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 PART = "part:"
-USUAL = {"title": "argosy", "state": "", "section": "", "crumbs": (), "is_live": False, "reload_after": 0}
+USUAL = {"title": "argosy", "state": "", "section": "", "crumbs": (), "is_live": False, "reload_after": 0, "code": 0}
 SEMI_STRICT: Any = "semi_strict"  # what is not there may be asked about, and is never shown
 
 
