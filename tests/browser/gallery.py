@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace as Thing
 from typing import Any
 
-from argosy.server.pages.rendering import Frame, environment
+from argosy.server.pages.rendering import Frame, environment, plain
 
 NOW = datetime(2026, 11, 15, 12, 3, 7, tzinfo=UTC)
 COMMIT = "4f2c19ab3c4d5e6f708192a3b4c5d6e7f8091a2b"
@@ -24,7 +24,7 @@ def page(is_live: bool = False, **frame: Any) -> str:
     values = {"path": "/gallery", "caller": "amy", "csrf": "token", "version": "0.1.0", "where": "demo", "now": NOW}
     values |= {"query": (("sync", "OutOfSync"), ("env", "production")), "is_simulated": True}
     made = environment(lambda: NOW)
-    return str(made.render_str(TEMPLATE.read_text(), **content(), is_live=is_live, frame=Frame(**values | frame)))
+    return plain(made.render_str(TEMPLATE.read_text(), **content(), is_live=is_live, frame=Frame(**values | frame)))
 
 
 def before(**amount: float) -> str:
