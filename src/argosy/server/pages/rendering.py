@@ -72,7 +72,7 @@ def part(file: str, macro: str, *values: Any, **named: Any) -> str:
 
 
 def plain(html: str) -> str:
-    """The engine writes every slash of a value as six letters. A value's own ampersand is escaped: these are all its."""
+    """The engine writes a slash of a value as six letters; an ampersand of a value is escaped, so they are all its."""
     return html.replace("&#x2f;", "/")
 
 
