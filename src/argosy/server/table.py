@@ -1,6 +1,6 @@
-"""All routes, from all parts: one line each, in the order of the alphabet.
+"""All routes, and all live parts of pages: one line for each part, in the order of the alphabet.
 
-In: ROUTES of each part. Out: TABLE. Never: a route that is made elsewhere.
+In: ROUTES and LIVE of each part. Out: TABLE and LIVES. Never: a route that is made elsewhere.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ from argosy.server.api import (
     metrics,
     openapi,
 )
+from argosy.server.events import route as live
+from argosy.server.events.live import Live
 from argosy.server.routes import Route
 
 TABLE: Final[tuple[Route, ...]] = (
     *about.ROUTES,
     *applications.ROUTES,
     *files.ROUTES,
+    *live.ROUTES,
     *metrics.ROUTES,
     *openapi.ROUTES,
 )
+
+LIVES: Final[tuple[Live, ...]] = ()

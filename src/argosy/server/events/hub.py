@@ -1,0 +1,271 @@
+"""The hub of live pages: who looks at what, what changed, and who is told.
+
+In: pages that say what of them is live, the lookout's changes. Out: a stream of events for each open page. Never: more
+than four renders of a page in a second; an event to who lost the right to see it a second ago.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import itertools
+import logging
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from argosy.model.errors import ArgosyError, UserError
+from argosy.model.manifest import Manifest
+from argosy.server.asked import Absent, Asked, Query, Refused
+from argosy.server.doors import permission
+from argosy.server.events.group import Group, Reader, encoded
+from argosy.server.events.live import Live
+from argosy.server.routes import Tree
+
+log = logging.getLogger(__name__)
+BETWEEN: Final = 0.25  # seconds between renders of one page
+BEAT: Final = 15.0
+LOOK: Final = 0.9  # seconds between looks whether readers still may
+KEPT: Final = 30.0  # seconds that a page stays known when nobody looks, for those who come back
+RECENT: Final = 500  # changes
+RECENT_SECONDS: Final = 30.0
+FAVOURITES: Final = "argosy-favourites"  # of cookies, the only one that a page's content depends on
+BYE: Final = encoded("bye", {"why": "signed-out"})
+
+
+class _Change(NamedTuple):
+    number: int
+    at: float
+    before: Manifest | None
+    after: Manifest | None
+
+
+class Hub:
+    """Belongs to one loop. Its tasks live as long as somebody looks."""
+
+    def __init__(self, lookout: Any, lives: Iterable[Live]) -> None:
+        self._lookout = lookout
+        self._lives = {live.path: live for live in lives}
+        self._tree = Tree([live.route for live in self._lives.values()])
+        self._groups: dict[tuple[str, ...], Group] = {}
+        self._tasks: dict[tuple[str, ...], asyncio.Task[None]] = {}
+        self._watching: asyncio.Task[None] | None = None
+        self._recent: deque[_Change] = deque(maxlen=RECENT)
+        self._names = (f"{secrets.token_hex(4)}-{number}" for number in itertools.count())
+        self.changes = 0
+        self._stop = lookout.listen(self._noticed)
+
+    # -- one page ------------------------------------------------------------------------------------------------
+
+    async def stream(self, asked: Asked) -> AsyncIterator[bytes]:
+        """For `GET /live?at=PAGE`. Raises before its first event where the page is not live, or not theirs."""
+        page, live = await self._page(asked)
+        group = await self._group(page, live)
+        reader = Reader(page)
+        group.readers[reader] = None
+        group.left_at = None
+        try:
+            async for event in self._events(group, reader, asked):
+                yield event
+        finally:
+            group.readers.pop(reader, None)
+            if not group.readers:
+                group.left_at = _now()
+
+    async def _events(self, group: Group, reader: Reader, asked: Asked) -> AsyncIterator[bytes]:
+        yield b"retry: 2000\n\n"
+        missed = group.since(asked.headers.get("last-event-id", ""))
+        if missed is None and not self._is_known(group, asked.query.text("since")):
+            missed = [group.whole(self._at())]
+        for event in missed or [self._beat(group)]:
+            yield event
+        while (coming := await reader.next()) is not None:
+            yield coming
+
+    async def _page(self, asked: Asked) -> tuple[Asked, Live]:
+        at = urlsplit(asked.query.text("at"))
+        try:
+            match = self._tree.find("GET", at.path) if at.path.startswith("/") and not at.netloc else None
+        except UnicodeDecodeError:
+            match = None
+        if match is None or match.route is None:
+            raise Refused
+        live = self._lives[match.route.path]
+        page = replace(
+            asked, path=at.path, values=match.values, query=Query.read(at.query), read=None, kept={},
+            subject=None, thing="",
+        )  # fmt: skip
+        return await permission.permitted(live.route, page), live
+
+    async def _group(self, page: Asked, live: Live) -> Group:
+        key = self._key(page)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(next(self._names), live, page)
+            group.left_at = _now()
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(self._keep(key, group), name="live page")
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="live pages")
+        await group.fresh(self._at)
+        return group
+
+    def _key(self, page: Asked) -> tuple[str, ...]:
+        """All who may the same, and have the same favourites, see the same."""
+        words = "&".join(f"{name}={value}" for name in sorted(page.query) for value in page.query.all(name))
+        return page.path, words, eyes(page), favourites(page)
+
+    def _is_known(self, group: Group, since: str) -> bool:
+        """Whether nothing that matters changed since the page was rendered."""
+        if not since.isdecimal() or len(since) > 15 or int(since) > self.changes:
+            return False
+        number = int(since)
+        later = [each for each in self._recent if each.number > number]
+        if len(later) < self.changes - number:
+            return False
+        return not any(self._matters(group, each.before, each.after) for each in later)
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
+        self.changes += 1
+        self._recent.append(_Change(self.changes, _now(), before, after))
+        for group in self._groups.values():
+            if not group.is_dirty.is_set() and self._matters(group, before, after):
+                group.is_dirty.set()
+
+    def _matters(self, group: Group, before: Manifest | None, after: Manifest | None) -> bool:
+        live = group.live
+        try:
+            return live.touches(before, after) and (live.of is None or live.of(group.asked, before, after))
+        except Exception:  # what nobody can read may matter
+            log.exception("%s: whether a change matters is not known", live.path)
+            return True
+
+    async def _keep(self, key: tuple[str, ...], group: Group) -> None:
+        """Renders one page whenever it may have become other."""
+        while True:
+            await group.is_dirty.wait()
+            group.is_dirty.clear()
+            started = _now()
+            if group.readers:
+                await self._refresh(group)
+            else:
+                group.is_old = True
+            # a page that takes long has as long a rest
+            await asyncio.sleep(max(BETWEEN, _now() - started))
+
+    async def _refresh(self, group: Group) -> None:
+        try:
+            page = await permission.permitted(group.live.route, _anew(next(iter(group.readers)).asked))
+            await group.refresh(page, self._at)
+        except (Refused, Absent, permission.Unknown):
+            return  # who may not see it any more is told so by whoever looks after that
+        except (ArgosyError, UserError) as error:
+            log.warning("%s: could not be rendered: %s", group.live.path, error)
+        except Exception:
+            log.exception("%s: could not be rendered", group.live.path)
+
+    # -- readers -------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Whether readers still may, whether the lookout is up, and a sign of life."""
+        beat, was_up = _now(), self._is_up()
+        try:
+            while self._groups:
+                await asyncio.sleep(LOOK)
+                for key, group in tuple(self._groups.items()):
+                    await self._look_after(key, group)
+                if _now() - beat >= BEAT or self._is_up() != was_up:
+                    beat, was_up = _now(), self._is_up()
+                    for group in self._groups.values():
+                        self._give(group, self._beat(group))
+                while self._recent and _now() - self._recent[0].at > RECENT_SECONDS:
+                    self._recent.popleft()
+        finally:
+            self._watching = None
+
+    async def _look_after(self, key: tuple[str, ...], group: Group) -> None:
+        if not group.readers:
+            if group.left_at is not None and _now() - group.left_at > KEPT:
+                self._forget(key)
+            return
+        try:
+            await permission.permitted(group.live.route, _anew(group.asked))
+        except (Refused, Absent, permission.Unknown):
+            for reader in tuple(group.readers):
+                reader.end(BYE)
+            return
+        except Exception:  # of one page; the others are looked after all the same
+            log.exception("%s: who may see it is not known", group.live.path)
+            return
+        for reader in tuple(group.readers):
+            if not reader.asked.site.identities.still(reader.asked.caller):
+                reader.end(BYE)
+            elif eyes(reader.asked) != key[2]:
+                reader.end()  # it comes back, and sees what it may see now
+
+    def _forget(self, key: tuple[str, ...]) -> None:
+        self._groups.pop(key, None)
+        if (task := self._tasks.pop(key, None)) is not None:
+            task.cancel()
+
+    @staticmethod
+    def _give(group: Group, event: bytes) -> None:
+        for reader in tuple(group.readers):
+            reader.give(event)
+
+    async def close(self) -> None:
+        self._stop()
+        tasks = [*self._tasks.values(), *([self._watching] if self._watching else [])]
+        for group in self._groups.values():
+            for reader in tuple(group.readers):
+                reader.end()
+        self._groups.clear()
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- how fresh it is -----------------------------------------------------------------------------------------
+
+    def _is_up(self) -> bool:
+        return bool(getattr(getattr(self._lookout, "as_of", None), "is_up", True))
+
+    def _at(self) -> str:
+        seen = getattr(self._lookout, "as_of", None)
+        at: datetime = seen.at if seen is not None else datetime.now(UTC)
+        return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _beat(self, group: Group) -> bytes:
+        return encoded("beat", {"at": self._at(), "isUp": self._is_up()}, group.id)
+
+
+def _anew(page: Asked) -> Asked:
+    return replace(page, subject=None, thing="", kept={})
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def eyes(asked: Asked) -> str:
+    """The same for all who may the same."""
+    digest = getattr(asked.site.identities, "digest", None)
+    if digest is not None:
+        return str(digest(asked.caller))
+    return hashlib.sha256(repr((asked.caller.name, asked.caller.groups)).encode()).hexdigest()
+
+
+def favourites(asked: Asked) -> str:
+    for each in asked.headers.get("cookie", "").split(";"):
+        name, _, value = each.strip().partition("=")
+        if name == FAVOURITES:
+            return value
+    return ""

@@ -1,0 +1,47 @@
+"""The stream of a page that is open.
+
+In: `GET /live?at=PAGE`. Out: server-sent events. Never: of a page that is not live, or that the caller may not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from argosy.server.answers import Stream
+from argosy.server.asked import Asked, Refused
+from argosy.server.routes import Parameter, Route, SignedIn
+
+BYE = b'event: bye\ndata: {"why":"signed-out"}\n\n'
+
+
+async def live(asked: Asked) -> Stream:
+    if asked.site.hub is None:
+        raise Refused
+    events = asked.site.hub.stream(asked)
+    first = await anext(events)  # raises where it may not be seen, while there is still an answer to give
+    return Stream(_after(first, events), farewell=BYE, headers=(("cache-control", "no-store"),))
+
+
+async def _after(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    try:
+        yield first
+        async for event in events:
+            yield event
+    finally:
+        if (close := getattr(events, "aclose", None)) is not None:
+            await close()
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/live",
+        SignedIn(),
+        live,
+        "Parts of a page as they change: server-sent events.",
+        query=(
+            Parameter("at", "the path and query of the page", is_required=True),
+            Parameter("since", "how many changes the page has seen", "integer"),
+        ),
+    ),
+)
