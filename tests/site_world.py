@@ -117,5 +117,5 @@ class Client:
 @contextlib.asynccontextmanager
 async def on_a_socket(site: Site, routes: Iterable[Route]) -> AsyncIterator[tuple[Client, Entry]]:
     entry = Entry(site, tuple(routes))
-    async with listening(entry, bind("127.0.0.1", 0), closing=entry.close) as port:
+    async with listening(entry, [bind("127.0.0.1", 0)], closing=entry.close) as port:
         yield Client(port), entry

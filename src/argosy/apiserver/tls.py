@@ -39,6 +39,49 @@ def certificates(folder: Path) -> Certificates:
     return found
 
 
+def self_signed(certificate: Path, key: Path, names: Sequence[str], addresses: Sequence[str]) -> None:
+    """For a page that nobody has given a certificate; whoever comes compares its fingerprint."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    certificate.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    own, name = ec.generate_private_key(ec.SECP256R1()), _name("argosy")
+    leaf = _builder(name, name, own).add_extension(_alternatives(names, addresses), critical=False)
+    server_auth = x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH])
+    signed = leaf.add_extension(server_auth, critical=False).sign(own, hashes.SHA256())
+    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    write_private(key, own.private_bytes(serialization.Encoding.PEM, form, plain))
+    write_private(certificate, _pem(signed))
+
+
+def fingerprint(certificate: Path) -> str:
+    """SHA-256, as browsers show it. Raises a UserError where the file holds no certificate."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError) as error:
+        message = "is no certificate that can be read; name a PEM file"
+        raise UserError(message, where=str(certificate)) from error
+    return found.fingerprint(hashes.SHA256()).hex(":").upper()
+
+
+def speaks_for(certificate: Path, names: Sequence[str], addresses: Sequence[str]) -> bool:
+    """Whether it is good for all of these, for some time to come."""
+    from cryptography import x509
+
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        known = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        return False
+    wanted = {*names, *addresses}
+    told = {*known.get_values_for_type(x509.DNSName), *map(str, known.get_values_for_type(x509.IPAddress))}
+    return wanted <= told and found.not_valid_after_utc - datetime.now(UTC) > RENEW_BEFORE
+
+
 def _ends_soon(found: Certificates) -> bool:
     from cryptography import x509
 

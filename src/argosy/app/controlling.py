@@ -49,7 +49,7 @@ def run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> Non
 
 
 async def _run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
-    target = _target(options.target)
+    target = target_here(options.target)
     if not options.delivers and not options.addons:
         raise UserError("there is nothing to do without the engine; name add-ons with --addons", where="--no-engine")
     addons = addon_duty.chosen_addons(options.addons, is_embedded=target.is_embedded)
@@ -87,7 +87,7 @@ async def _until(stop: asyncio.Event, work: list[asyncio.Task[None]]) -> None:
         each.result()
 
 
-def _target(options: TargetOptions) -> Target:
+def target_here(options: TargetOptions) -> Target:
     """Inside a Pod the cluster around it, unless another is named."""
     named = options.context or options.kubeconfig or options.data_dir or os.environ.get("KUBECONFIG")
     if os.environ.get("KUBERNETES_SERVICE_HOST") and not named:

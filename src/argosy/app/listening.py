@@ -11,7 +11,7 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -48,7 +48,7 @@ def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port
 @contextlib.asynccontextmanager
 async def listening(
     application: Any,
-    listener: socket.socket,
+    listeners: Sequence[socket.socket],
     *,
     certificate: Certificate | None = None,
     closing: Callable[[], None] = lambda: None,
@@ -83,16 +83,17 @@ async def listening(
     )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     server = Server(config)
-    task = asyncio.create_task(server.serve(sockets=[listener]))
+    task = asyncio.create_task(server.serve(sockets=list(listeners)))
     try:
         while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn tells it by a flag only
             await asyncio.sleep(0.002)
         if task.done():
             await task
-        yield int(listener.getsockname()[1])
+        yield int(listeners[0].getsockname()[1])
     finally:
         closing()
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        listener.close()
+        for each in listeners:
+            each.close()

@@ -94,7 +94,9 @@ class _Visit:
     async def _answer(self) -> Answer:
         limits.check_head(self.raw_path.encode("latin-1"), self.scope["query_string"], self.scope["headers"])
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.scope["headers"]}
-        if not host.is_ours(self.request.headers.getlist("host"), self.site.options.hosts):
+        options, named = self.site.options, self.request.headers.getlist("host")
+        ours = host.is_ours(named, options.hosts, is_loopback=options.is_loopback)
+        if not ours and self.raw_path not in host.ANYWHERE:
             raise origin.Foreign("this server has another name; ask for it by that, or start it with --hostname", 421)
         match = self._match()
         route = self.route = match.route
