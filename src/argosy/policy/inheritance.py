@@ -31,6 +31,12 @@ def inherited(projects: Mapping[str, Project], argocd_cm: Mapping[str, str]) -> 
     return made
 
 
+def givers(project: Project, argocd_cm: Mapping[str, str]) -> list[str]:
+    """The names of those that a project inherits from. Raises UserError where the setting cannot be read."""
+    found = [name for selector, name in _rules(argocd_cm.get(GLOBAL, "")) if selector.matches(project.labels)]
+    return [name for name in dict.fromkeys(found) if name != project.name]
+
+
 def _rules(text: str) -> list[tuple[LabelSelector, str]]:
     where = f"argocd-cm: {GLOBAL}"
     given = load(text, where=where)

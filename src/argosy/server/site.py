@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from argosy.desk.applications.desk import Desk
 from argosy.model.manifest import Manifest
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from argosy.server.asked import Asked
     from argosy.server.identity.caller import Caller, Shown
 
+T = TypeVar("T")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -73,3 +74,11 @@ class Site:
     identities: Identities
     hub: Any = None
     options: ServeOptions = field(default_factory=ServeOptions)
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def part(self, make: Callable[[], T]) -> T:
+        """What a part of this server remembers between requests; made when it is first asked for."""
+        if make not in self.kept:
+            self.kept[make] = make()
+        found: T = self.kept[make]
+        return found
