@@ -11,8 +11,13 @@ from argosy.server import files
 from argosy.server.api import (
     about,
     applications,
+    certificates,
+    clusters,
     metrics,
     openapi,
+    projects,
+    repositories,
+    repository_content,
 )
 from argosy.server.events import route as live
 from argosy.server.events.live import Live
@@ -21,10 +26,15 @@ from argosy.server.routes import Route
 TABLE: Final[tuple[Route, ...]] = (
     *about.ROUTES,
     *applications.ROUTES,
+    *certificates.ROUTES,
+    *clusters.ROUTES,
     *files.ROUTES,
     *live.ROUTES,
     *metrics.ROUTES,
     *openapi.ROUTES,
+    *projects.ROUTES,
+    *repositories.ROUTES,
+    *repository_content.ROUTES,
 )
 
 LIVES: Final[tuple[Live, ...]] = ()

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from known_keys import AUTHORITY, HOST_KEY, KEY
 
 from argosy.desk.connections import clusters, repositories
 from argosy.desk.connections.certificates import Certificate, Choice, read_certificates
@@ -16,29 +17,6 @@ from argosy.desk.connections.probing import State
 from argosy.desk.connections.repositories import CREDENTIALS, REPOSITORIES
 from argosy.model.errors import UserError
 
-KEY = """-----BEGIN PGP PUBLIC KEY BLOCK-----
-
-mDMEavop9BYJKwYBBAHaRw8BAQdAX0ffKDQBjdUZ9+v3SqyH4UkCRCH3wthxFi+D
-+xQPUe20HUFubiBFeGFtcGxlIDxhbm5AZXhhbXBsZS5jb20+iJAEExYIADgWIQR6
-Z/2ecaHRu3Jg27wYOB5cpHKOHgUCavop9AIbAwULCQgHAgYVCgkICwIEFgIDAQIe
-AQIXgAAKCRAYOB5cpHKOHtXLAP9SjBQWOCu57xfrspvlQDiioawhftnNt2qgzTlB
-IKyn5wD+L9/BJAbPki9MTdE5KzHMyXICVOtkJDfxoW8rF9roqA0=
-=5Hzu
------END PGP PUBLIC KEY BLOCK-----
-"""
-AUTHORITY = """-----BEGIN CERTIFICATE-----
-MIIBizCCATGgAwIBAgIUQdiOLquxyFdonGgugL+wmyMj73owCgYIKoZIzj0EAwIw
-GjEYMBYGA1UEAwwPZ2l0LmV4YW1wbGUuY29tMCAXDTI2MTExNTIxNTM1NloYDzIx
-MjYxMDIyMjE1MzU2WjAaMRgwFgYDVQQDDA9naXQuZXhhbXBsZS5jb20wWTATBgcq
-hkjOPQIBBggqhkjOPQMBBwNCAARe6PtXmQq++idtJEaLxI5Wzryntet0mJ8F5uvi
-9sFkE1uOg8vLxfdv0QvlaAa9vl+1jQOWqTlbSdPlm0EA8WM3o1MwUTAdBgNVHQ4E
-FgQUDWAYoi2E67OhhqYqQwP4S3xQd/EwHwYDVR0jBBgwFoAUDWAYoi2E67OhhqYq
-QwP4S3xQd/EwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEAgHJ8
-NpF/DCpFYWCZXafXK/fhurgTLtEHRjxasiPNscgCIFm0O3eG9FGZpOwzhF04cvEY
-yz06CfOelNAnBNCQ8hcl
------END CERTIFICATE-----
-"""
-HOST_KEY = "AAAAC3NzaC1lZDI1NTE5AAAAIFL/OGMxq+nyRiyJI/TWes3EiKii8enbOTc8tbVFglO8"
 URL = "https://git.example.com/team/app"
 
 

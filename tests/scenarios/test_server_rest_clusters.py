@@ -1,0 +1,148 @@
+"""Clusters, certificates and keys over the API: each route as it goes well, with bad input, and for who may not."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from known_keys import HOST_KEY, KEY
+from rest_world import World, code, denied, path, rest_world, secrets_of, value
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+CLUSTERS = "/api/v1/clusters"
+PROD: dict[str, Any] = {
+    "server": "https://prod.example.com:6443",
+    "name": "prod",
+    "config": {"bearerToken": "canary-token-1"},
+}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with rest_world(tmp_path_factory.mktemp("clusters")) as world:
+        await world.application("models", "team")
+        await world.seen("argoproj.io", "Application", "models")
+        yield world
+
+
+async def test_the_cluster_that_it_runs_in_needs_no_secret(world: World) -> None:
+    (here,) = (await world.get("ann", CLUSTERS))["items"]
+    assert (here["server"], here["name"]) == ("https://kubernetes.default.svc", "in-cluster")
+    assert here["connectionState"]["status"] == "Successful" and here["info"]["applicationsCount"] == "1"
+    where = f"{CLUSTERS}/{path(here['server'])}"
+    assert (await world.get("ann", f"{CLUSTERS}/in-cluster?id.type=name"))["name"] == "in-cluster"
+    assert (await world.ask("ann", "POST", f"{where}/invalidate-cache", {})).code == 200
+    for method, place, sent in (("DELETE", where, None), ("PUT", where, {}), ("POST", f"{where}/rotate-auth", {})):
+        assert (await code(world, "ann", method, place, sent))[0] == 400
+
+
+async def test_a_cluster_is_declared_as_a_secret_and_read_without_it(world: World) -> None:
+    made = await world.ask("ann", "POST", CLUSTERS, {**PROD, "labels": {"env": "prod"}, "namespaces": ["a", "b"]})
+    assert made.code == 200 and b"canary" not in made.body
+    where = f"{CLUSTERS}/{path(PROD['server'])}"
+    got = await world.ask("ann", "GET", where)
+    document = got.json()
+    assert b"canary" not in got.body and document["config"] == {"tlsClientConfig": {"insecure": False}}
+    assert document["labels"] == {"env": "prod"} and document["namespaces"] == ["a", "b"]
+    assert document["connectionState"]["status"] == "Unknown"
+    (secret,) = await secrets_of(world, "cluster")
+    assert secret["metadata"]["name"].startswith("cluster-prod.example.com-")
+    assert json.loads(value(secret, "config")) == {"bearerToken": "canary-token-1"}
+    await world.ask("ann", "DELETE", where)
+    assert await secrets_of(world, "cluster") == []
+
+
+async def test_the_way_into_a_cluster_stays_as_long_as_as_much_is_checked(world: World) -> None:
+    await world.ask("ann", "POST", CLUSTERS, {**PROD, "namespaces": ["a", "b"]})
+    where = f"{CLUSTERS}/{path(PROD['server'])}"
+    changed = await world.ask("ann", "PUT", f"{where}?updatedFields=name", {"name": "live", "namespaces": []})
+    assert changed.json()["name"] == "live" and changed.json()["namespaces"] == ["a", "b"]
+    (secret,) = await secrets_of(world, "cluster")
+    assert "canary-token-1" in value(secret, "config")
+    await world.ask("ann", "PUT", where, {"name": "live", "config": {"tlsClientConfig": {"insecure": True}}})
+    (secret,) = await secrets_of(world, "cluster")
+    assert "canary" not in value(secret, "config")
+    assert (await code(world, "ann", "PUT", where, {"server": "https://elsewhere"}))[0] == 400
+    assert (await code(world, "ann", "POST", CLUSTERS, PROD))[1].endswith("use upsert flag to force update")
+    assert (await world.ask("ann", "POST", f"{CLUSTERS}?upsert=true", PROD)).code == 200
+    assert "refreshRequestedAt" in (await world.ask("ann", "POST", f"{where}/invalidate-cache", {})).json()
+    assert (await world.ask("ann", "DELETE", where)).code == 200
+
+
+@pytest.mark.parametrize(
+    "sent", [{}, {"server": 5}, {"server": "x"}, {**PROD, "namespaces": "a"}, {**PROD, "config": []}]
+)
+async def test_a_cluster_that_cannot_be_is_refused(world: World, sent: Any) -> None:
+    assert (await code(world, "ann", "POST", CLUSTERS, sent))[0] == 400
+
+
+async def test_clusters_are_for_those_who_may(world: World) -> None:
+    await world.ask("ann", "POST", CLUSTERS, {**PROD, "project": "team"})
+    where = f"{CLUSTERS}/{path(PROD['server'])}"
+    assert [each["name"] for each in (await world.get("cid", CLUSTERS))["items"]] == ["prod"]
+    await denied(world, "cid", "PUT", where, {**PROD, "project": "other"})
+    await denied(world, "cid", "PUT", where, {**PROD, "project": ""})
+    assert (await world.ask("cid", "PUT", where, {**PROD, "project": "team"})).code == 200
+    await world.ask("ann", "DELETE", where)
+    for method, place, sent in (
+        ("POST", CLUSTERS, PROD),
+        ("GET", where, None),
+        ("PUT", where, PROD),
+        ("DELETE", where, None),
+        ("POST", f"{where}/invalidate-cache", {}),
+        ("POST", f"{where}/rotate-auth", {}),
+        ("GET", f"{CLUSTERS}/{path('https://kubernetes.default.svc')}", None),
+    ):
+        await denied(world, "bob", method, place, sent)
+
+
+# -- certificates and keys ---------------------------------------------------------------------------------------
+
+KNOWN = {
+    "serverName": "git.example.com",
+    "certType": "ssh",
+    "certSubType": "ssh-ed25519",
+    "certData": base64.b64encode(HOST_KEY.encode()).decode(),
+}
+
+
+async def test_hosts_are_believed_and_no_more(world: World) -> None:
+    where = "/api/v1/certificates"
+    assert (await world.ask("ann", "POST", where, {"items": [KNOWN]})).code == 200
+    found = await world.cluster.get(ResourceKey("", "ConfigMap", "argocd", "argocd-ssh-known-hosts-cm"))
+    assert found and found["data"]["ssh_known_hosts"] == f"git.example.com ssh-ed25519 {HOST_KEY}\n"
+    (one,) = (await world.get("ann", f"{where}?hostNamePattern=*.example.com"))["items"]
+    assert one["certInfo"].startswith("SHA256:")
+    assert (await world.get("ann", f"{where}?certType=https"))["items"] == []
+    assert (await code(world, "ann", "DELETE", where))[0] == 400
+    assert len((await world.ask("ann", "DELETE", f"{where}?certType=ssh")).json()["items"]) == 1
+    assert (await world.get("ann", where))["items"] == []
+    for method, sent in (("GET", None), ("POST", {"items": [KNOWN]}), ("DELETE", None)):
+        await denied(world, "bob", method, where, sent)
+    assert (await code(world, "ann", "POST", where, {"items": [{}]}))[0] == 400
+
+
+async def test_keys_that_sign_are_added_and_removed(world: World) -> None:
+    where = "/api/v1/gpgkeys"
+    assert (await world.ask("ann", "POST", where, {"keyData": KEY})).json()["created"]["items"][0]["trust"] == "unknown"
+    assert (await world.ask("ann", "POST", where, {"keyData": KEY})).json()["skipped"] == ["18381E5CA4728E1E"]
+    (one,) = (await world.get("ann", where))["items"]
+    assert one["owner"] == "Ann Example <ann@example.com>" and "keyData" not in one
+    assert (await world.get("ann", f"{where}/18381E5CA4728E1E"))["keyData"] == KEY
+    await denied(world, "ann", "GET", f"{where}/absent")
+    assert (await code(world, "ann", "DELETE", f"{where}?keyID=absent"))[0] == 400
+    assert (await code(world, "ann", "DELETE", where))[0] == 400
+    assert (await world.ask("ann", "DELETE", f"{where}?keyID=18381E5CA4728E1E")).code == 200
+    assert (await code(world, "ann", "POST", where, {"keyData": "nonsense"}))[0] == 400
+    for method, sent in (("GET", None), ("POST", {"keyData": KEY}), ("DELETE", None)):
+        await denied(world, "bob", method, where, sent)
