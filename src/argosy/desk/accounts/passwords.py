@@ -1,0 +1,75 @@
+"""Passwords, by bcrypt as in Argo CD, so that both know each other's.
+
+In: a password, and the hash that is kept. Out: yes or no, or a new hash. Never: quicker where nobody is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from functools import cached_property
+from typing import Final
+
+import bcrypt
+
+from argosy.model.errors import UserError
+
+COST: Final = 10  # argo
+LONGEST: Final = 72  # bytes that count; more would not
+USUAL_RULE: Final = "^.{8,32}$"  # argo: passwordPattern
+AT_ONCE: Final = 4
+INITIAL_BYTES: Final = 18  # of chance
+
+
+class Hashing:
+    """Counts what it compares: nobody may make it guess often."""
+
+    def __init__(self, cost: int = COST) -> None:
+        self._cost = cost
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self.compared = 0
+
+    async def fits(self, password: str, kept: bytes) -> bool:
+        """Takes as long where nothing is kept, or nothing that can be compared."""
+        given = password.encode("utf-8", "surrogatepass")
+        is_fair = 0 < len(given) <= LONGEST and b"\0" not in given
+        async with self._turns:
+            if kept and is_fair:
+                self.compared += 1
+                found = await asyncio.to_thread(_compared, given, kept)
+                if found is not None:
+                    return found
+            await asyncio.to_thread(_compared, b"nobody", self._nobodys)
+            return False
+
+    async def hashed(self, password: str) -> bytes:
+        async with self._turns:
+            return await asyncio.to_thread(bcrypt.hashpw, password.encode(), bcrypt.gensalt(self._cost))
+
+    @cached_property
+    def _nobodys(self) -> bytes:
+        return bcrypt.hashpw(secrets.token_bytes(16).hex().encode(), bcrypt.gensalt(self._cost))
+
+
+def _compared(given: bytes, kept: bytes) -> bool | None:
+    try:
+        return bcrypt.checkpw(given, kept)
+    except ValueError:  # what is kept is no hash
+        return None
+
+
+def check_rule(password: str, rule: str = "") -> None:
+    """argo: passwordPattern; raises UserError for a password that must not be."""
+    try:
+        fits = re.search(rule or USUAL_RULE, password)
+    except re.error:
+        raise UserError("passwordPattern is no expression; correct it", where="argocd-cm") from None
+    if not fits:
+        raise UserError(f"the new password does not fit {rule or USUAL_RULE}; choose another")
+    if len(password.encode()) > LONGEST or "\0" in password:
+        raise UserError(f"the new password has more than {LONGEST} bytes, or a NUL; choose another")
+
+
+def initial() -> str:
+    return secrets.token_urlsafe(INITIAL_BYTES)

@@ -1,0 +1,247 @@
+"""Who people are: from what they show to a Caller, and whether that still counts.
+
+In: a cluster, a lookout, and what requests show. Out: Callers, sessions, permissions. Never: takes what does not count
+for nothing shown; tells why it does not; keeps a password or a token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from argosy.cluster import Cluster
+from argosy.desk.accounts import tokens
+from argosy.desk.accounts.changing import AccountBook, new_id
+from argosy.desk.accounts.codes import Codes
+from argosy.desk.accounts.passwords import Hashing
+from argosy.desk.accounts.reading import API_KEY, CAPABILITIES, LOGIN, Account
+from argosy.desk.accounts.tokens import DAY, ISSUER, PERSONS, SKEW, BadToken, Claims
+from argosy.model.application.policies import seconds_of
+from argosy.policy.rbac import Permissions
+from argosy.policy.roles import is_reserved, role_of
+from argosy.runtime.clock import SYSTEM_CLOCK, Clock, sleep
+from argosy.server.identity.attempts import UNKNOWN, Attempts
+from argosy.server.identity.caller import BadCredential, Caller, How, Shown
+from argosy.server.identity.revoking import Revoking
+from argosy.server.identity.standing import Standing, Watching
+
+IDLE: Final = 3600  # a session of a browser ends that long after its last request
+RENEWED: Final = 300  # seconds of use after which its token is made anew
+PADDING: Final = 0.4  # every answer to a login takes at least that long, whatever is found out
+ARGOCD_COOKIE: Final = "argocd.token"  # argo
+LONGEST_NAME: Final = 64
+
+
+class BadLogin(Exception):
+    """argo: one answer, whatever is wrong."""
+
+
+class Identities:
+    def __init__(
+        self,
+        cluster: Cluster,
+        lookout: Watching,
+        namespace: str,
+        *,
+        cookie: str = "argosy",
+        codes: Codes | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        hashing: Hashing | None = None,
+        padding: float = PADDING,
+    ) -> None:
+        self._cluster, self._clock, self._codes = cluster, clock, codes
+        self.cookie, self._padding = cookie, padding
+        self.standing = Standing(lookout, namespace)
+        self.book = AccountBook(cluster, namespace, clock, hashing)
+        self.attempts = Attempts(cluster, namespace, clock)
+        self.revoking = Revoking(cluster, namespace, clock)
+
+    async def prepare(self) -> bool:
+        """Before the first request; True: admin has a new password."""
+        is_new = await self.book.prepare()
+        await self.standing.look_again(self._cluster)
+        return is_new
+
+    @property
+    def key(self) -> bytes:
+        """For keys that are made from it; before there is one, everything that it would protect is refused."""
+        if len(self.standing.key) < tokens.SHORTEST_KEY:
+            raise BadCredential
+        return self.standing.key
+
+    # -- who asks -----------------------------------------------------------------------------------------------
+
+    async def identify(self, shown: Shown) -> Caller | None:
+        cookie = shown.cookies.get(self.cookie) or shown.cookies.get(ARGOCD_COOKIE)
+        if shown.bearer:
+            return await self._of_token(shown.bearer, "bearer")
+        if cookie:
+            return await self._of_token(cookie, "cookie")
+        if self.standing.is_anonymous_allowed:
+            return Caller("", how="anonymous")
+        return None
+
+    def still(self, caller: Caller) -> bool:
+        if caller.how in ("nobody", "anonymous"):
+            return caller.how == "anonymous" and self.standing.is_anonymous_allowed
+        if caller.signed_by != self.standing.key_name or not isinstance(caller.claims, Claims):
+            return False
+        if caller.claims.expires and caller.claims.expires <= self._now():
+            return False
+        try:
+            self._caller(caller.claims, caller.how)
+        except BadToken:
+            return False
+        return True
+
+    def permissions(self, caller: Caller) -> Permissions:
+        return self.standing.enforcer.permissions(caller.subjects)
+
+    def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
+        return self.standing.enforcer.permissions(caller.subjects).may(resource, action, thing)
+
+    async def _of_token(self, token: str, how: How) -> Caller:
+        try:
+            claims = tokens.read(token, self.standing.key, self._now())
+        except BadToken:
+            raise BadCredential from None
+        try:
+            return self._caller(claims, how)
+        except BadToken:  # the signature is ours: perhaps it is newer than what the lookout knows
+            role = role_of(claims.subject)
+            await self.standing.look_again(self._cluster, role[0] if role else "")
+        try:
+            return self._caller(tokens.read(token, self.standing.key, self._now()), how)
+        except BadToken:
+            raise BadCredential from None
+
+    def _caller(self, claims: Claims, how: How) -> Caller:
+        """Raises BadToken for what was signed once, and does not count now."""
+        made = Caller(
+            claims.subject, how=how, id=claims.id, issuer=ISSUER, expires=claims.expires, claims=claims,
+            signed_by=self.standing.key_name,
+        )  # fmt: skip
+        if claims.issuer == PERSONS:
+            return self._person(claims, made)
+        if role := role_of(claims.subject):
+            self._check_role_token(claims, *role)
+            return replace(made, kind="project")
+        name, _, capability = claims.subject.partition(":")
+        self._check_account(claims, name, capability or LOGIN)
+        return replace(made, name=name, kind="account")
+
+    def _person(self, claims: Claims, made: Caller) -> Caller:
+        self._check_session(claims)
+        if is_reserved(claims.subject) or any(map(is_reserved, claims.groups)):
+            raise BadToken("it is called like a role")
+        if not claims.provider or claims.provider != self.provider:
+            raise BadToken("its identity provider is not asked any more")
+        issuer = claims.provider.partition(" ")[0]
+        return replace(made, kind="person", groups=claims.groups, email=claims.email, issuer=issuer)
+
+    def _check_account(self, claims: Claims, name: str, capability: str) -> None:
+        account = self.standing.accounts.get(name)
+        if account is None or is_reserved(name) or capability not in CAPABILITIES or not account.can(capability):
+            raise BadToken("there is no such account, or it may not")
+        if claims.issued <= account.changed:
+            raise BadToken("the password has changed since")
+        if capability == LOGIN:
+            self._check_session(claims)
+            return
+        marks = [mark for mark in account.tokens if mark.id == claims.id]
+        if not marks or any(mark.expires and mark.expires <= self._now() for mark in marks):
+            raise BadToken("the token was deleted, or is over")
+
+    def _check_session(self, claims: Claims) -> None:
+        if not claims.expires or claims.expires - claims.began > DAY + SKEW:
+            raise BadToken("no session is that long")
+        if self.revoking.is_over(claims.id, claims.began, self.standing.revoked):
+            raise BadToken("the session was ended")
+
+    def _check_role_token(self, claims: Claims, project: str, role: str) -> None:
+        marks = self.standing.role_tokens(project, role) or ()
+        mine = [mark for mark in marks if mark.id == claims.id]
+        if not mine or any(mark.expires and mark.expires <= self._now() for mark in mine):
+            raise BadToken("the token was deleted, or is over")
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    async def login(self, name: str, password: str, *, is_browser: bool = False) -> str:
+        """A token. Raises BadLogin; whether the name is known, cannot be told from it, nor from how long it takes."""
+        began = self._clock.monotonic()
+        try:
+            account = await self._verified(name, password)
+        finally:
+            await asyncio.shield(sleep(self._clock, self._padding - (self._clock.monotonic() - began)))
+        if account is None:
+            raise BadLogin
+        return self._session(account, is_browser=is_browser)
+
+    async def enter(self, code: str) -> str:
+        """By a code that counts once. Raises BadLogin."""
+        name = self._codes.redeem(code) if self._codes else None
+        account = self.standing.accounts.get(name or "")
+        if account is None or not account.can(LOGIN):
+            raise BadLogin
+        return self._session(account, is_browser=True)
+
+    def welcome(self, person: str, groups: tuple[str, ...], email: str) -> str:
+        """A session of somebody whom the identity provider has just vouched for."""
+        now = self._now()
+        claims = Claims(PERSONS, person, new_id(), now, now + IDLE, now, groups, self.provider, email)
+        return tokens.sign(claims, self.key)
+
+    async def logout(self, caller: Caller) -> None:
+        claims = caller.claims
+        if isinstance(claims, Claims) and not claims.subject.endswith(f":{API_KEY}") and caller.kind != "project":
+            await self.revoking.end(claims.id, claims.began + DAY + SKEW, self.standing.revoked)
+
+    def renewed(self, caller: Caller) -> str | None:
+        """A token that takes the place of one in a browser that is in use."""
+        claims, now = caller.claims, self._now()
+        if caller.how != "cookie" or not isinstance(claims, Claims) or not self.still(caller):
+            return None
+        if claims.expires - claims.issued > IDLE or now - claims.issued < RENEWED:
+            return None
+        expires = min(now + IDLE, claims.began + DAY)
+        return tokens.sign(replace(claims, issued=now, expires=expires), self.key)
+
+    async def verify(self, caller: Caller, password: str) -> bool:
+        """Whether it is their own password; counted as a login is."""
+        return caller.kind == "account" and await self._verified(caller.name, password) is not None
+
+    async def _verified(self, name: str, password: str) -> Account | None:
+        account = self.standing.accounts.get(name) if len(name) <= LONGEST_NAME else None
+        guess = await self.attempts.reserve(account.name if account else UNKNOWN)
+        if guess is None:
+            return None
+        kept = account.password if account and account.can(LOGIN) else b""
+        if not await self.book.hashing.fits(password, kept):
+            return None
+        await self.attempts.forgive(guess)
+        return account
+
+    def _session(self, account: Account, *, is_browser: bool) -> str:
+        issued = max(self._now(), account.changed + 1)
+        lasts = IDLE if is_browser else self._duration()
+        claims = Claims(ISSUER, f"{account.name}:{LOGIN}", new_id(), issued, issued + lasts, issued)
+        return tokens.sign(claims, self.key)
+
+    def _duration(self) -> int:
+        """argo: users.session.duration; never longer than a day."""
+        given = self.standing.settings.get("users.session.duration", "").strip()
+        try:
+            return max(1, min(DAY, int(seconds_of(given)))) if given else DAY
+        except ValueError:
+            return DAY
+
+    @property
+    def provider(self) -> str:
+        """Which identity provider is trusted now: its address, and who we are there. Empty: none."""
+        found = self.standing.provider
+        return found.title if found else ""
+
+    def _now(self) -> int:
+        return int(self._clock.now().timestamp())
+

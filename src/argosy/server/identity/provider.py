@@ -1,0 +1,91 @@
+"""Which identity provider an installation trusts: `oidc.config` of argocd-cm.
+
+In: settings, and a way to look secrets up. Out: a Provider, or a sentence. Never: raises; a secret in a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from argosy.model.errors import UserError
+from argosy.model.manifest import load
+
+USUAL_SCOPES: Final = ("openid", "profile", "email", "groups")  # argo
+WHERE: Final = "argocd-cm: oidc.config"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    issuer: str
+    client: str
+    name: str = ""  # for the button
+    secret: str = field(default="", repr=False)
+    scopes: tuple[str, ...] = USUAL_SCOPES
+    audiences: tuple[str, ...] = ()  # argo: allowedAudiences; ours where there are none
+    authorities: str = ""  # argo: rootCA; beside those of the machine
+
+    @property
+    def title(self) -> str:
+        """Tells it from others: another address, or another client, knows other people."""
+        return f"{self.issuer} {self.client}"
+
+
+def read_provider(
+    settings: Mapping[str, str], secret: Callable[[str], str | None]
+) -> tuple[Provider | None, str]:
+    """None and an empty sentence: none is asked for."""
+    text = settings.get("oidc.config", "")
+    if not text.strip():
+        return None, ""
+    try:
+        found = load(text, where=WHERE)
+    except UserError as error:
+        return None, str(error)
+    if not isinstance(found, dict):
+        return None, f"{WHERE}: is no mapping; write issuer, clientID and clientSecret"
+    try:
+        return _provider(found, secret), ""
+    except UserError as error:
+        return None, str(error)
+
+
+def _provider(found: Mapping[str, Any], secret: Callable[[str], str | None]) -> Provider:
+    issuer = _text(found, "issuer", secret)
+    client = _text(found, "clientID", secret)
+    parts = urlsplit(issuer)
+    if parts.scheme != "https" or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise UserError("issuer must begin with https:// and be no more than an address; correct it", where=WHERE)
+    if not client:
+        raise UserError("clientID is missing; add it", where=WHERE)
+    scopes = _texts(found, "requestedScopes") or USUAL_SCOPES
+    return Provider(
+        issuer,
+        client,
+        _text(found, "name", secret) or parts.hostname,
+        _text(found, "clientSecret", secret),
+        scopes if "openid" in scopes else ("openid", *scopes),
+        _texts(found, "allowedAudiences"),
+        _text(found, "rootCA", secret),
+    )
+
+
+def _text(found: Mapping[str, Any], name: str, secret: Callable[[str], str | None]) -> str:
+    value = found.get(name) or ""
+    if not isinstance(value, str):
+        raise UserError(f"{name} is no text; correct it", where=WHERE)
+    if not value.startswith("$"):
+        return value.strip()
+    looked_up = secret(value)
+    if looked_up is None:
+        raise UserError(f"{name} names a key that no Secret has; add it to argocd-secret", where=WHERE)
+    return looked_up
+
+
+def _texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = found.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise UserError(f"{name} is no list of texts; correct it", where=WHERE)
+    return tuple(value)

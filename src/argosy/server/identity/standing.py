@@ -1,0 +1,168 @@
+"""What the cluster says of identity at this moment, read from what a lookout knows.
+
+In: a lookout. Out: accounts, keys, rules, revoked sessions; each made once, and again when what it is from changes.
+Never: asks the cluster, but for `look_again`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+from argosy.cluster import ClusterReader
+from argosy.desk.accounts.reading import (
+    SECRET,
+    SETTINGS,
+    SIGNING_KEY,
+    Account,
+    TokenMark,
+    map_data,
+    marks_of,
+    read_accounts,
+    secret_data,
+)
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.project import Project, read_project
+from argosy.policy.access import RBAC_CM, AccessPolicy, read_access
+from argosy.policy.rbac import Enforcer
+from argosy.server.identity.provider import Provider, read_provider
+
+SESSIONS: Final = "argosy-sessions"
+PROJECT: Final = GroupKind("argoproj.io", "AppProject")
+T = TypeVar("T")
+
+
+class Known(Protocol):
+    def get(self, key: ResourceKey) -> Manifest | None: ...
+
+    def list(self, kind: GroupKind, *, namespace: str = "") -> Iterable[Manifest]: ...
+
+
+class Watching(Protocol):
+    @property
+    def cache(self) -> Any: ...  # Known
+
+    def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
+
+
+class Standing:
+    def __init__(self, lookout: Watching, namespace: str) -> None:
+        self._known: Known = lookout.cache
+        self.namespace = namespace
+        self._made: dict[str, Any] = {}
+        self._newer: dict[ResourceKey, Manifest | None] = {}  # read here, and not yet told by the lookout
+        self.stop = lookout.listen(self._noticed)
+
+    # -- what there is ------------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return self._once("settings", lambda: map_data(self._config_map(SETTINGS)))
+
+    @property
+    def secrets(self) -> Mapping[str, bytes]:
+        return self._once("secrets", lambda: secret_data(self._get(ResourceKey("", "Secret", self.namespace, SECRET))))
+
+    @property
+    def accounts(self) -> Mapping[str, Account]:
+        return self._once("accounts", lambda: read_accounts(self.settings, self.secrets))
+
+    @property
+    def key(self) -> bytes:
+        return self.secrets.get(SIGNING_KEY, b"")
+
+    @property
+    def key_name(self) -> str:
+        """Tells one key from another, and nothing of either."""
+        return self._once("key_name", lambda: hashlib.sha256(b"name\0" + self.key).hexdigest()[:16])
+
+    @property
+    def policy(self) -> AccessPolicy:
+        return self._once("policy", lambda: read_access(map_data(self._config_map(RBAC_CM))))
+
+    @property
+    def enforcer(self) -> Enforcer:
+        return self._once("enforcer", lambda: Enforcer(self.policy, self._projects()))
+
+    @property
+    def is_anonymous_allowed(self) -> bool:
+        """argo"""
+        return self.settings.get("users.anonymous.enabled", "").strip().lower() == "true"
+
+    @property
+    def provider(self) -> Provider | None:
+        """Whom to ask for people; None: nobody, or what is written cannot be read."""
+        return self._once("provider", lambda: read_provider(self.settings, self.secret_value)[0])
+
+    def secret_value(self, reference: str) -> str | None:
+        """argo: `$key` is of argocd-secret, `$name:key` of another Secret that is part of Argo CD."""
+        name, _, key = reference.removeprefix("$").rpartition(":")
+        if not name:
+            data: Mapping[str, bytes] = self.secrets
+        else:
+            found = self._get(ResourceKey("", "Secret", self.namespace, name)) or {}
+            labels = (found.get("metadata") or {}).get("labels") or {}
+            data = secret_data(found) if labels.get("app.kubernetes.io/part-of") == "argocd" else {}
+        value = data.get(key)
+        return value.decode(errors="replace").strip() if value is not None else None
+
+    @property
+    def revoked(self) -> Mapping[str, str]:
+        return self._once("revoked", lambda: map_data(self._config_map(SESSIONS)))
+
+    def role_tokens(self, project: str, role: str) -> tuple[TokenMark, ...] | None:
+        """argo: kept in the role and in the status of its project; None: there is no such role."""
+        found = self._get(ResourceKey(*PROJECT, self.namespace, project)) or {}
+        roles = (found.get("spec") or {}).get("roles") or ()
+        mine = [each for each in roles if isinstance(each, dict) and each.get("name") == role]
+        if not mine:
+            return None
+        by_role = ((found.get("status") or {}).get("jwtTokensByRole") or {}).get(role) or {}
+        return (*marks_of(mine[0].get("jwtTokens")), *marks_of(by_role.get("items")))
+
+    # -- when it changes ----------------------------------------------------------------------------------------
+
+    async def look_again(self, cluster: ClusterReader, project: str = "") -> None:
+        """For who shows what is newer than the lookout's last word."""
+        names = (("ConfigMap", SETTINGS), ("Secret", SECRET), ("ConfigMap", SESSIONS))
+        keys = [ResourceKey("", kind, self.namespace, name) for kind, name in names]
+        for key in [*keys, *([ResourceKey(*PROJECT, self.namespace, project)] if project else ())]:
+            self._newer[key] = await cluster.get(key)
+        self._made.clear()
+
+    def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
+        manifest = after or before or {}
+        metadata = manifest.get("metadata") or {}
+        if metadata.get("namespace") != self.namespace:
+            return
+        kind, name = manifest.get("kind"), metadata.get("name", "")
+        if kind in ("ConfigMap", "Secret") and name in (SETTINGS, SECRET, RBAC_CM, SESSIONS):
+            self._newer.pop(ResourceKey("", str(kind), self.namespace, name), None)
+            self._made.clear()
+        elif kind == PROJECT.kind:
+            self._newer.pop(ResourceKey(*PROJECT, self.namespace, name), None)
+            self._made.pop("enforcer", None)
+
+    def _once(self, name: str, make: Callable[[], T]) -> T:
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
+
+    def _config_map(self, name: str) -> Manifest | None:
+        return self._get(ResourceKey("", "ConfigMap", self.namespace, name))
+
+    def _get(self, key: ResourceKey) -> Manifest | None:
+        return self._newer[key] if key in self._newer else self._known.get(key)
+
+    def _projects(self) -> list[Project]:
+        found = []
+        for manifest in self._known.list(PROJECT, namespace=self.namespace):
+            try:
+                found.append(read_project(manifest))
+            except UserError:  # whoever wrote it is told elsewhere; nobody has a right by it
+                continue
+        return found
