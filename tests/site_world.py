@@ -35,7 +35,7 @@ class StillLookout:
 
     def put(self, manifest: Manifest) -> None:
         before = self.cache.put(manifest)
-        for each in self._listeners:
+        for each in tuple(self._listeners):
             each(before, manifest)
 
     def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]:

@@ -18,6 +18,7 @@ from argosy.server.api import (
     projects,
     repositories,
     repository_content,
+    streams,
 )
 from argosy.server.events import route as live
 from argosy.server.events.live import Live
@@ -35,6 +36,7 @@ TABLE: Final[tuple[Route, ...]] = (
     *projects.ROUTES,
     *repositories.ROUTES,
     *repository_content.ROUTES,
+    *streams.ROUTES,
 )
 
 LIVES: Final[tuple[Live, ...]] = ()
