@@ -25,9 +25,13 @@ def has_manifests(body: Body) -> bool:
     return bool(body.values.get("manifests"))
 
 
+def refuse_manifests(where: str) -> None:
+    raise UserError(f"manifests of one's own cannot be synced; {LOCAL}", where=where)
+
+
 def sync_of(app: Application, body: Body, by: str) -> dict[str, Any]:
     if has_manifests(body):
-        raise UserError(f"manifests of one's own cannot be synced; {LOCAL}", where="manifests")
+        refuse_manifests("manifests")
     wish = SyncWish(
         revision=body.text("revision"),
         revisions=revisions_of(app, body),

@@ -1,0 +1,147 @@
+"""What Pods of an Application printed, as a stream.
+
+In: a request. Out: a line of JSON for each line of a log. Never: of a Pod that is not the Application's; without the
+permission to read logs, and that to see the Application.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from argosy.desk.applications.acting import Choice, Excerpt, Log, lines
+from argosy.desk.applications.belonging import belongings
+from argosy.desk.applications.desk import clock, now
+from argosy.desk.applications.reader import Reader
+from argosy.live.tree import POD
+from argosy.model.application import Application
+from argosy.model.errors import ClusterError, TransientError, UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.report.wire import mapping, mappings
+from argosy.server.answers import Stream
+from argosy.server.api import shapes_schema as schema
+from argosy.server.api.applications import PLACE
+from argosy.server.api.shapes_logs import Wanted, fault, frame, read_wanted
+from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
+from argosy.server.resolving import application
+from argosy.server.routes import May, Parameter, Route
+
+MOST: Final = 40  # argo: its limit is 20; logs that are read at once
+WAITING: Final = 200  # lines that may wait for a slow reader
+
+
+async def logs(asked: Asked) -> Stream:
+    asked.require("applications", "get", asked.thing)
+    reader, query = reader_of(asked), asked.query
+    wanted = read_wanted(query, clock())
+    pod = asked.values.get("podName") or query.text("podName")
+    if pod:
+        choice = Choice("", "Pod", query.text("namespace"), pod)
+    else:
+        choice = Choice(query.text("group"), query.text("kind"), query.text("namespace"), query.text("resourceName"))
+    found = await _logs(reader, asked.subject, choice, query.text("container"))
+    if len(found) > MOST:
+        raise UserError(f"{len(found)} logs fit, and at most {MOST} are read at once; choose a Pod or a container")
+    await _first(reader, found, wanted)
+    return Stream(_frames(reader, found, wanted), "application/json")
+
+
+async def _logs(reader: Reader, app: Application, choice: Choice, container: str) -> list[Log]:
+    """Each container of each Pod that was chosen, or came of what was chosen."""
+    chosen: set[str] = set()
+    found: list[Log] = []
+    for manifest in await belongings(reader, app):
+        owners = {str(each.get("uid")) for each in mappings(manifest["metadata"].get("ownerReferences"))}
+        if not choice.fits(key_of(manifest)) and not owners & chosen:
+            continue
+        chosen.add(str(manifest["metadata"].get("uid") or ""))
+        if key_of(manifest).group_kind == POD:
+            found += [Log(key_of(manifest), each) for each in _containers(manifest, container)]
+    if not found:
+        told = "it has no such Pods, or they have no such container"
+        raise UserError(f"{told}; see what it has: argosy app tree {app.name}", where=app.name)
+    return found
+
+
+def _containers(pod: Manifest, container: str) -> list[str]:
+    """argo: an init container only by its name."""
+    spec = mapping(pod.get("spec"))
+    names = [str(each.get("name")) for each in mappings(spec.get("containers"))]
+    if not container:
+        return names
+    names += [str(each.get("name")) for each in mappings(spec.get("initContainers"))]
+    return [each for each in names if each == container]
+
+
+async def _first(reader: Reader, found: list[Log], wanted: Wanted) -> None:
+    """Where no log at all can be read, that is the answer."""
+    if len(found) != 1:
+        return
+    peek = Excerpt(tail=1, since=wanted.excerpt.since, previous=wanted.excerpt.previous)
+    async for _ in lines(reader, found[0], peek):
+        break
+
+
+async def _frames(reader: Reader, found: list[Log], wanted: Wanted) -> AsyncIterator[bytes]:
+    waiting: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING)
+
+    async def read(log: Log) -> None:
+        try:
+            async for line in lines(reader, log, wanted.excerpt):
+                if wanted.takes(line):
+                    await waiting.put(frame(line.rstrip("\n"), log.pod.name, now()))
+        except (ClusterError, TransientError, UserError) as error:
+            if len(found) == 1:
+                await waiting.put(fault(str(error)))
+        finally:
+            await waiting.put(None)
+
+    tasks = [asyncio.create_task(read(log)) for log in found]
+    try:
+        left = len(tasks)
+        while left:
+            told = await waiting.get()
+            if told is None:
+                left -= 1
+            else:
+                yield told
+        yield frame("", found[0].pod.name if len(found) == 1 else "", now(), is_last=True)
+    finally:
+        for task in tasks:
+            task.cancel()
+        while not waiting.empty():
+            waiting.get_nowait()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+QUERY: Final = (
+    Parameter("podName", "Only of this Pod."),
+    Parameter("namespace", "Of Pods in this namespace."),
+    Parameter("container", "Only of this container."),
+    Parameter("group", "Below objects of this API group."),
+    Parameter("kind", "Below objects of this kind."),
+    Parameter("resourceName", "Below the object of this name."),
+    Parameter("follow", "Go on as more is printed.", "boolean"),
+    Parameter("tailLines", "Only so many of the last lines.", "integer"),
+    Parameter("sinceSeconds", "Only what was printed so many seconds ago, or later.", "integer"),
+    Parameter("sinceTime", "Only what was printed since; RFC 3339."),
+    Parameter("untilTime", "Refused: leave it out."),
+    Parameter("previous", "Of the container before its last restart.", "boolean"),
+    Parameter("filter", "Only lines with this text; with ! before it, those without."),
+    Parameter("matchCase", "Capital letters matter to the filter.", "boolean"),
+    *PLACE,
+)
+NEEDS: Final = May("logs", "get", application)
+AT: Final = "/api/v1/applications/{name}"
+ROUTES = (
+    Route(
+        "GET", f"{AT}/logs", NEEDS, logs, "What Pods of an Application printed: a JSON object a line.", query=QUERY,
+        gives=schema.ANY, tag="applications", operation="ApplicationService_PodLogs2",
+    ),
+    Route(
+        "GET", f"{AT}/pods/{{podName}}/logs", NEEDS, logs, "What a Pod printed: a JSON object a line.", query=QUERY,
+        gives=schema.ANY, tag="applications", operation="ApplicationService_PodLogs",
+    ),
+)  # fmt: skip

@@ -1,0 +1,127 @@
+"""Operations of Applications: sync, rollback, terminate.
+
+In: a request. Out: the Application with the operation that was asked for. Never: waits for its end; begins one that a
+window, a rule or another operation is in the way of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.desk.applications.changing import entry_to_roll_back_to, roll_back, terminate
+from argosy.desk.applications.desk import clock
+from argosy.desk.applications.reader import Reader
+from argosy.model.application import Application
+from argosy.model.errors import ArgosyError, PolicyError, UnknownRef, UserError
+from argosy.model.names import ResourceKey
+from argosy.policy.windows import verdict
+from argosy.server.answers import Json
+from argosy.server.api import shapes_schema as schema
+from argosy.server.api.applications import PLACE
+from argosy.server.api.naming_applications import of_body
+from argosy.server.api.shapes_bodies import Body
+from argosy.server.api.shapes_sync import has_manifests, refuse_manifests, revisions_of, sync_of
+from argosy.server.asked import Asked
+from argosy.server.behalf import desk_of, reader_of
+from argosy.server.resolving import application
+from argosy.server.routes import May, Route
+
+STRICT = "application.sync.requireOverridePrivilegeForRevisionSync"
+
+
+def declined(error: PolicyError) -> Json:
+    """argo: what cannot be done right now is 400, with the code of a failed precondition."""
+    return Json({"error": f"{error}", "code": 9, "message": f"{error}"}, code=400)
+
+
+async def synced(asked: Asked) -> Json:
+    app: Application = asked.subject
+    body, reader, desk = Body(await asked.mapping()), reader_of(asked), desk_of(asked)
+    if has_manifests(body) or _needs_override(reader, app, body):
+        asked.require("applications", "override", asked.thing)
+    if has_manifests(body):
+        refuse_manifests("manifests")
+    _check_window(reader, app)
+    await _check_refs(reader, app, revisions_of(app, body) or (body.text("revision"),))
+    by = asked.caller.name
+
+    def make(now: Application) -> dict[str, Any]:
+        if now.project != app.project:
+            raise UserError("it was moved to another project a moment ago; try again", where=app.name)
+        return {"operation": sync_of(now, body, by)}
+
+    try:
+        after = await desk.revise(app, make)
+    except PolicyError as error:
+        return declined(error)
+    return Json(dict(after.wire))
+
+
+def _needs_override(reader: Reader, app: Application, body: Body) -> bool:
+    """argo: where the installation says so, another revision than the Application's own."""
+    found = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
+    if str((found.get("data") or {}).get(STRICT, "")).lower() != "true":
+        return False
+    own = tuple(source.ref for source in app.sources)
+    refs = revisions_of(app, body) or ((body.text("revision"),) if body.text("revision") else ())
+    return bool(refs) and refs != own
+
+
+def _check_window(reader: Reader, app: Application) -> None:
+    found = verdict(reader.project(app).windows, app, clock(), is_manual=True)
+    if not found.is_allowed:
+        told = f"cannot sync: blocked by sync window ({found.reason})"  # argo: its words
+        raise PolicyError(f"{told}; wait for it to end, or let it allow manual syncs", where=app.name)
+
+
+async def _check_refs(reader: Reader, app: Application, refs: tuple[str, ...]) -> None:
+    """argo: a revision that the repository does not have is refused at once. Who cannot look there leaves it open."""
+    for source, ref in zip(app.sources, refs):
+        if not ref or source.chart:
+            continue
+        try:
+            found = reader.rules.repositories
+            await found.checkout(source.repo_url, ref, project=app.project, tag_prefix=source.tag_prefix)
+        except UnknownRef:
+            raise
+        except ArgosyError:
+            continue  # the engine may reach what this machine does not
+
+
+async def rolled_back(asked: Asked) -> Json:
+    app: Application = asked.subject
+    body, reader = Body(await asked.mapping()), reader_of(asked)
+    entry = entry_to_roll_back_to(app, body.number("id") or 0)
+    _check_window(reader, app)
+    try:
+        after = await roll_back(
+            desk_of(asked), app, entry, prune=body.flag("prune"), dry_run=body.flag("dryRun"), hold_reason=None
+        )
+    except PolicyError as error:
+        return declined(error)
+    return Json(dict(after.wire))
+
+
+async def terminated(asked: Asked) -> Json:
+    await terminate(desk_of(asked), asked.subject)
+    return Json({})
+
+
+ROUTES = (
+    Route(
+        "POST", "/api/v1/applications/{name}/sync", May("applications", "sync", of_body), synced, "Ask for a sync.",
+        query=PLACE, takes=schema.SYNC, gives=schema.APPLICATION, tag="applications",
+        operation="ApplicationService_Sync",
+    ),
+    Route(
+        # argo: a rollback is a sync, and who may not sync may not roll back
+        "POST", "/api/v1/applications/{name}/rollback", May("applications", "sync", of_body), rolled_back,
+        "Ask for a rollback to an entry of the history.", query=PLACE, takes=schema.ROLLBACK, gives=schema.APPLICATION,
+        tag="applications", operation="ApplicationService_Rollback",
+    ),
+    Route(
+        "DELETE", "/api/v1/applications/{name}/operation", May("applications", "sync", application), terminated,
+        "Terminate the operation that runs.", query=PLACE, gives=schema.NOTHING, tag="applications",
+        operation="ApplicationService_TerminateOperation",
+    ),
+)  # fmt: skip

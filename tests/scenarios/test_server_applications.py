@@ -1,0 +1,463 @@
+"""Argo CD's REST API for applications: every route once as it should be, and every route with what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from api_scene import AT, CONTROL, LINES, SECRET_VALUE, ApiScene, a_folder, api_scene
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def of_team(resource: str, action: str, thing: str) -> bool:
+    """Everything in project team, and nothing elsewhere."""
+    return thing.startswith("team/")
+
+
+def reader(resource: str, action: str, thing: str) -> bool:
+    return (resource, action) == ("applications", "get")
+
+
+def creator(resource: str, action: str, thing: str) -> bool:
+    return (resource, action) in (("applications", "create"), ("applications", "get"))
+
+
+def of_pods(resource: str, action: str, thing: str) -> bool:
+    return action in ("delete//Pod/ml/one", "action/apps/Deployment/restart")
+
+
+@pytest.fixture(scope="module")
+async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScene]:
+    allowed = {"tim": of_team, "rea": reader, "cre": creator, "pod": of_pods}
+    async with api_scene(tmp_path_factory.mktemp("api"), allowed) as found:
+        found.room.repository.push(a_folder(), "the first commit\n\nwith a body")
+        await found.room.project("team", destinations=[{"server": "*", "namespace": "ml"}])
+        await found.room.deliver(syncPolicy={"automated": {"prune": True}})
+        await found.room.until_synced()
+        await found.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
+        yield found
+
+
+def fresh(project: str = "default", **spec: Any) -> dict[str, Any]:
+    """An Application of a name of its own that is delivered by hand."""
+    return {
+        "metadata": {"name": f"app-{uuid.uuid4().hex[:8]}"},
+        "spec": {
+            "project": project,
+            "source": {"repoURL": "https://git.example/nowhere", "path": "app", "targetRevision": "main"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+            **spec,
+        },
+    }
+
+
+async def made(api: ApiScene, who: str = "ann", **spec: Any) -> str:
+    application = fresh(**spec)
+    name: str = application["metadata"]["name"]
+    found = await api.ask("POST", AT, application, who)
+    assert found.code == 200, found
+    await api.seen(name, lambda app: True)
+    return name
+
+
+# -- list and get --------------------------------------------------------------------------------------------------
+
+
+async def test_a_list_is_filtered_paged_and_cut_to_fields(api: ApiScene) -> None:
+    name = await made(api, project="team")
+    names = [each["metadata"]["name"] for each in (await api.get(AT))["items"]]
+    assert {"models", name} <= set(names) and names == sorted(names)
+    assert [each["metadata"]["name"] for each in (await api.get(f"{AT}?projects=team&name={name}"))["items"]] == [name]
+    fields = "items.metadata.name,items.status.sync.status"
+    assert (await api.get(f"{AT}?repo={api.room.repository.url}&fields={fields}")) == {
+        "items": [{"metadata": {"name": "models"}, "status": {"sync": {"status": "Synced"}}}]
+    }
+    page = await api.get(f"{AT}?limit=1&offset=1")
+    assert [each["metadata"]["name"] for each in page["items"]] == names[1:2]
+    assert page["metadata"].get("remainingItemCount", 0) == len(names) - 2
+    assert (await api.get(f"{AT}?selector=env%3Dnone"))["items"] == []
+    assert (await api.get(f"{AT}?appNamespace=ml"))["items"] == []
+    assert "status" not in (await api.get(f"{AT}?fields=-items.status&name=models"))["items"][0]
+
+
+async def test_a_list_has_what_its_reader_may_see_and_nothing_else(api: ApiScene) -> None:
+    name = await made(api, project="team")
+    theirs = [each["metadata"]["name"] for each in (await api.get(AT, "tim"))["items"]]
+    assert name in theirs and "models" not in theirs
+    assert (await api.get(AT, "bob"))["items"] == []
+
+
+async def test_a_refresh_is_taken_up_by_the_engine_before_it_is_answered(api: ApiScene) -> None:
+    head = api.room.repository.push({"other/note.yaml": a_map("note", a="1")})
+    after = await api.get("models?refresh=hard")
+    assert after["status"]["sync"]["revision"] == head
+    assert "argocd.argoproj.io/refresh" not in (after["metadata"].get("annotations") or {})
+
+
+# -- write ---------------------------------------------------------------------------------------------------------
+
+
+async def test_an_application_is_created_written_anew_patched_and_deleted(api: ApiScene) -> None:
+    name = await made(api)
+    events = (await api.get(f"{name}/events"))["items"]
+    assert events[0]["message"] == "ann created application" and events[0]["reason"] == "ResourceCreated"
+    app = await api.get(name)
+    app["metadata"]["labels"] = {"env": "dev"}
+    app["spec"]["source"]["path"] = "other"
+    put = await api.ask("PUT", name, app)
+    assert put.code == 200 and put.json()["metadata"]["labels"] == {"env": "dev"}
+    spec = {**app["spec"], "revisionHistoryLimit": 3}
+    assert (await api.ask("PUT", f"{name}/spec", spec)).json()["revisionHistoryLimit"] == 3
+    merge = {"name": name, "patch": '{"spec": {"source": {"path": "third"}}}', "patchType": "merge"}
+    assert (await api.ask("PATCH", name, merge)).json()["spec"]["source"]["path"] == "third"
+    steps = [{"op": "replace", "path": "/spec/source/path", "value": "fourth"}]
+    patched = (await api.ask("PATCH", name, {"patch": json.dumps(steps)})).json()
+    assert patched["spec"]["source"]["path"] == "fourth" and patched["metadata"]["labels"] == {"env": "dev"}
+    assert (await api.ask("DELETE", f"{name}?cascade=false")).json() == {}
+    await api.room.until_gone("argoproj.io/Application", name, CONTROL)
+
+
+async def test_creating_twice_needs_upsert_and_the_permission_to_update(api: ApiScene) -> None:
+    application = fresh()
+    name = application["metadata"]["name"]
+    assert (await api.ask("POST", AT, application)).code == 200
+    again = await api.ask("POST", AT, application)
+    assert again.code == 200 and again.json()["metadata"]["uid"]
+    application["spec"]["source"]["path"] = "other"
+    told = await api.ask("POST", AT, application)
+    assert told.code == 400 and "existing application spec is different, use upsert flag" in told.json()["message"]
+    assert (await api.ask("POST", f"{AT}?upsert=true", application, "cre")).body == DENIED
+    assert (await api.ask("POST", f"{AT}?upsert=true", application)).json()["spec"]["source"]["path"] == "other"
+    await api.seen(name, lambda app: app["spec"]["source"]["path"] == "other")
+
+
+async def test_a_body_sets_no_status_no_owner_and_no_name_but_its_own(api: ApiScene) -> None:
+    application = fresh()
+    application["status"] = {"history": [{"id": 0, "source": {"repoURL": "https://evil.example", "path": "x"}}]}
+    application["metadata"] |= {"ownerReferences": [{"uid": "x"}], "uid": "mine", "generation": 7}
+    made = (await api.ask("POST", AT, application)).json()
+    assert "history" not in (made.get("status") or {}) and "ownerReferences" not in made["metadata"]
+    assert made["metadata"]["uid"] != "mine"
+    name = application["metadata"]["name"]
+    await api.seen(name, lambda app: True)
+    patch = {"patch": json.dumps({"status": {"history": []}, "metadata": {"name": "other"}}), "patchType": "merge"}
+    after = (await api.ask("PATCH", name, patch)).json()
+    assert after["metadata"]["name"] == name
+
+
+async def test_who_may_create_may_not_sync_by_it(api: ApiScene) -> None:
+    application = {**fresh(), "operation": {"sync": {"revision": "main"}}}
+    assert (await api.ask("POST", AT, application, "cre")).body == DENIED
+    local = {**fresh(), "operation": {"sync": {"manifests": ["{}"]}}}
+    told = await api.ask("POST", AT, local)
+    assert told.code == 400 and "must be in Git" in told.json()["message"]
+    signed = {**fresh(), "operation": {"sync": {}, "initiatedBy": {"username": "somebody-else"}}}
+    assert (await api.ask("POST", AT, signed)).code == 200
+    name = signed["metadata"]["name"]
+    state = await api.over(name)
+    assert state["status"]["operationState"]["operation"]["initiatedBy"] == {"username": "ann"}
+
+
+async def test_a_move_to_another_project_needs_the_rights_of_both(api: ApiScene) -> None:
+    name = await made(api, project="team")
+    app = await api.get(name)
+    moved = {**app, "spec": {**app["spec"], "project": "default"}}
+    assert (await api.ask("PUT", name, moved, "tim")).body == DENIED
+    assert (await api.ask("PUT", f"{name}/spec", moved["spec"], "tim")).body == DENIED
+    patch = {"patch": '{"spec":{"project":"default"}}', "patchType": "merge"}
+    assert (await api.ask("PATCH", name, patch, "tim")).body == DENIED
+    elsewhere = {**app["spec"], "destination": {**app["spec"]["destination"], "namespace": "kube-system"}}
+    told = await api.ask("PUT", f"{name}/spec", elsewhere, "tim")
+    assert told.code == 400 and "do not match any of the allowed destinations" in told.json()["message"]
+    assert (await api.ask("PUT", name, moved)).code == 200
+
+
+# -- operations ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_sync_is_signed_by_its_caller_and_a_rollback_goes_back(api: ApiScene) -> None:
+    api.room.repository.push({"hand/one.yaml": a_map("hand", a="1")})
+    name = await made(api, source=source(api, "hand"))
+    asked = await api.ask("POST", f"{name}/sync", {"prune": True, "infos": [{"name": "why", "value": "a test"}]})
+    assert asked.code == 200 and asked.json()["operation"]["initiatedBy"] == {"username": "ann"}
+    done = await api.over(name)
+    state = done["status"]["operationState"]
+    assert state["phase"] == "Succeeded" and state["operation"]["initiatedBy"] == {"username": "ann"}
+    assert state["operation"]["info"] == [{"name": "why", "value": "a test"}]
+    api.room.repository.push({"hand/one.yaml": a_map("hand", a="2")})
+    await api.ask("POST", f"{name}/sync", {})
+    await api.seen(name, lambda app: len(app["status"]["history"]) == 2 and "operation" not in app)
+    back = await api.ask("POST", f"{name}/rollback", {"id": "0"})
+    assert back.code == 200, back
+    await api.seen(name, lambda app: len(app["status"]["history"]) == 3)
+    assert (await api.room.get("ConfigMap", "hand") or {})["data"] == {"a": "1"}
+
+
+async def test_what_is_in_the_way_of_an_operation_is_told(api: ApiScene) -> None:
+    auto = await api.ask("POST", "models/rollback", {"id": 0})
+    assert auto.code == 400 and auto.json()["code"] == 9 and "auto-sync is enabled" in auto.json()["message"]
+    other = await api.ask("POST", "models/sync", {"revision": "v2"})
+    assert other.code == 400 and "there is no branch, tag or commit 'v2'" in other.json()["message"]
+    idle = await api.ask("DELETE", "models/operation")
+    assert idle.code == 400 and "no operation is in progress" in idle.json()["message"]
+    name = await made(api)
+    await api.room.patch_app({"operation": {"sync": {}}}, name)
+    await api.ask("DELETE", f"{name}/operation")
+    window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
+    await api.room.project("shut", syncWindows=[window])
+    shut = await made(api, project="shut")
+    told = await api.ask("POST", f"{shut}/sync", {})
+    assert told.code == 403 and "blocked by sync window" in told.json()["message"]
+    windows = await api.get(f"{shut}/syncwindows")
+    assert windows["canSync"] is False and windows["activeWindows"] == windows["assignedWindows"] != []
+    assert await api.get("models/syncwindows") == {"canSync": True}
+
+
+# -- content -------------------------------------------------------------------------------------------------------
+
+
+async def test_manifests_managed_resources_and_the_tree_have_argo_cds_shapes(api: ApiScene) -> None:
+    found = await api.get("models/manifests")
+    kinds = sorted(json.loads(each)["kind"] for each in found["manifests"])
+    assert kinds == ["ConfigMap", "Deployment", "Pod", "Secret", "Service"]
+    assert found["sourceType"] == "Directory" and found["namespace"] == "ml"
+    managed = (await api.get("models/managed-resources"))["items"]
+    one = next(each for each in managed if each["kind"] == "ConfigMap")
+    assert json.loads(one["liveState"])["data"] == json.loads(one["targetState"])["data"] == {"a": "one"}
+    assert {"normalizedLiveState", "predictedLiveState", "resourceVersion"} <= set(one) and "modified" not in one
+    assert [each["name"] for each in (await api.get("models/managed-resources?kind=Pod"))["items"]] == ["one"]
+    tree = await api.get("models/resource-tree")
+    pod = next(each for each in tree["nodes"] if each["kind"] == "Pod")
+    assert pod["uid"] and pod["version"] == "v1" and pod["images"] == ["registry.example/web:1"]
+    assert tree["orphanedNodes"] == [] and "hosts" in tree
+    server = await api.get("models/server-side-diff")
+    assert server["modified"] is False and len(server["items"]) == 5
+
+
+async def test_no_answer_shows_a_secret(api: ApiScene) -> None:
+    named = "resourceName=hidden&kind=Secret&namespace=ml&version=v1"
+    for path in ("models/manifests", "models/managed-resources", "models/server-side-diff", f"models/resource?{named}"):
+        found = await api.ask("GET", path)
+        assert found.code == 200 and SECRET_VALUE.encode() not in found.body and b"super-secret" not in found.body, path
+    shown = json.loads((await api.get(f"models/resource?{named}"))["manifest"])
+    assert shown["data"]["key"].strip("+") == ""
+
+
+async def test_a_commit_tells_of_itself(api: ApiScene) -> None:
+    api.room.repository._git("tag", "v1.0.0")
+    head = api.room.repository.head
+    told = await api.get(f"models/revisions/{head}/metadata")
+    assert told["author"].startswith("ann@example.com") and told["date"].endswith("Z") and told["message"]
+
+
+# -- objects -------------------------------------------------------------------------------------------------------
+
+
+def named(kind: str, name: str, group: str = "", namespace: str = "ml", **more: str) -> str:
+    query = {"kind": kind, "resourceName": name, "group": group, "namespace": namespace, "version": "v1", **more}
+    return "&".join(f"{key}={value}" for key, value in query.items())
+
+
+async def test_an_object_is_read_patched_acted_on_and_deleted(api: ApiScene) -> None:
+    await api.room.patch_app({"spec": {"syncPolicy": None}})
+    web = named("Deployment", "web", "apps")
+    assert json.loads((await api.get(f"models/resource?{web}"))["manifest"])["metadata"]["name"] == "web"
+    patch = json.dumps({"metadata": {"labels": {"by": "hand"}}})
+    patched = await api.ask("POST", f"models/resource?{web}&patchType=application/merge-patch%2Bjson", patch)
+    assert json.loads(patched.json()["manifest"])["metadata"]["labels"]["by"] == "hand"
+    names = [each["name"] for each in (await api.get(f"models/resource/actions?{web}"))["actions"]]
+    assert "restart" in names and "pause" in names
+    assert (await api.ask("POST", f"models/resource/actions?{web}", "restart")).json() == {}
+    second = {"action": "pause", "group": "apps", "kind": "Deployment", "namespace": "ml", "resourceName": "web"}
+    assert (await api.ask("POST", "models/resource/actions/v2", second)).json() == {}
+    live = await api.room.get("apps/Deployment", "web") or {}
+    assert live["spec"]["paused"] is True
+    assert "kubectl.kubernetes.io/restartedAt" in live["spec"]["template"]["metadata"]["annotations"]
+    assert (await api.ask("DELETE", f"models/resource?{named('Pod', 'one', force='true')}")).json() == {}
+    await api.room.until_gone("Pod", "one")
+    reasons = [each["reason"] for each in (await api.get("models/events"))["items"]]
+    assert {"ResourceUpdated", "ResourceActionRan", "ResourceDeleted"} <= set(reasons)
+    await api.room.sync()
+    await api.seen("models", lambda app: "operation" not in app)
+    await api.over("models")
+
+
+async def test_what_is_not_of_this_application_cannot_be_touched(api: ApiScene) -> None:
+    await api.room.cluster.create(a_map("foreign", "ml", a="b"))
+    for method, path, document in (
+        ("GET", f"models/resource?{named('ConfigMap', 'foreign')}", None),
+        ("POST", f"models/resource?{named('ConfigMap', 'foreign')}", "{}"),
+        ("DELETE", f"models/resource?{named('ConfigMap', 'foreign')}", None),
+        ("GET", f"models/resource/actions?{named('ConfigMap', 'foreign')}", None),
+        ("POST", f"models/resource/actions?{named('ConfigMap', 'foreign')}", "restart"),
+        ("GET", f"models/resource/links?{named('ConfigMap', 'foreign')}", None),
+        ("GET", "models/events?resourceName=foreign&resourceNamespace=ml", None),
+        ("GET", "models/pods/nobody/logs", None),
+    ):
+        found = await api.ask(method, path, document)
+        assert found.code == 400 and b"foreign" not in found.body.replace(b"ConfigMap foreign", b""), (path, found)
+    assert await api.room.cluster.get(ResourceKey("", "ConfigMap", "ml", "foreign")) is not None
+
+
+async def test_what_its_project_forbids_cannot_be_touched_though_it_is_in_its_tree(api: ApiScene) -> None:
+    api.room.repository.push({"narrow/one.yaml": a_map("narrow", a="1")})
+    await api.room.project("narrow")
+    name = await made(api, project="narrow", source=source(api, "narrow"))
+    await api.ask("POST", f"{name}/sync", {})
+    await api.over(name)
+    assert (await api.ask("GET", f"{name}/resource?{named('ConfigMap', 'narrow')}")).code == 200
+    key = ResourceKey("argoproj.io", "AppProject", CONTROL, "narrow")
+    await api.room.cluster.patch(key, {"spec": {"namespaceResourceBlacklist": [{"group": "", "kind": "ConfigMap"}]}})
+    async with asyncio.timeout(20):
+        while (await api.ask("GET", f"{name}/resource?{named('ConfigMap', 'narrow')}")).code == 200:
+            await asyncio.sleep(0.05)
+    assert (await api.ask("DELETE", f"{name}/resource?{named('ConfigMap', 'narrow')}")).code == 400
+    assert await api.room.get("ConfigMap", "narrow") is not None
+
+
+async def test_finer_permissions_are_enough_and_nothing_more(api: ApiScene) -> None:
+    assert (await api.ask("DELETE", f"models/resource?{named('ConfigMap', 'settings')}", who="pod")).body == DENIED
+    assert (await api.ask("POST", f"models/resource?{named('Pod', 'one')}", "{}", "pod")).body == DENIED
+    web = named("Deployment", "web", "apps")
+    assert (await api.ask("POST", f"models/resource/actions?{web}", "restart", "pod")).code == 200
+    assert (await api.ask("POST", f"models/resource/actions?{web}", "pause", "pod")).body == DENIED
+    assert (await api.ask("GET", "models", who="pod")).body == DENIED
+
+
+# -- logs, links ---------------------------------------------------------------------------------------------------
+
+
+async def test_logs_come_as_frames_with_a_last_one(api: ApiScene) -> None:
+    for path in ("models/pods/one/logs?namespace=ml", "models/logs?podName=one&container=main"):
+        found = await api.ask("GET", path)
+        assert found.code == 200, found
+        frames = [json.loads(line)["result"] for line in found.body.splitlines()]
+        assert [each["content"] for each in frames] == [*LINES, ""]
+        assert [each["last"] for each in frames] == [False, False, False, True]
+        assert {each["podName"] for each in frames} == {"one"}
+    short = await api.ask("GET", "models/logs?podName=one&tailLines=2&filter=warning")
+    assert [json.loads(line)["result"]["content"] for line in short.body.splitlines()] == ["Warning: slow", ""]
+    assert (await api.ask("GET", "models/logs?podName=one", who="rea")).body == DENIED
+
+
+async def test_links_are_made_of_settings_and_only_lead_to_the_web(api: ApiScene) -> None:
+    links = (
+        '- {url: "https://wiki.example/{{.app.metadata.name}}", title: Wiki, if: "app.spec.project == \'default\'"}\n'
+        '- {url: "javascript:alert(1)", title: Bad}\n'
+        '- {url: "https://no.example", title: No, if: "app.spec.project == \'other\'"}\n'
+    )
+    of_objects = links.replace("app.metadata", "resource.metadata")
+    await api.room.configure({"application.links": links, "resource.links": of_objects})
+    async with asyncio.timeout(20):
+        while not (found := (await api.get("models/links"))["items"]):
+            await asyncio.sleep(0.05)
+    assert found == [{"url": "https://wiki.example/models", "title": "Wiki"}]
+    object_links = await api.get(f"models/resource/links?{named('ConfigMap', 'settings')}")
+    assert object_links["items"] == [{"url": "https://wiki.example/settings", "title": "Wiki"}]
+
+
+# -- bad input -----------------------------------------------------------------------------------------------------
+
+WRONG = (
+    ("GET", f"{AT}?selector=%3D%3D%3D", None),
+    ("GET", f"{AT}?limit=many", None),
+    ("GET", f"{AT}?offset=-1", None),
+    ("GET", f"{AT}?fields={'a,' * 300}", None),
+    ("GET", "models?refresh=soft", None),
+    ("POST", AT, {}),
+    ("POST", AT, []),
+    ("POST", AT, {"metadata": {"name": "x"}}),
+    ("POST", AT, {"metadata": {"name": 7}, "spec": {}}),
+    ("POST", AT, {"metadata": {"name": "x"}, "spec": {"source": {"repoURL": "https://x/y"}, "destination": {}}}),
+    ("POST", AT, {"metadata": {"name": "x"}, "spec": {"source": "text", "destination": {"server": "x"}}}),
+    ("PUT", "models", {"metadata": {"name": "other"}, "spec": {}}),
+    ("PUT", "models", {"metadata": {"name": "models"}, "spec": []}),
+    ("PUT", "models/spec", {}),
+    ("PATCH", "models", {"patch": "not json ["}),
+    ("PATCH", "models", {"name": "other", "patch": "{}"}),
+    ("PATCH", "models", {"patch": "{}", "patchType": "strange"}),
+    ("PATCH", "models", {"patch": '[{"op": "remove", "path": "/metadata"}]'}),
+    ("PATCH", "models?appNamespace=ml", {"patch": "{}", "appNamespace": "argocd"}),
+    ("DELETE", "models?cascade=false&propagationPolicy=foreground", None),
+    ("DELETE", "models?propagationPolicy=strange", None),
+    ("DELETE", "models?cascade=perhaps", None),
+    ("POST", "models/sync", {"prune": "yes"}),
+    ("POST", "models/sync", {"manifests": ["{}"]}),
+    ("POST", "models/rollback", {"id": 4711}),
+    ("POST", "models/rollback", {"id": "first"}),
+    ("GET", "models/manifests?revision=nothing", None),
+    ("GET", "models/manifests?revisions=a&sourcePositions=7", None),
+    ("GET", "models/server-side-diff?targetManifests=%7B%7D", None),
+    ("GET", "models/resource", None),
+    ("GET", "models/resource?kind=Pod&resourceName=nobody", None),
+    ("POST", "models/resource?kind=ConfigMap&resourceName=settings&namespace=ml", None),
+    ("POST", "models/resource?kind=ConfigMap&resourceName=settings&namespace=ml&patchType=strange", "{}"),
+    ("POST", "models/resource?kind=ConfigMap&resourceName=settings&namespace=ml", "not json ["),
+    ("POST", "models/resource/actions?kind=ConfigMap&resourceName=settings&namespace=ml", {"action": "x"}),
+    ("POST", "models/resource/actions?kind=ConfigMap&resourceName=settings&namespace=ml", "explode"),
+    ("POST", "models/resource/actions/v2", {"action": "restart"}),
+    ("GET", "models/logs?podName=nobody", None),
+    ("GET", "models/logs?tailLines=-3", None),
+    ("GET", "models/logs?sinceTime=yesterday", None),
+    ("GET", "models/logs?untilTime=2026-01-01T00:00:00Z", None),
+    ("GET", "models/pods/one/logs?namespace=ml&container=nobody", None),
+    ("GET", "models/events?resourceName=nobody", None),
+    ("GET", "models/revisions/main/metadata", None),
+    ("GET", f"models/revisions/{'0' * 40}/metadata", None),
+    ("GET", "models/revisions/main/metadata?sourceIndex=4", None),
+    ("GET", "models/revisions/main/chartdetails", None),
+    ("GET", "models/revisions/main/ocimetadata", None),
+    ("POST", f"{AT}/manifestsWithFiles", {}),
+)
+
+
+@pytest.mark.parametrize(("method", "path", "document"), WRONG, ids=[f"{each[0]} {each[1][:60]}" for each in WRONG])
+async def test_what_is_wrong_is_told_with_what_to_do(api: ApiScene, method: str, path: str, document: Any) -> None:
+    found = await api.ask(method, path, document)
+    assert found.code == 400, found
+    told = found.json()
+    assert set(told) == {"error", "code", "message"} and told["code"] in (3, 9)
+    assert len(told["message"]) > 10 and "Traceback" not in told["message"]
+
+
+ROUTES = [
+    ("GET", ""), ("PUT", ""), ("PATCH", ""), ("DELETE", ""), ("PUT", "/spec"), ("POST", "/sync"), ("POST", "/rollback"),
+    ("DELETE", "/operation"), ("GET", "/manifests"), ("GET", "/managed-resources"), ("GET", "/resource-tree"),
+    ("GET", "/resource?kind=Pod&resourceName=one"), ("POST", "/resource?kind=Pod&resourceName=one"),
+    ("DELETE", "/resource?kind=Pod&resourceName=one"), ("GET", "/resource/actions?kind=Pod&resourceName=one"),
+    ("POST", "/resource/actions/v2"), ("GET", "/resource/links"), ("GET", "/links"), ("GET", "/logs"),
+    ("GET", "/pods/one/logs"), ("GET", "/events"), ("GET", f"/revisions/{'a' * 40}/metadata"), ("GET", "/syncwindows"),
+    ("GET", f"/revisions/{'a' * 40}/chartdetails"), ("GET", "/server-side-diff"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+async def test_absent_and_forbidden_are_the_same_bytes(api: ApiScene, method: str, path: str) -> None:
+    body = None if method in ("GET", "DELETE") else {"action": "x", "kind": "Pod", "resourceName": "one"}
+    for who, name in (("bob", "models"), ("bob", "nothing"), ("ann", "nothing"), ("tim", "models"), ("tim", "nothing")):
+        assert (await api.ask(method, f"{name}{path}", body, who)).body == DENIED, (who, name)
+
+
+# -- what tests are made of ----------------------------------------------------------------------------------------
+
+
+def a_map(name: str, namespace: str = "", **data: str) -> dict[str, Any]:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def source(api: ApiScene, path: str) -> dict[str, str]:
+    return {"repoURL": api.room.repository.url, "path": path, "targetRevision": "main"}
