@@ -198,7 +198,8 @@ async def test_a_sync_is_signed_by_its_caller_and_a_rollback_goes_back(api: ApiS
     assert state["phase"] == "Succeeded" and state["operation"]["initiatedBy"] == {"username": "ann"}
     assert state["operation"]["info"] == [{"name": "why", "value": "a test"}]
     api.room.repository.push({"hand/one.yaml": a_map("hand", a="2")})
-    await api.ask("POST", f"{name}/sync", {})
+    again = await api.ask("POST", f"{name}/sync", {})
+    assert again.code == 200, again
     await api.seen(name, lambda app: len(app["status"]["history"]) == 2 and "operation" not in app)
     back = await api.ask("POST", f"{name}/rollback", {"id": "0"})
     assert back.code == 200, back
