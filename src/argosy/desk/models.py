@@ -6,6 +6,7 @@ In: a cluster, a name. Out: what the model is, and what it answers. Never: a gue
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -24,6 +25,7 @@ DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 NOUN: Final = Noun(INFERENCE_SERVICE, "model", "argosy model list", "install KServe, or begin with: argosy demo")
 HEALTH_SECONDS: Final = 10.0
+Asker = Callable[..., Answered]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Probed:
 class ModelDesk:
     cluster: Cluster
     where: str
+    asker: Asker = ask  # a server asks more warily than a person's own shell
 
     async def all(self, namespace: str = "") -> list[Manifest]:
         return await all_of(NOUN, self.cluster, namespace)
@@ -75,12 +78,13 @@ class ModelDesk:
         if question.needs_name:
             question = question.named(await self._served_name(model, insecure=insecure))
         url = model.url.rstrip("/") + question.path
-        return Tried(question, await asyncio.to_thread(ask, url, question.document, seconds=seconds, insecure=insecure))
+        answered = await asyncio.to_thread(self.asker, url, question.document, seconds=seconds, insecure=insecure)
+        return Tried(question, answered)
 
     async def _served_name(self, model: ServedModel, *, insecure: bool) -> str:
         """As its server calls it, which need not be the InferenceService's name."""
         url = model.url.rstrip("/") + LISTED
-        found = (await asyncio.to_thread(ask, url, seconds=HEALTH_SECONDS, insecure=insecure)).document()
+        found = (await asyncio.to_thread(self.asker, url, seconds=HEALTH_SECONDS, insecure=insecure)).document()
         cards = found.get("data") if isinstance(found, dict) else None
         names = [str(each.get("id")) for each in cards or () if isinstance(each, dict) and each.get("id")]
         return model.name if not names or model.name in names else names[0]
@@ -90,7 +94,7 @@ class ModelDesk:
         for path in health_paths(model):
             url = model.url.rstrip("/") + path
             try:
-                got = await asyncio.to_thread(ask, url, seconds=HEALTH_SECONDS, insecure=insecure)
+                got = await asyncio.to_thread(self.asker, url, seconds=HEALTH_SECONDS, insecure=insecure)
             except TransientError as error:
                 found.append(Probed(path, 0, 0.0, str(error)))
             else:

@@ -30,6 +30,7 @@ class ServeOptions:
     is_tls: bool = False
     is_simulated: bool = False
     repository: Path | None = None  # of promotions
+    runs: Path | None = None  # the folder of a cluster that runs here, which keeps the runs of its notebooks
     version: str = ""
     title: str = "argosy"
     port: int = 0  # two servers of one machine must not share a cookie

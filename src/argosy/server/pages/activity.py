@@ -1,0 +1,134 @@
+"""`/activity`: what happened, newest first: syncs, promotions, Events, settings.
+
+In: a request. Out: a page of a timeline. Never: what happened to an Application that the caller may not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+from argosy.desk.boards import activity
+from argosy.desk.boards.activity import Happening, Wanted
+from argosy.model.application import APPLICATION
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.report.wire import mapping
+from argosy.server.answers import Page
+from argosy.server.asked import Asked
+from argosy.server.pages.environments import looked
+from argosy.server.pages.owned import EVERYTHING
+from argosy.server.resolving import PROJECT, application_name, is_at_home, project_of
+from argosy.server.routes import Filtered, Route
+
+EVENT: Final = GroupKind("", "Event")
+CONFIG_MAP: Final = GroupKind("", "ConfigMap")
+SETTINGS: Final = ("argocd-cm", "argocd-rbac-cm", "argosy-cm", "argocd-notifications-cm", "argocd-ssh-known-hosts-cm")
+GROUPS: Final = {
+    "Pod": "", "ReplicaSet": "apps", "Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "Job": "batch",
+    "InferenceService": "serving.kserve.io", "NotebookValidationJob": "mlops.mlops.dev",
+}  # fmt: skip
+COMMANDS: Final = ("argosy app list", "argosy app history NAME", "argosy promote history")
+
+
+async def page(asked: Asked) -> Page:
+    return Page("activity.html", await values(asked))
+
+
+async def values(asked: Asked) -> dict[str, Any]:
+    found = [each async for each in _all(asked)]
+    wanted = _wanted(asked)
+    shown = activity.timeline(found, wanted)
+    first = (shown.page - 1) * activity.PAGE + 1 if shown.total else 0
+    return {
+        "title": "Activity",
+        "section": "activity",
+        "state": "",
+        "line": shown,
+        "wanted": wanted,
+        "apps": activity.apps_of(found),
+        "first": first,
+        "last": first + len(shown.shown) - 1 if shown.total else 0,
+        "chosen": [(key, value) for key in ("kind", "app", "only", "q") for value in asked.query.all(key) if value],
+        "commands": COMMANDS,
+    }
+
+
+def _wanted(asked: Asked) -> Wanted:
+    query = asked.query
+    kinds = tuple(each for each in query.all("kind") if each in activity.KINDS)
+    severity = "bad" if query.text("only") == "bad" else ""
+    given = query.text("page")
+    page_number = int(given) if given.isascii() and given.isdecimal() and len(given) < 7 else 1
+    return Wanted(kinds, query.text("app"), severity, query.text("q"), page_number)
+
+
+async def _all(asked: Asked) -> AsyncIterator[Happening]:
+    apps = _applications(asked)
+    for each in activity.of_applications(apps):
+        yield each
+    for each in activity.of_events(asked.site.lookout.cache.list(EVENT), _whose(asked, apps)):
+        yield each
+    if asked.may("applications", "get", EVERYTHING):
+        for each in activity.of_settings(_settings(asked)):
+            yield each
+    board, _ = await looked(asked)
+    for each in activity.of_promotions(board.history if board else ()):
+        yield each
+
+
+def _applications(asked: Asked) -> list[Manifest]:
+    found = []
+    for app in asked.site.lookout.cache.list(GroupKind(*APPLICATION)):
+        metadata = app["metadata"]
+        thing = application_name(asked, project_of(app), str(metadata["namespace"]), str(metadata["name"]))
+        if is_at_home(asked, app) and asked.may("applications", "get", thing):
+            found.append(app)
+    return found
+
+
+def _whose(asked: Asked, apps: list[Manifest]) -> activity.Whose:
+    """By what Applications list; Pods and the like by their owners. What is nobody's is told to who may see all."""
+    known: dict[tuple[str, str, str], tuple[str, str] | None] = {}
+    for app in apps:
+        namespace, name = str(app["metadata"]["namespace"]), str(app["metadata"]["name"])
+        place = (name, f"/apps/{namespace}/{name}")
+        known["Application", namespace, name] = place
+        for each in mapping(app.get("status")).get("resources") or ():
+            key = (str(each.get("kind") or ""), str(each.get("namespace") or ""), str(each.get("name") or ""))
+            known[key] = (name, f"{place[1]}/events")
+    sees_all = asked.may("applications", "get", EVERYTHING)
+
+    def whose(kind: str, namespace: str, name: str) -> tuple[str, str] | None:
+        key = (kind, namespace, name)
+        if key not in known:
+            owner = next((known[each] for each in _owners(asked, *key) if known.get(each)), None)
+            known[key] = owner or (("", "") if sees_all else None)
+        return known[key]
+
+    return whose
+
+
+def _owners(asked: Asked, kind: str, namespace: str, name: str) -> Iterator[tuple[str, str, str]]:
+    """Up the chain of owners, as far as it is known."""
+    for _ in range(5):
+        if kind not in GROUPS:
+            return
+        found = asked.site.lookout.cache.get(ResourceKey(GROUPS[kind], kind, namespace, name))
+        references = mapping(mapping(found).get("metadata")).get("ownerReferences") or ()
+        if not references:
+            return
+        kind, name = str(references[0].get("kind") or ""), str(references[0].get("name") or "")
+        yield kind, namespace, name
+
+
+def _settings(asked: Asked) -> Iterator[Manifest]:
+    control = asked.site.desk.control
+    for each in asked.site.lookout.cache.list(CONFIG_MAP, namespace=control):
+        if each["metadata"]["name"] in SETTINGS:
+            yield {**each, "kind": "ConfigMap"}
+    for each in asked.site.lookout.cache.list(PROJECT, namespace=control):
+        yield each
+
+
+ROUTES = (Route("GET", "/activity", Filtered("applications", "get"), page, "What happened, as a page."),)

@@ -1,0 +1,44 @@
+"""A model asked by a server, on somebody's behalf: the address comes from a cluster that others write to.
+
+In: an address, a document. Out: what was answered. Never: an address where a cloud gives credentials away, nor one of
+the server's own machine unless it serves that machine alone.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.model.errors import PolicyError
+from argosy.outbound.asking import Answered
+from argosy.outbound.hosts import HostRules
+from argosy.outbound.sending import Request, send
+
+JSON = (("Content-Type", "application/json"),)
+
+
+@dataclass(frozen=True)
+class _Elsewhere(HostRules):
+    def addresses(self, host: str, port: int) -> Sequence[tuple[str, int]]:
+        found = [each for each in super().addresses(host, port) if not _is_here(each[0])]
+        if not found:
+            raise PolicyError(f"{host}: is an address of the server's own machine; models there are not asked")
+        return found
+
+
+def ask_warily(
+    url: str, document: Any = None, *, seconds: float = 30.0, insecure: bool = False, is_local: bool = False
+) -> Answered:
+    body = b"" if document is None else json.dumps(document).encode()
+    rules = HostRules() if is_local else _Elsewhere()
+    method, headers = ("POST", JSON) if body else ("GET", ())
+    return send(Request(method, url, headers, body, seconds, insecure), rules)
+
+
+def _is_here(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(found, "ipv4_mapped", None)
+    return (mapped or found).is_loopback or (mapped or found).is_unspecified

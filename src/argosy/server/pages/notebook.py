@@ -1,0 +1,179 @@
+"""`/notebooks/{ns}/{name}[/runs/{id}]`: one run of a notebook: its cells, what they said, what it set off.
+
+In: a request. Out: a page; a frame for HTML of an output; a run that was asked for again. Never: markup of a notebook
+in the page itself: its HTML is answered alone, under a policy that lets it run nothing and reach nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from argosy.desk.applications.desk import clock
+from argosy.desk.boards import notebooks
+from argosy.desk.boards.kept import executed
+from argosy.desk.boards.notebooks import Note, RunView, Told
+from argosy.desk.boards.outputs import Output, ShownCell, html_of, shown_cells
+from argosy.desk.notebooks.jobs import JobDesk
+from argosy.server.answers import Page, Redirect, Text
+from argosy.server.asked import Asked, Refused
+from argosy.server.behalf import desk_of
+from argosy.server.doors.headers import FRAMED
+from argosy.server.pages.owned import RUN, application_path, notebook
+from argosy.server.routes import May, Route
+
+STATES: Final = {"Success": "ok", "Failure": "failed", "Skipped": "waiting"}
+
+
+@dataclass(frozen=True)
+class CellView:
+    """A cell as it is shown: its source where that is known, what it said, what was noted of it."""
+
+    index: int
+    state: str
+    type: str = "code"
+    time: str = ""
+    source: str = ""
+    count: int | None = None
+    outputs: tuple[Output, ...] = ()
+    frames: tuple[str, ...] = ()  # where the HTML of each output is; empty where it has none
+    error: str = ""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == "failed" or any(each.severity != "info" for each in self.notes)
+
+
+async def page(asked: Asked) -> Page:
+    return Page("notebook.html", values(asked))
+
+
+def values(asked: Asked) -> dict[str, Any]:
+    view = _view(asked)
+    row = view.row
+    cells = cells_of(asked, view)
+    running = view.is_last and row.is_running
+    phase = row.phase if view.is_last else (view.attempt.phase if view.attempt else "Pending")
+    return {
+        "title": row.name,
+        "section": "notebooks",
+        "state": {"Failed": "bad", "Running": "busy", "Succeeded": "ok"}.get(phase, ""),
+        "crumbs": _crumbs(asked, row),
+        "view": view,
+        "row": row,
+        "phase": phase,
+        "cells": cells,
+        "is_kept": any(each.source for each in cells),
+        "strip": strip_of(view, cells),
+        "app_path": application_path(asked, asked.subject),
+        "may_run": asked.may("applications", RUN, asked.thing),
+        "whole": [each for each in view.notes if each.cell < 0],
+        "reload_after": 3 if running else None,
+    }
+
+
+def _crumbs(asked: Asked, row: Any) -> list[tuple[str, str]]:
+    found = [("Notebooks", "/notebooks"), (row.namespace, f"/notebooks?q={row.namespace}")]
+    return [*found, (row.name, row.path)] if "id" in asked.values else found
+
+
+def _view(asked: Asked) -> RunView:
+    given = asked.values.get("id")
+    number = int(given) if given and given.isascii() and given.isdecimal() and len(given) < 10 else None
+    view = notebooks.view(asked.subject, number, clock()) if given is None or number is not None else None
+    if view is None:
+        raise Refused
+    return view
+
+
+def kept(asked: Asked, view: RunView) -> dict[str, Any] | None:
+    """The executed notebook, where this machine has it."""
+    run = view.attempt
+    return executed(asked.site.options.runs, asked.subject, run.generation, run.number) if run else None
+
+
+def cells_of(asked: Asked, view: RunView) -> list[CellView]:
+    told = {each.index: each for each in view.cells}
+    found = kept(asked, view)
+    shown = {each.index: each for each in shown_cells(found)} if found else {}
+    base = f"{view.row.path}/runs/{view.attempt.number if view.attempt else 0}/html"
+    order = sorted({*told, *shown})
+    return [_cell(index, told.get(index), shown.get(index), view, base) for index in order]
+
+
+def _cell(index: int, told: Told | None, shown: ShownCell | None, view: RunView, base: str) -> CellView:
+    notes = tuple(each for each in view.notes if each.cell == index)
+    state = STATES.get(told.status, "waiting") if told else _state(shown)
+    if state == "ok" and any(each.severity != "info" for each in notes):
+        state = "noted"
+    outputs = shown.outputs if shown and shown.outputs else _said(told)
+    frames = tuple(f"{base}/{index}/{place}" if each.kind == "html" else "" for place, each in enumerate(outputs))
+    return CellView(
+        index,
+        state,
+        shown.type if shown else "code",
+        told.time if told else "",
+        shown.source if shown else "",
+        shown.count if shown else None,
+        outputs,
+        frames,
+        told.error if told else "",
+        notes,
+    )
+
+
+def _state(shown: ShownCell | None) -> str:
+    """Of a run whose cells only its notebook tells of."""
+    if shown is None or shown.type != "code" or shown.count is None:
+        return "waiting"
+    return "failed" if any(each.kind == "error" and "Traceback" in each.text for each in shown.outputs) else "ok"
+
+
+def _said(told: Told | None) -> tuple[Output, ...]:
+    return (Output("text", told.output),) if told and told.output else ()
+
+
+def strip_of(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
+    """The cells that the page has, and while it runs those that are to come."""
+    found = {each.index: (each.state, each.time) for each in cells if each.type == "code"}
+    if view.is_last:
+        found |= {each.index: (each.state, each.time) for each in view.row.strip if each.index not in found}
+    words = {"ok": "succeeded", "failed": "failed", "noted": "noted", "running": "running", "waiting": "not run"}
+    known = {each.index for each in cells}
+    return [
+        {
+            "state": state,
+            "title": f"cell {index}: {words[state]}{f', {time}' if time else ''}",
+            "url": f"#cell-{index}" if index in known else "",
+        }
+        for index, (state, time) in sorted(found.items())
+    ]
+
+
+async def framed(asked: Asked) -> Text:
+    """The HTML of one output, alone: it has no origin, no script, and nobody to talk to."""
+    found = kept(asked, _view(asked))
+    places = [asked.values[name] for name in ("cell", "output")]
+    if found is None or not all(each.isascii() and each.isdecimal() and len(each) < 7 for each in places):
+        raise Refused
+    html = html_of(found, int(places[0]), int(places[1]))
+    if html is None:
+        raise Refused
+    return Text(html, "text/html; charset=utf-8", headers=(("content-security-policy", FRAMED),))
+
+
+async def run_again(asked: Asked) -> Redirect:
+    desk = desk_of(asked)
+    await JobDesk(desk.cluster, desk.where).run_again(asked.subject)
+    return Redirect(f"/notebooks/{asked.values['ns']}/{asked.values['name']}?said=run-again")
+
+
+SEE = May("applications", "get", notebook)
+HTML = "/notebooks/{ns}/{name}/runs/{id}/html/{cell}/{output}"
+ROUTES = (
+    Route("GET", "/notebooks/{ns}/{name}", SEE, page, "A notebook job and its last run, as a page."),
+    Route("GET", "/notebooks/{ns}/{name}/runs/{id}", SEE, page, "One run of a notebook job, as a page."),
+    Route("GET", HTML, SEE, framed, "The HTML of an output, confined to a frame."),
+    Route("POST", "/notebooks/{ns}/{name}/run", May("applications", RUN, notebook), run_again, "Run it once more."),
+)

@@ -1,0 +1,72 @@
+"""Objects that belong to Applications: whoever may see the Application may see them.
+
+In: a request. Out: Found, and lists without what the caller may not see. Never: what belongs to no Application, but to
+who may see all of them: nobody else could have been given it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.desk.boards.owning import owner_of
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.models.facts import INFERENCE_SERVICE
+from argosy.server.asked import Asked
+from argosy.server.resolving import application_name, is_at_home, project_of
+from argosy.server.routes import Found
+
+JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
+EVERYTHING: Final = "*/*"  # a policy of */* matches it, one of a single project does not
+TRY: Final = "action/serving.kserve.io/InferenceService/try"
+RESTART: Final = "action/serving.kserve.io/InferenceService/restart"
+RUN: Final = "action/mlops.mlops.dev/NotebookValidationJob/run"
+
+
+async def model(asked: Asked) -> Found | None:
+    return _found(asked, INFERENCE_SERVICE)
+
+
+async def notebook(asked: Asked) -> Found | None:
+    return _found(asked, JOB)
+
+
+async def everything(asked: Asked) -> Found | None:
+    """What is about the whole installation."""
+    return Found(None, EVERYTHING)
+
+
+def _found(asked: Asked, kind: GroupKind) -> Found | None:
+    key = ResourceKey(*kind, asked.values["ns"], asked.values["name"])
+    manifest = asked.site.lookout.cache.get(key)
+    return None if manifest is None else Found(manifest, thing_of(asked, manifest))
+
+
+def thing_of(asked: Asked, manifest: Manifest) -> str:
+    """The name of its Application, as policies name it."""
+    app = application_of(asked, manifest)
+    if app is None:
+        return EVERYTHING
+    metadata = app["metadata"]
+    return application_name(asked, project_of(app), str(metadata["namespace"]), str(metadata["name"]))
+
+
+def application_of(asked: Asked, manifest: Manifest) -> Manifest | None:
+    lookout = asked.site.lookout
+    app = owner_of(manifest, lookout.cache, lookout.rules.tracking, asked.site.desk.control)
+    return app if app is not None and is_at_home(asked, app) else None
+
+
+def application_path(asked: Asked, manifest: Manifest) -> str:
+    app = application_of(asked, manifest)
+    return f"/apps/{app['metadata']['namespace']}/{app['metadata']['name']}" if app else ""
+
+
+def visible(asked: Asked, kind: GroupKind) -> list[Manifest]:
+    """All of a kind that the caller may see, by namespace and name."""
+    found = [each for each in asked.site.lookout.cache.list(kind) if _may_see(asked, each)]
+    return sorted(found, key=lambda each: (str(each["metadata"].get("namespace")), str(each["metadata"]["name"])))
+
+
+def _may_see(asked: Asked, manifest: Manifest) -> bool:
+    return asked.may("applications", "get", thing_of(asked, manifest))
