@@ -28,10 +28,19 @@ from argosy.server.api import (
 )
 from argosy.server.events import route as live
 from argosy.server.events.live import Live
+from argosy.server.pages import (
+    activity,
+    environments,
+    model,
+    models,
+    notebook,
+    notebooks,
+)
 from argosy.server.routes import Route
 
 TABLE: Final[tuple[Route, ...]] = (
     *about.ROUTES,
+    *activity.ROUTES,
     *applications.ROUTES,
     *applications_about.ROUTES,
     *applications_content.ROUTES,
@@ -41,9 +50,14 @@ TABLE: Final[tuple[Route, ...]] = (
     *applications_writing.ROUTES,
     *certificates.ROUTES,
     *clusters.ROUTES,
+    *environments.ROUTES,
     *files.ROUTES,
     *live.ROUTES,
     *metrics.ROUTES,
+    *model.ROUTES,
+    *models.ROUTES,
+    *notebook.ROUTES,
+    *notebooks.ROUTES,
     *openapi.ROUTES,
     *projects.ROUTES,
     *repositories.ROUTES,

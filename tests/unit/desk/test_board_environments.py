@@ -55,7 +55,7 @@ def test_a_board_says_what_would_come_and_which_gate_is_in_the_way(shelf: Shelf)
     assert (found.is_chain, dev.coming, staging.after) == (True, None, "dev")
     assert staging.coming is not None
     assert [(each.kind, each.before, each.after) for each in staging.coming.moves] == [
-        ("image", "example.com/web:1.0", "example.com/web:2.0")
+        ("image", "web:1.0", "web:2.0")
     ]
     assert dev.images == ("web:2.0",) and production.coming is None
 

@@ -196,7 +196,9 @@ def plan_view(plan: Plan) -> PlanView:
 def _text(value: Any) -> str:
     if value is None:
         return "–"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return brief(value) if isinstance(value, str) and "/" in value else str(value)
 
 
 def _versions(contents: Contents, kind: Kind) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ class Share:
     percent: int
     is_latest: bool = False
 
+    @property
+    def name(self) -> str:
+        return self.revision
+
 
 @dataclass(frozen=True)
 class ModelRow:
@@ -169,7 +173,7 @@ def _shares(service: Manifest, model: ServedModel) -> tuple[Share, ...]:
         if isinstance(percent, int) and percent > 0:
             found.append(Share(str(share.get("revisionName") or ""), percent, bool(share.get("latestRevision"))))
     if not found and model.is_ready:
-        return (Share("its one version", 100, True),)
+        return (Share("one version", 100, True),)
     return tuple(sorted(found, key=lambda each: not each.is_latest))
 
 

@@ -5,12 +5,14 @@ In: a request. Out: a page of a timeline. Never: what happened to an Application
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 from argosy.desk.boards import activity
 from argosy.desk.boards.activity import Happening, Wanted
 from argosy.model.application import APPLICATION
+from argosy.model.errors import ClusterError, TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
@@ -28,6 +30,7 @@ GROUPS: Final = {
     "Pod": "", "ReplicaSet": "apps", "Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "Job": "batch",
     "InferenceService": "serving.kserve.io", "NotebookValidationJob": "mlops.mlops.dev",
 }  # fmt: skip
+SECONDS: Final = 4.0  # for Events
 COMMANDS: Final = ("argosy app list", "argosy app history NAME", "argosy promote history")
 
 
@@ -67,7 +70,7 @@ async def _all(asked: Asked) -> AsyncIterator[Happening]:
     apps = _applications(asked)
     for each in activity.of_applications(apps):
         yield each
-    for each in activity.of_events(asked.site.lookout.cache.list(EVENT), _whose(asked, apps)):
+    for each in activity.of_events(await _events(asked), _whose(asked, apps)):
         yield each
     if asked.may("applications", "get", EVERYTHING):
         for each in activity.of_settings(_settings(asked)):
@@ -75,6 +78,15 @@ async def _all(asked: Asked) -> AsyncIterator[Happening]:
     board, _ = await looked(asked)
     for each in activity.of_promotions(board.history if board else ()):
         yield each
+
+
+async def _events(asked: Asked) -> list[Manifest]:
+    """argo: Events are not watched, so they are asked for; without them the rest is told all the same."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            return list((await asked.site.desk.cluster.list(EVENT)).items)
+    except (ClusterError, TransientError, TimeoutError):
+        return []
 
 
 def _applications(asked: Asked) -> list[Manifest]:

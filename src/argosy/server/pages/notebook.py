@@ -6,7 +6,7 @@ in the page itself: its HTML is answered alone, under a policy that lets it run 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.desk.applications.desk import clock
@@ -22,6 +22,7 @@ from argosy.server.doors.headers import FRAMED
 from argosy.server.pages.owned import RUN, application_path, notebook
 from argosy.server.routes import May, Route
 
+MOST_OPEN: Final = 40
 STATES: Final = {"Success": "ok", "Failure": "failed", "Skipped": "waiting"}
 
 
@@ -39,10 +40,14 @@ class CellView:
     frames: tuple[str, ...] = ()  # where the HTML of each output is; empty where it has none
     error: str = ""
     notes: tuple[Note, ...] = ()
+    is_open: bool = False
 
     @property
-    def is_open(self) -> bool:
-        return self.state == "failed" or any(each.severity != "info" for each in self.notes)
+    def first(self) -> str:
+        """A line that tells it from others."""
+        said = next((each.text for each in self.outputs if each.kind in ("text", "error")), "")
+        text = self.source or self.error or said
+        return next((line.strip() for line in text.splitlines() if line.strip()), "")[:120]
 
 
 async def page(asked: Asked) -> Page:
@@ -98,8 +103,15 @@ def cells_of(asked: Asked, view: RunView) -> list[CellView]:
     found = kept(asked, view)
     shown = {each.index: each for each in shown_cells(found)} if found else {}
     base = f"{view.row.path}/runs/{view.attempt.number if view.attempt else 0}/html"
-    order = sorted({*told, *shown})
-    return [_cell(index, told.get(index), shown.get(index), view, base) for index in order]
+    cells = [_cell(index, told.get(index), shown.get(index), view, base) for index in sorted({*told, *shown})]
+    return _opened(cells)
+
+
+def _opened(cells: list[CellView]) -> list[CellView]:
+    """What needs a look; where nothing does, all of a notebook that is not long."""
+    wanted = {each.index for each in cells if each.state in ("failed", "noted")}
+    is_short = not wanted and len(cells) <= MOST_OPEN
+    return [replace(each, is_open=is_short or each.index in wanted) for each in cells]
 
 
 def _cell(index: int, told: Told | None, shown: ShownCell | None, view: RunView, base: str) -> CellView:
@@ -137,8 +149,9 @@ def _said(told: Told | None) -> tuple[Output, ...]:
 def strip_of(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
     """The cells that the page has, and while it runs those that are to come."""
     found = {each.index: (each.state, each.time) for each in cells if each.type == "code"}
+    text = {each.index for each in cells if each.type != "code"}
     if view.is_last:
-        found |= {each.index: (each.state, each.time) for each in view.row.strip if each.index not in found}
+        found |= {each.index: (each.state, each.time) for each in view.row.strip if each.index not in {*found, *text}}
     words = {"ok": "succeeded", "failed": "failed", "noted": "noted", "running": "running", "waiting": "not run"}
     known = {each.index for each in cells}
     return [
