@@ -6,6 +6,7 @@ nearest is offered.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import getpass
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from argosy.setup.login import whoami
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 ATTEMPTS: Final = 8  # to write what somebody else writes at the same time
+PAUSE: Final = 0.005  # seconds after the first of them
 
 Patch = dict[str, Any]
 
@@ -85,7 +87,7 @@ class Desk:
 
     async def revise(self, app: Application, make: Callable[[Application], Patch | None]) -> Application:
         """Patched on what it is now, and asked again whenever somebody else was first. None: nothing to write."""
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             patch = make(app)
             if patch is None:
                 return app
@@ -94,6 +96,7 @@ class Desk:
             try:
                 return read_application(await self.cluster.patch(app.key, guarded))
             except Conflict:
+                await asyncio.sleep(PAUSE * 2**attempt)  # who writes is given the time to end it
                 app = await self.find(f"{app.namespace}/{app.name}")
         raise UserError(f"{app.name}: others write it all the time; try again")
 
