@@ -65,6 +65,10 @@ class Lookout(Protocol):
 class Hub(Protocol):
     """Live pages."""
 
+    @property
+    def changes(self) -> int:
+        """How many it has heard of."""
+
     def stream(self, asked: Asked) -> AsyncIterator[bytes]: ...
 
 

@@ -153,6 +153,7 @@ class _Visit:
             peer=self.scope["client"][0] if self.scope.get("client") else "",
             read=partial(limits.read_body, self.request.stream(), self.route.most if self.route else 0),
             entry=self.entry,
+            kept={} if self.site.hub is None else {"changes": self.site.hub.changes},  # before anything is read
         )
 
     def _not_allowed(self, match: Match) -> Answer:

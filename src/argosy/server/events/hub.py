@@ -257,9 +257,9 @@ def _now() -> float:
 
 def eyes(asked: Asked) -> str:
     """The same for all who may the same."""
-    digest = getattr(asked.site.identities, "digest", None)
-    if digest is not None:
-        return str(digest(asked.caller))
+    permissions = getattr(asked.site.identities, "permissions", None)
+    if permissions is not None:
+        return str(permissions(asked.caller).digest)
     return hashlib.sha256(repr((asked.caller.name, asked.caller.groups)).encode()).hexdigest()
 
 

@@ -7,6 +7,7 @@ import contextlib
 import html
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ from argosy.server.events import hub as hubs
 from argosy.server.events.hub import Hub
 from argosy.server.events.live import Live
 from argosy.server.events.route import ROUTES
+from argosy.server.identity.caller import Caller
 from argosy.server.routes import Filtered, May
 
 pytestmark = pytest.mark.anyio
@@ -78,6 +80,10 @@ LIVES = (
     Live("/apps", Filtered("applications", "get"), many, is_application),
     Live("/apps/{ns}/{name}", May("applications", "get", resolving.application), one, is_application, is_this),
 )
+
+
+def permissions(self: KnownPeople, caller: Caller) -> Any:
+    return SimpleNamespace(digest=str(self.allowed[caller.name]))
 
 
 def his_own(resource: str, action: str, thing: str) -> bool:
@@ -212,7 +218,7 @@ async def test_each_sees_only_what_they_may(world: World) -> None:
 
 
 async def test_those_who_may_the_same_share_one_render(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KnownPeople, "digest", lambda self, caller: str(self.allowed[caller.name]), raising=False)
+    monkeypatch.setattr(KnownPeople, "permissions", permissions, raising=False)
     async with world.live("/apps", "ann") as hers, world.live("/apps", "ben") as his:
         await patch(hers), await patch(his)
         RENDERED.pages.clear()
@@ -253,7 +259,7 @@ async def test_who_may_not_see_a_page_any_more_is_told_nothing_more(world: World
 async def test_who_may_other_things_now_comes_back_and_sees_those(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(KnownPeople, "digest", lambda self, caller: str(self.allowed[caller.name]), raising=False)
+    monkeypatch.setattr(KnownPeople, "permissions", permissions, raising=False)
     async with world.live("/apps", "cid") as his:
         assert list(await patch(his)) == ["a-m"]
         world.people.allowed["cid"] = anything
