@@ -26,7 +26,7 @@ CURRENT = "current.json"
 STOP_SECONDS = 10.0
 # All that a sandbox ever makes in its folder. The lock is kept: whoever holds it may be removing the rest.
 OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "logs", "bin"])
-OWN |= {"repositories", "mirrors", "volumes", "runs", "notebooks"}
+OWN |= {"repositories", "mirrors", "volumes", "runs", "notebooks", "page"}
 OWN_DATABASE = "argosy.db"
 
 
@@ -48,6 +48,7 @@ class Run:
     name: str = DEFAULT_NAME  # what runs: a sandbox, or a demo in one
     repository: str = ""  # where users push to, where there is one
     addons: str = ""  # as they were asked for
+    url: str = ""  # of the page, where there is one
 
 
 class DataFolder:
@@ -187,7 +188,7 @@ class DataFolder:
             "kind": "Status",
             "ready": run is not None,
             "pid": run.pid if run else None,
-            "url": None,
+            "url": (run.url or None) if run else None,
             "api": run.api if run else None,
             "kubeconfig": run.kubeconfig if run else None,
             "repository": (run.repository or None) if run else None,

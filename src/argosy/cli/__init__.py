@@ -45,8 +45,8 @@ HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 COLLECTED = (10_000, 20, 20)  # the usual would look for cycles dozens of times during imports, and find none
 GROUPS = ("align", "app", "check", "controller", "demo", "doctor", "explain", "generate", "health", "init", "kubectl",
-          "model", "notebook", "notifications", "oc", "preview", "proj", "promote", "render", "sandbox", "setup",
-          "trace", "version")  # fmt: skip
+          "model", "notebook", "notifications", "oc", "preview", "proj", "promote", "render", "sandbox", "serve",
+          "setup", "trace", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -80,6 +80,7 @@ Commands:
   promote    take a release from one environment to the next, through gates
   render     print the manifests of folders and Applications
   sandbox    start, stop and fill the embedded cluster
+  serve      the page and the REST API of a cluster
   setup      environments, permissions and Applications for an Argo CD
   trace      which commit, notebook run and file a served model comes from
   version    this version, and what is simulated

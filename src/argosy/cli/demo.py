@@ -52,7 +52,7 @@ def _add_start_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="keep everything in this folder, and go on there")
     about = "llmops: three environments of a model; stages: eight applications, most OutOfSync (default: llmops)"
     parser.add_argument("--example", choices=EXAMPLES_SHOWN, help=about)
-    about = "port of the web page (0: any free one)"
+    about = "port of the web page (0: any free one; default: 8484, or any where that is taken)"
     parser.add_argument("--port", type=int, metavar="N", help=about)
     about = "port of the Kubernetes API (0: any free one; default: the last one)"
     parser.add_argument("--api-port", type=int, metavar="N", help=about)
@@ -92,17 +92,27 @@ def start(chosen: argparse.Namespace) -> int:
         argocd={"openshift": "", None: None}.get(chosen.argocd, chosen.argocd),
         has_engine=not chosen.no_engine,
         example=chosen.example,
+        port=chosen.port,
     )
     began = time.monotonic()
     goes_on = chosen.data_dir is not None and DataFolder(chosen.data_dir).database.exists()
 
     def announce(found: Run) -> None:
         print("\n".join(_banner(found, time.monotonic() - began, not chosen.no_engine, goes_on)), flush=True)
+        if not chosen.no_browser:
+            _open_page(found)
 
     run(options, announce, _tell)
     kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "its cluster and repository are gone"
     print(f"demo stopped; {kept}; once more: {_start_command(chosen)}", file=sys.stderr)
     return 0
+
+
+def _open_page(run: Run) -> None:
+    from argosy.app.demo.page import entrance_of, page_folder
+    from argosy.cli.serve import open_browser
+
+    open_browser(entrance_of(run), page_folder(run))
 
 
 def _tell(stage: str) -> None:
@@ -113,6 +123,7 @@ def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[s
     from argosy.app.demo import played
     from argosy.app.demo.examples import example_of
     from argosy.app.demo.notebook import notebook_to_try
+    from argosy.app.demo.page import entrance_of
 
     example = example_of(run.repository)
     delivery = example.delivered if not goes_on else f"it goes on from {run.data_dir}"
@@ -122,6 +133,7 @@ def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[s
     bin_folder = shlex.quote(str(Path(run.data_dir) / "bin"))
     return [
         f"demo ready in {seconds:.1f} s: {delivery}; {played(run.addons)}, KServe and Pods are simulated",
+        f"  page        {entrance_of(run)}   (lets you in once, within a minute; after that: argosy open)",
         f"  API         {run.api}",
         f"  repository  {run.repository}   (clone it, push to it)",
         *([f'  model       ask it: argosy model try {example.model} "Hello"'] if has_engine else []),
@@ -173,6 +185,7 @@ def status(chosen: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2))
     elif found["ready"]:
         print(f"running  pid {found['pid']}  {found['api']}")
+        print(f"page {found['url']}   (argosy open)")
         print(f"repository {found['repository']}\nkubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
         _print_accidents(_running(chosen))
     else:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from argosy.app.demo.arranging import Tell
 from argosy.app.demo.examples import Example, example_in
 from argosy.app.demo.notebook import put_notebook
+from argosy.app.demo.page import beside
 from argosy.app.demo.stories import staged_in
 from argosy.app.demo.tools import put_tools
 from argosy.app.engine import EngineOptions, lead_engine
@@ -40,6 +41,7 @@ class DemoOptions:
     argocd: str | None = None  # "plain": one that no operator watches; None: as the folder has it, else with one
     has_engine: bool = True
     example: str | None = None  # by name; None: as the folder has it, else the usual one
+    port: int | None = None  # of the page; None: the usual one, or any that is free
 
 
 def played(addons: str) -> str:
@@ -114,6 +116,7 @@ def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -
         if accidents := await staged_in(cluster, repository) if example.has_accidents else ():
             tell(f"accidents are still staged: {', '.join(accidents)}; undo them with: argosy demo fix")
         async with contextlib.AsyncExitStack() as stack:
+            page = await stack.enter_async_context(beside(cluster, folder, options.port))
             if options.has_engine:
                 tell("starting the engine")
                 engine = EngineOptions(mirrors=folder.root / "mirrors", wave_delay=0.0, grace=GRACE)
@@ -121,7 +124,8 @@ def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -
                 await stack.enter_async_context(_beside(leading, on_end=stop.set))
                 if is_new:
                     await _unless(stop, arranger.deliver())
-            yield lambda run: replace(run, name=DEMO_NAME, repository=str(repository.folder))
+            await _unless(stop, page.ready())
+            yield lambda run: replace(run, name=DEMO_NAME, repository=str(repository.folder), url=page.url)
 
     return delivering
 

@@ -1,0 +1,235 @@
+"""The page and the API of a cluster, served on this machine or in a Pod of it.
+
+In: a cluster, where to listen. Out: a Served value while it runs: its address, and one that lets its owner in. Never:
+plain HTTP on an address that others reach; an engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from argosy import __version__
+from argosy.app.controlling import target_here
+from argosy.app.folder import state_home
+from argosy.app.listening import Certificate, bind, listening
+from argosy.app.probing import probed
+from argosy.app.target import TargetOptions
+from argosy.cluster import Cluster
+from argosy.model.errors import UserError
+
+if TYPE_CHECKING:
+    from argosy.confine.crew import Crew
+    from argosy.server.doors.entry import Entry
+    from argosy.server.site import ServeOptions
+    from argosy.source.repositories import Repositories
+
+USUAL_PORT: Final = 8484
+LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+FOLDER: Final = "page"  # in the state folder: what only its owner may read
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    port: int | None = None  # None: the usual one, or any that is free
+    listen: str = "127.0.0.1"
+    certificate: Path | None = None
+    key: Path | None = None
+    hostnames: tuple[str, ...] = ()
+    repository: Path | None = None  # of promotions
+    metrics_port: int = 0
+    folder: Path | None = None  # None: that of this user
+    is_simulated: bool = False
+
+    @property
+    def place(self) -> Path:
+        return self.folder or state_home() / FOLDER
+
+
+@dataclass(frozen=True)
+class ServingOptions:
+    target: TargetOptions = field(default_factory=TargetOptions)
+    namespace: str = ""
+    page: PageOptions = field(default_factory=PageOptions)
+
+
+@dataclass(frozen=True)
+class Served:
+    url: str
+    where: str  # which cluster
+    folder: Path  # what only its owner may read
+    is_loopback: bool = True
+    fingerprint: str = ""  # of a certificate that was made here
+    instead_of: int = 0  # the port that was wished for and is taken
+
+    def entrance(self) -> str:
+        """The same with a code that counts once, for a minute; beyond this machine people log in."""
+        from argosy.app.site import entrance
+
+        return entrance(self.url, self.folder) if self.is_loopback else self.url
+
+
+def run(options: ServingOptions, ready: Callable[[Served], None]) -> None:
+    """In the foreground: returns after SIGTERM or SIGINT."""
+    asyncio.run(_run(options, ready))
+
+
+async def _run(options: ServingOptions, ready: Callable[[Served], None]) -> None:
+    from argosy.cluster.kube import connect
+
+    check(options.page)
+    target = target_here(options.target)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    cluster = await connect(target.connection)
+    try:
+        await _serve(cluster, target.where, options, ready, stop)
+    finally:
+        await cluster.close()
+
+
+async def _serve(
+    cluster: Cluster, where: str, options: ServingOptions, ready: Callable[[Served], None], stop: asyncio.Event
+) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        opening = asyncio.create_task(
+            stack.enter_async_context(serving(cluster, where, options.page, namespace=options.namespace))
+        )
+        ending = asyncio.create_task(stop.wait())
+        await asyncio.wait({opening, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():  # Ctrl-C before the cluster has answered
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
+            return
+        ready(opening.result())
+        await ending
+
+
+def check(options: PageOptions) -> None:
+    """Before anything is opened."""
+    if (options.certificate is None) != (options.key is None):
+        raise UserError("a certificate needs its key, and a key its certificate; give both", where="--tls-cert")
+    if options.certificate and options.key:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(options.certificate, options.key)
+        except (OSError, ssl.SSLError) as error:
+            why = error.strerror or "they do not belong together, or are not PEM"
+            message = f"the certificate and its key cannot be used ({why}); name two PEM files that belong together"
+            raise UserError(message, where=str(options.certificate)) from error
+    if options.repository and not options.repository.is_dir():
+        raise UserError("is no folder; name the clone that promotions are written in", where=str(options.repository))
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    cluster: Cluster,
+    where: str,
+    options: PageOptions,
+    *,
+    namespace: str = "",
+    repositories: Repositories | None = None,
+    crew: Crew | None = None,
+) -> AsyncIterator[Served]:
+    """While it is open, requests are answered. `repositories` and `crew`: those of an engine in this process."""
+    from argosy.app.site import opened_site
+    from argosy.server import build
+    from argosy.server.api.metrics import measured
+
+    check(options)
+    listeners = _listeners(options)
+    port = int(listeners[0].getsockname()[1])
+    certificate = _certificate(options)
+    with contextlib.ExitStack() as sockets:
+        for each in listeners:
+            sockets.callback(each.close)
+        told = _serve_options(options, port, certificate)
+        async with opened_site(cluster, where, told, options.place, namespace, repositories, crew) as site:
+            entry = build(site)
+            with _masked_logs(entry):
+                async with (
+                    listening(entry, listeners, certificate=certificate, closing=entry.close),
+                    probed(options.metrics_port, [lambda: measured(site, entry)]),
+                ):
+                    yield _served(options, told, port, where)
+
+
+def _listeners(options: PageOptions) -> list[socket.socket]:
+    wish = USUAL_PORT if options.port is None else options.port
+    address = "127.0.0.1" if options.listen == "localhost" else options.listen
+    first = bind(address, wish, any_port=options.port is None)
+    found = [first]
+    if address == "127.0.0.1":  # a browser may take localhost for the other one
+        with contextlib.suppress(UserError, OSError):
+            found.append(bind("::1", int(first.getsockname()[1])))
+    return found
+
+
+def _certificate(options: PageOptions) -> Certificate | None:
+    from argosy.apiserver.tls import self_signed, speaks_for
+
+    if options.certificate and options.key:
+        return Certificate(options.certificate, options.key)
+    if options.listen in LOOPBACK:
+        return None
+    made = Certificate(options.place / "tls.crt", options.place / "tls.key")
+    names = ["localhost", socket.gethostname(), *options.hostnames]
+    addresses = ["127.0.0.1", "::1", *([] if options.listen in ("0.0.0.0", "::") else [options.listen])]  # noqa: S104
+    if not made.key.exists() or not speaks_for(made.certificate, names, addresses):
+        self_signed(made.certificate, made.key, names, addresses)
+    return made
+
+
+def _serve_options(options: PageOptions, port: int, certificate: Certificate | None) -> ServeOptions:
+    from argosy.server.site import LOOPBACK_HOSTS, ServeOptions
+
+    is_loopback = options.listen in LOOPBACK
+    own = () if is_loopback else (socket.gethostname().lower(),)
+    return ServeOptions(
+        hosts=(*LOOPBACK_HOSTS, *own, *(each.lower() for each in options.hostnames)),
+        is_loopback=is_loopback,
+        is_tls=certificate is not None,
+        is_simulated=options.is_simulated,
+        repository=options.repository,
+        version=f"v{__version__}",
+        port=port,
+    )
+
+
+def _served(options: PageOptions, told: ServeOptions, port: int, where: str) -> Served:
+    from argosy.apiserver.tls import fingerprint
+
+    name = options.hostnames[0] if options.hostnames else "127.0.0.1" if told.is_loopback else socket.gethostname()
+    url = f"{'https' if told.is_tls else 'http'}://{name}:{port}"
+    made = told.is_tls and options.certificate is None
+    return Served(
+        url=url,
+        where=where,
+        folder=options.place,
+        is_loopback=told.is_loopback,
+        fingerprint=fingerprint(options.place / "tls.crt") if made else "",
+        instead_of=USUAL_PORT if options.port is None and port != USUAL_PORT else 0,
+    )
+
+
+@contextlib.contextmanager
+def _masked_logs(entry: Entry) -> Iterator[None]:
+    """No line of this process's log has a value that is secret, whoever writes it."""
+    handlers = [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort else [])]
+    mask = entry.log_filter
+    for each in handlers:
+        each.addFilter(mask)
+    try:
+        yield
+    finally:
+        for each in handlers:
+            each.removeFilter(mask)

@@ -1,0 +1,56 @@
+"""A Site put together: a desk, a lookout, who may, and live pages, over one cluster.
+
+In: a cluster, how it is served, a folder that only its owner may read. Out: a Site, open until the end. Never:
+starts what delivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from argosy.cluster import Cluster
+from argosy.confine.crew import Crew
+from argosy.desk.accounts.codes import Codes
+from argosy.desk.applications.desk import Desk
+from argosy.desk.control import control_namespace
+from argosy.desk.lookout import open_lookout
+from argosy.server.events.hub import Hub
+from argosy.server.identity.identities import Identities
+from argosy.server.site import ServeOptions, Site
+from argosy.server.table import LIVES
+from argosy.source.repositories import Repositories
+
+
+@asynccontextmanager
+async def opened_site(
+    cluster: Cluster,
+    where: str,
+    options: ServeOptions,
+    folder: Path,
+    namespace: str = "",
+    repositories: Repositories | None = None,
+    crew: Crew | None = None,
+) -> AsyncIterator[Site]:
+    control = namespace or await control_namespace(cluster)
+    desk = Desk(cluster, where, control, control)
+    codes = Codes(folder) if options.is_loopback else None  # beyond this machine people log in
+    async with open_lookout(desk, repositories, crew) as lookout:
+        identities = Identities(cluster, lookout, control, cookie=cookie_of(options), codes=codes)
+        await identities.prepare()
+        hub = Hub(lookout, LIVES)
+        try:
+            yield Site(desk, lookout, identities, hub, options)
+        finally:
+            await hub.close()
+
+
+def entrance(url: str, folder: Path) -> str:
+    """An address that lets whoever may read the folder in, once, within a minute."""
+    return f"{url}/enter?code={Codes(folder).mint()}"
+
+
+def cookie_of(options: ServeOptions) -> str:
+    """Two servers of one machine share all cookies of its name: each has its own by its port."""
+    return "__Host-argosy" if options.is_tls else f"argosy-{options.port}"
