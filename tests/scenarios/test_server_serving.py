@@ -1,0 +1,157 @@
+"""The page and the API on a real socket over an embedded cluster: started as `argosy serve` and the demo start it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import re
+import signal
+import ssl
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from app_desk import write_kubeconfig
+from engine_room import CONTROL, shared_crew
+from ready_argosy import start
+from serving import environment, served
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.serving import PageOptions, Served, check, serving
+from argosy.model.errors import UserError
+from argosy.schema.definitions import definition
+
+pytestmark = pytest.mark.anyio
+PATIENCE = 30.0  # seconds; only a hang takes so long
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def plane(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any]:
+    folder = tmp_path_factory.mktemp("plane")
+    async with served(folder / "plane") as found:
+        cluster = EmbeddedCluster(found.plane)
+        for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
+            await cluster.create(definition(name))
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL}})
+        write_kubeconfig(folder / "kubeconfig", found)
+        yield cluster, folder
+
+
+def ask(url: str, path: str, tls: ssl.SSLContext | None = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    parts = urlsplit(url)
+    assert parts.hostname
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    more: dict[str, Any] = {"context": tls} if tls else {}
+    connection = kind("127.0.0.1", parts.port, timeout=PATIENCE, **more)
+    try:
+        connection.request("GET", path, headers={"Host": parts.netloc, **headers})
+        got = connection.getresponse()
+        return got.status, {name.lower(): value for name, value in got.getheaders()}, got.read()
+    finally:
+        connection.close()
+
+
+async def asked(*words: Any, **more: Any) -> tuple[int, dict[str, str], bytes]:
+    return await asyncio.to_thread(ask, *words, **more)
+
+
+async def open_page(plane: Any, tmp_path: Path, **options: Any) -> Any:
+    cluster, _ = plane
+    given = PageOptions(folder=tmp_path / "page", **{"port": 0, **options})
+    return serving(cluster, "a test", given, namespace=CONTROL, crew=shared_crew())
+
+
+async def test_a_port_that_is_taken_is_told_and_another_one_found(
+    plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with await open_page(plane, tmp_path / "one") as first:
+        taken = urlsplit(first.url).port
+        assert taken
+        monkeypatch.setattr("argosy.app.serving.USUAL_PORT", taken)
+        async with await open_page(plane, tmp_path / "two", port=None) as second:
+            assert (second.instead_of, urlsplit(second.url).port != taken) == (taken, True)
+        with pytest.raises(UserError, match="cannot be used"):
+            async with await open_page(plane, tmp_path / "three", port=taken):
+                pass
+
+
+async def test_beyond_this_machine_there_is_tls_with_a_fingerprint_and_no_code(plane: Any, tmp_path: Path) -> None:
+    async with await open_page(plane, tmp_path, listen="0.0.0.0", hostnames=("argosy.example.com",)) as found:
+        assert found.url.startswith("https://argosy.example.com:")
+        assert found.entrance() == found.url
+        assert re.fullmatch(r"([0-9A-F]{2}:){31}[0-9A-F]{2}", found.fingerprint)
+        trust = ssl.create_default_context(cafile=str(tmp_path / "page" / "tls.crt"))
+        trust.check_hostname = False
+        code, headers, _ = await asked(found.url, "/api/version", trust)
+        assert (code, headers["strict-transport-security"]) == (200, "max-age=31536000")
+        assert (await asked(found.url, "/api/version", trust, Host="evil.example.com"))[0] == 421
+        assert (await asked(found.url, "/healthz", trust, Host="10.1.2.3:8484"))[0] == 200
+        assert (tmp_path / "page" / "tls.key").stat().st_mode & 0o777 == 0o600
+    async with await open_page(plane, tmp_path, listen="0.0.0.0", hostnames=("argosy.example.com",)) as again:
+        assert again.fingerprint == found.fingerprint
+
+
+async def test_metrics_have_a_port_of_their_own(plane: Any, tmp_path: Path) -> None:
+    async with await open_page(plane, tmp_path, metrics_port=-1) as found:
+        assert isinstance(found, Served)
+        assert (await asked(found.url, "/metrics"))[0] == 401
+
+
+@pytest.mark.parametrize("flags", [{"certificate": Path("a")}, {"key": Path("a")}, {"repository": Path("/nowhere")}])
+def test_flags_that_do_not_fit_are_told_before_anything_opens(flags: dict[str, Path]) -> None:
+    with pytest.raises(UserError):
+        check(PageOptions(**flags))
+
+
+def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("none")
+    with pytest.raises(UserError, match="PEM"):
+        check(PageOptions(certificate=tmp_path / "a", key=tmp_path / "b"))
+
+
+async def test_the_command_serves_until_it_is_told_to_end(plane: Any, tmp_path: Path) -> None:
+    _, folder = plane
+    words = ["serve", "--kubeconfig", str(folder / "kubeconfig"), "--port", "0", "--no-browser", "-n", CONTROL]
+    with (tmp_path / "log").open("w") as log:
+        process = await asyncio.to_thread(start, words, env=environment(tmp_path), stderr=log.fileno())
+    try:
+        printed = await asyncio.to_thread(_until_ready, process.stdout)
+        (entrance,) = re.findall(r"page +(http\S+)", printed)
+        url = entrance.partition("/enter")[0]
+        assert (await asked(url, "/api/version"))[0] == 200
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        process.send_signal(signal.SIGINT)
+        assert await asyncio.to_thread(process.wait) == 0
+        assert loop.time() - began < 5
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _until_ready(out: Iterator[str]) -> str:
+    found = ""
+    for line in out:
+        found += line
+        if "Ctrl-C" in line:
+            return found
+    raise AssertionError(found)
+
+
+def test_no_other_command_waits_for_a_web_framework() -> None:
+    import subprocess
+
+    code = "import sys, argosy.cli, argosy.app.sandbox, argosy.app.demo, argosy.cli.demo; print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert [name for name in ("starlette", "minijinja", "bcrypt", "jwt") if f"'{name}'" in done.stdout] == []
