@@ -25,6 +25,7 @@ from argosy.server.api import (
     repositories,
     repository_content,
     streams,
+    webhook,
 )
 from argosy.server.events import route as live
 from argosy.server.events.live import Live
@@ -63,6 +64,7 @@ TABLE: Final[tuple[Route, ...]] = (
     *repositories.ROUTES,
     *repository_content.ROUTES,
     *streams.ROUTES,
+    *webhook.ROUTES,
 )
 
 LIVES: Final[tuple[Live, ...]] = ()

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs
 
@@ -27,7 +28,7 @@ from argosy.source.webhook_payloads import (
     gitlab_pushes,
 )
 
-__all__ = ["LARGEST", "Push", "WebhookSecrets", "concerns", "read_pushes", "read_webhook_secrets"]
+__all__ = ["LARGEST", "Push", "WebhookSecrets", "concerns", "place_of", "read_pushes", "read_webhook_secrets"]
 
 LARGEST: Final = 50 << 20  # argo: webhook.maxPayloadSizeMB
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -70,7 +71,7 @@ def read_pushes(
 
 def concerns(push: Push, url: str, ref: str, *, tag_prefix: str = "") -> bool:
     """Whether a source may have another revision now. A push of a commit that is pinned by its id never does."""
-    if (place := _place(url)) is None or place not in map(_place, push.urls):
+    if (place := place_of(url)) is None or place not in map(place_of, push.urls):
         return False
     if ref in ("", "HEAD"):
         return bool(push.branch) and push.default_branch in ("", push.branch)
@@ -79,7 +80,8 @@ def concerns(push: Push, url: str, ref: str, *, tag_prefix: str = "") -> bool:
     return bool(push.tag) and newest_tag(ref, [push.tag], tag_prefix) == push.tag
 
 
-def _place(url: str) -> tuple[str, tuple[str, ...]] | None:
+@lru_cache(4096)
+def place_of(url: str) -> tuple[str, tuple[str, ...]] | None:
     """Where a repository is, by whichever protocol, port and user it is reached; None for what is no address."""
     try:
         parsed = parse_url(url)

@@ -1,0 +1,116 @@
+"""Whatever is sent to the webhook: no fault of the server, nothing that died, and no more memory than is allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import tracemalloc
+from collections import Counter
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+from fuzzing import disturbed, mutated
+from in_full import in_full
+from rest_world import World, rest_world
+from webhook_sender import PROVIDERS, SECRETS, delivery, post, signature
+
+from argosy.server.api.webhook import Webhooks
+
+pytestmark = pytest.mark.anyio
+IN_TESTS, IN_PROOFS = 5_000, 100_000
+MOST_MEMORY = 96 << 20  # one body at a time, of which a reader of JSON makes twelve times as much
+SEED = 20_261_115
+ODD: list[Any] = [
+    "",
+    "ref",
+    "refs/heads/main",
+    "a" * 5000,
+    "\u0000",
+    "https://u:p@h/x",
+    "ssh://-x",
+    "/",
+    [{}] * 50,
+    10**400,
+]
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with rest_world(tmp_path_factory.mktemp("webhooks")) as world:
+        for number in range(5):
+            await world.application(f"app-{number}")
+        yield world
+
+
+def payload(rng: Random, name: str, others: list[bytes]) -> bytes:
+    """Sometimes other values in the right places, sometimes other bytes."""
+    _, good = delivery(name)
+    if rng.random() < 0.5:
+        found = disturbed(rng, json.loads(good), 0.15)
+        if isinstance(found, dict) and rng.random() < 0.3:
+            found[rng.choice([*found, "ref", "repository", "changes"])] = rng.choice(ODD)
+        return json.dumps(found).encode("utf-8", "surrogatepass")
+    return mutated(rng, good, others)
+
+
+async def fuzz(world: World, count: int, *, is_signed: bool) -> Counter[int]:
+    rng, codes = Random(SEED), Counter[int]()
+    others = [delivery(name)[1] for name in PROVIDERS]
+    broken: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
+    for number in range(count):
+        name = rng.choice(list(PROVIDERS))
+        headers, _ = delivery(name)
+        body = payload(rng, name, others)
+        if rng.random() < 0.05:
+            headers["content-type"] = "application/x-www-form-urlencoded"
+            body = b"payload=" + body
+        if is_signed and rng.random() < 0.8:
+            headers |= signature(name, body)
+        code = await post(world.entry, body, headers, f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}")
+        codes[code] += 1
+        assert 200 <= code < 500, (number, name, code, body[:2000])
+        if number % 500 == 0:
+            await asyncio.sleep(0)
+    asyncio.get_running_loop().set_exception_handler(None)
+    assert broken == []
+    return codes
+
+
+async def test_no_payload_of_any_host_breaks_the_server(world: World) -> None:
+    codes = await fuzz(world, IN_TESTS, is_signed=False)
+    assert codes[200] > 100 and codes[400] > 100
+
+
+@in_full
+async def test_no_payload_of_a_hundred_thousand_breaks_the_server(world: World) -> None:
+    await fuzz(world, IN_PROOFS // 2, is_signed=False)
+    await world.make("Secret", "argocd-secret", stringData=SECRETS)
+    await world.seen("", "Secret", "argocd-secret")
+    codes = await fuzz(world, IN_PROOFS // 2, is_signed=True)
+    assert codes[200] > 1000
+    await world.site.part(Webhooks).refreshes.done()
+
+
+async def test_large_bodies_at_once_fill_no_memory(world: World) -> None:
+    """A hundred at a time, each as large as is allowed: a few are read, the others wait or are sent away."""
+    body = b'{"x":"' + b"a" * ((5 << 20) - 100) + b'"}'
+    headers = {"x-github-event": "push"}
+    gc.collect()
+    tracemalloc.start()
+    sent = [post(world.entry, body, headers, f"192.0.2.{number}") for number in range(100)]
+    codes = Counter(await asyncio.gather(*sent))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert set(codes) <= {200, 400, 429} and most < MOST_MEMORY, (codes, most >> 20)
+    too_large = await post(world.entry, body + b" " * 200, headers, "192.0.2.200")
+    unannounced = await post(world.entry, body + b" " * 200, {**headers, "content-length": ""}, "192.0.2.201")
+    assert (too_large, unannounced) == (413, 413)

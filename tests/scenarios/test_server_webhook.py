@@ -1,0 +1,157 @@
+"""Webhooks: whom a push refreshes, who is believed, and how often anything comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from rest_world import World, rest_world
+from webhook_sender import CLONE, GITHUB, PROVIDERS, SECRETS, delivery, post, signature
+
+from argosy.desk.applications import refreshes
+from argosy.model.names import ResourceKey
+from argosy.server.api.webhook import BURST, Webhooks
+
+pytestmark = pytest.mark.anyio
+REFRESH = "argocd.argoproj.io/refresh"
+SENDERS = (f"198.51.100.{number}" for number in itertools.count(1))
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with rest_world(tmp_path_factory.mktemp("webhook")) as world:
+        for name, url, ref in (
+            ("on-main", CLONE, "main"),
+            ("by-ssh", "git@git.example:ml/models", "HEAD"),
+            ("on-other", CLONE, "other"),
+            ("elsewhere", "https://git.example/ml/else", "main"),
+        ):
+            await world.application(name)
+            spec = {"source": {"repoURL": url, "targetRevision": ref}}
+            await world.cluster.patch(ResourceKey("argoproj.io", "Application", "argocd", name), {"spec": spec})
+        await world.until(lambda: _source(world, "elsewhere").endswith("else"))
+        yield world
+
+
+@pytest.fixture(autouse=True)
+async def forgotten(world: World) -> None:
+    """Each test begins with a server that remembers nothing."""
+    world.site.kept.pop(Webhooks, None)
+    for name in ("on-main", "by-ssh", "on-other", "elsewhere"):
+        key = ResourceKey("argoproj.io", "Application", "argocd", name)
+        await world.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
+
+
+def _source(world: World, name: str) -> str:
+    found: Any = world.lookout.cache.get(ResourceKey("argoproj.io", "Application", "argocd", name)) or {}
+    return str(found.get("spec", {}).get("source", {}).get("repoURL", ""))
+
+
+async def refreshed(world: World) -> set[str]:
+    await world.site.part(Webhooks).refreshes.done()
+    found = set()
+    for name in ("on-main", "by-ssh", "on-other", "elsewhere"):
+        app = await world.cluster.get(ResourceKey("argoproj.io", "Application", "argocd", name))
+        if app and REFRESH in (app["metadata"].get("annotations") or {}):
+            found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+async def test_a_push_refreshes_the_applications_that_it_concerns(world: World, name: str) -> None:
+    headers, body = delivery(name)
+    assert await post(world.entry, body, headers, next(SENDERS)) == 200
+    assert await refreshed(world) == {"on-main", "by-ssh"}
+
+
+async def test_a_push_over_a_socket_is_taken_from_whoever_sends_it(world: World) -> None:
+    headers, body = delivery("GitHub")
+    got = await world.raw("POST", "/api/webhook", body, **{**headers, "content-type": "application/json"})
+    assert (got.code, got.body) == (200, b"{}")
+
+
+async def test_the_same_delivery_once_more_does_nothing(world: World) -> None:
+    headers, body = delivery("GitHub")
+    await post(world.entry, body, headers, next(SENDERS))
+    assert await refreshed(world) == {"on-main", "by-ssh"}
+    world.site.part(Webhooks).refreshes = refreshes.Refreshes()
+    for name in ("on-main", "by-ssh"):
+        key = ResourceKey("argoproj.io", "Application", "argocd", name)
+        await world.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
+    assert await post(world.entry, body, headers, next(SENDERS)) == 200
+    assert await refreshed(world) == set()
+
+
+async def test_other_events_refresh_nothing(world: World) -> None:
+    headers, body = delivery("GitHub")
+    assert await post(world.entry, body, {**headers, "x-github-event": "ping"}, next(SENDERS)) == 200
+    assert await refreshed(world) == set()
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b'{"ref": 5}', b"[" * 100_000])
+async def test_what_is_no_payload_is_refused(world: World, body: bytes) -> None:
+    assert await post(world.entry, body, {"x-github-event": "push"}, next(SENDERS)) in (400, 200)
+    assert await post(world.entry, body, {}, next(SENDERS)) == 400
+    assert await refreshed(world) == set()
+
+
+async def test_one_sender_is_heard_ten_times_a_second(world: World) -> None:
+    headers, body = delivery("GitHub")
+    codes = [await post(world.entry, body, headers, "203.0.113.7") for _ in range(BURST + 15)]
+    assert codes[:BURST] == [200] * BURST and 429 in codes[BURST:]
+    assert await post(world.entry, body, headers, "203.0.113.8") == 200
+
+
+async def test_an_application_is_refreshed_once_in_a_while_and_none_is_forgotten(world: World) -> None:
+    written = []
+
+    class Counting:
+        async def patch(self, key: ResourceKey, patch: Any) -> None:
+            written.append(key.name)
+
+    few = refreshes.Refreshes(seconds=0.3)
+    key = ResourceKey("argoproj.io", "Application", "argocd", "on-main")
+    began = asyncio.get_running_loop().time()
+    for _ in range(50):
+        few.ask(Counting(), [key])  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+    await few.done()
+    assert written == ["on-main", "on-main"]  # at once, and once more for all that came after
+    assert asyncio.get_running_loop().time() - began >= 0.3
+
+
+async def test_once_there_is_a_secret_only_who_knows_it_is_believed(world: World) -> None:
+    await world.make("Secret", "argocd-secret", stringData=SECRETS)
+    await world.seen("", "Secret", "argocd-secret")
+    try:
+        for name in PROVIDERS:
+            document = {**PROVIDERS[name][1], "unlike": name}
+            headers, body = delivery(name, document)
+            wrong = {**headers, "x-hook-uuid": "wrong"} if name == "Bitbucket" else headers
+            assert await post(world.entry, body, wrong, next(SENDERS)) == 400, name
+            assert await refreshed(world) == set(), name
+        headers, body = delivery("GitHub", {**GITHUB, "good": True})
+        other = signature("GitHub", json.dumps(GITHUB).encode())
+        assert await post(world.entry, body, {**headers, **other}, next(SENDERS)) == 400
+        assert await post(world.entry, body, {**headers, **signature("GitHub", body)}, next(SENDERS)) == 200
+        assert await refreshed(world) == {"on-main", "by-ssh"}
+    finally:
+        await world.cluster.delete(ResourceKey("", "Secret", "argocd", "argocd-secret"))
+
+
+async def test_many_refs_at_once_cost_no_more_than_all_of_the_repository(world: World) -> None:
+    change = {"fromHash": "1" * 40, "toHash": "2" * 40}
+    changes = [{**change, "ref": {"id": f"refs/heads/b{number}"}} for number in range(20_000)]
+    _, payload = PROVIDERS["Bitbucket Server"]
+    headers, body = delivery("Bitbucket Server", {**payload, "changes": changes})
+    assert await post(world.entry, body, headers, next(SENDERS)) == 200
+    assert await refreshed(world) == {"on-main", "by-ssh", "on-other"}
