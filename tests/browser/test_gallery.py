@@ -1,0 +1,173 @@
+"""Every component, in a real browser: readable by everybody, and live without getting in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gallery
+import pytest
+from gallery_server import Gallery
+
+from argosy.server.pages.rendering import part
+
+Opens = Callable[..., Any]
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+
+
+def row(**changes: Any) -> str:
+    return part("apps.html", "app_row", gallery.app("fraud", "production", "Synced", "Healthy", **changes))
+
+
+@pytest.fixture
+def live(tab: Any, gallery_site: Gallery) -> Any:
+    gallery_site.drop()
+    tab.goto(f"{gallery_site.url}/gallery?live=1")
+    tab.wait_for_selector("#pulse[data-state=live]")
+    return tab
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 320])
+def test_nobody_is_kept_out(open_page: Opens, gallery_site: Gallery, axe: Any, theme: str, width: int) -> None:
+    page = open_page(viewport={"width": width, "height": 900})
+    page.goto(f"{gallery_site.url}/gallery?theme={theme}")
+    axe(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_it_reads_without_a_script(open_page: Opens, gallery_site: Gallery) -> None:
+    page = open_page(java_script_enabled=False)
+    page.goto(f"{gallery_site.url}/gallery")
+    assert page.locator("h1").inner_text() == "Application fraud"
+    assert page.get_by_text("Deployment fraud-predictor: image").first.is_visible()
+    assert page.locator(".find").is_hidden()
+
+
+def test_a_patch_replaces_an_element_and_keeps_the_focus(live: Any, gallery_site: Gallery) -> None:
+    live.focus("#a-argocd-fraud a")
+    gallery_site.patch({"a-argocd-fraud": row()}, say="fraud is Healthy")
+    live.wait_for_selector("#a-argocd-fraud :text('Healthy')")
+    assert live.evaluate("document.activeElement.closest('tr').id") == "a-argocd-fraud"
+    expect(live.locator("#says")).to_have_text("fraud is Healthy")
+    assert live.locator("#as-of").inner_text() == "as of 12:04:00"
+
+
+def test_a_patch_keeps_what_is_open(live: Any, gallery_site: Gallery) -> None:
+    live.click("#fold-conditions summary")
+    opened = "<details class='fold' id='fold-conditions'><summary>Conditions</summary><p>Three.</p></details>"
+    gallery_site.patch({"fold-conditions": opened})
+    live.wait_for_selector("#fold-conditions :text('Three.')")
+    assert live.locator("#fold-conditions").get_attribute("open") is not None
+
+
+def test_a_form_that_is_being_written_is_left_alone(live: Any, gallery_site: Gallery) -> None:
+    live.evaluate("document.getElementById('f-revision').closest('form').id = 'sync-form'")
+    live.fill("#f-revision", "v1.5")
+    gallery_site.patch({"sync-form": "<form id='sync-form'></form>"})
+    live.wait_for_selector("#changed:not([hidden])")
+    assert live.input_value("#f-revision") == "v1.5"
+
+
+def test_a_live_form_is_given_the_token_of_the_page(live: Any, gallery_site: Gallery) -> None:
+    gallery_site.patch({"chips": '<form id="chips" method="post" action="/x"><input type="hidden" name="csrf"></form>'})
+    live.wait_for_selector("form#chips", state="attached")
+    assert live.input_value("#chips input") == "token"
+
+
+def test_the_title_and_the_favicon_follow_the_worst_state(live: Any, gallery_site: Gallery) -> None:
+    assert live.title() == "✖ fraud · Degraded – argosy"
+    assert "favicon-bad" in (live.get_attribute("#favicon", "href") or "")
+    gallery_site.patch({"page-state": part("page.html", "page_mark", "ok", "fraud · Healthy")})
+    expect(live).to_have_title("fraud · Healthy – argosy")
+    assert "favicon-ok" in (live.get_attribute("#favicon", "href") or "")
+
+
+def test_a_lost_stream_is_said_and_found_again(live: Any, gallery_site: Gallery) -> None:
+    live.expected += ["Failed to load resource", "ERR_"]
+    gallery_site.event("beat", {"at": "2026-11-15T12:05:00Z", "isUp": False})
+    live.wait_for_selector("html.is-stale")
+    expect(live.locator("#says")).to_have_text("Connection lost. This page may be old.")
+    gallery_site.event("beat", {"at": "2026-11-15T12:05:20Z", "isUp": True})
+    live.wait_for_selector("html:not(.is-stale)")
+
+
+def test_markup_in_a_patch_never_runs(live: Any, gallery_site: Gallery) -> None:
+    bad = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    gallery_site.patch({"a-argocd-fraud": row(why=bad)})
+    live.wait_for_selector("#a-argocd-fraud :text('onerror')")
+    assert live.locator("#a-argocd-fraud img, #a-argocd-fraud script").count() == 0
+
+
+def test_keys_are_shown_as_the_page_has_them(tab: Any, gallery_site: Gallery) -> None:
+    tab.goto(f"{gallery_site.url}/gallery")
+    tab.keyboard.press("?")
+    tab.wait_for_selector("dialog#keys[open]")
+    shown = tab.locator("#keys-list").inner_text()
+    assert "App Diff" in shown and "Go to Models" in shown
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("/")
+    assert tab.evaluate("document.activeElement.id") == "search-q"
+
+
+def test_keys_can_be_switched_off(tab: Any, gallery_site: Gallery) -> None:
+    tab.goto(f"{gallery_site.url}/gallery?keys=off")
+    tab.keyboard.press("?")
+    assert tab.locator("dialog#keys").is_hidden()
+    tab.keyboard.press("Control+k")
+    assert tab.locator("dialog#palette").is_visible()
+
+
+def test_rows_are_walked_with_j_and_k(tab: Any, gallery_site: Gallery) -> None:
+    tab.goto(f"{gallery_site.url}/gallery")
+    for key in ("j", "j", "k", "j"):
+        tab.keyboard.press(key)
+    assert tab.evaluate("document.activeElement.closest('[data-row]').id") == "a-argocd-fraud-staging"
+
+
+def test_a_tree_is_one_stop_and_walked_with_arrows(tab: Any, gallery_site: Gallery) -> None:
+    tab.goto(f"{gallery_site.url}/gallery")
+    assert tab.locator("[role=tree] [tabindex='0']").count() == 1
+    tab.focus("[role=treeitem][tabindex='0']")
+    for key in ("ArrowDown", "ArrowDown", "ArrowLeft", "ArrowLeft"):
+        tab.keyboard.press(key)
+    here = "document.activeElement.querySelector('.node').id"
+    assert tab.evaluate(here) == "r--ReplicaSet-mlops-fraud-predictor-7c9f"
+    assert tab.evaluate("document.activeElement.ariaExpanded") == "false"
+
+
+def test_the_palette_asks_the_server(tab: Any, gallery_site: Gallery) -> None:
+    gallery_site.found = [
+        {"kind": "application", "text": "fraud", "url": "/apps/argocd/fraud"},
+        {"kind": "model", "text": "fraud model", "url": "/models/mlops/fraud"},
+    ]
+    tab.goto(f"{gallery_site.url}/gallery")
+    tab.keyboard.press("Control+k")
+    tab.keyboard.type("fraud")
+    tab.wait_for_selector("#palette-1")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/models/mlops/fraud")
+
+
+def test_a_filter_is_sent_when_it_changes(tab: Any, gallery_site: Gallery) -> None:
+    tab.goto(f"{gallery_site.url}/gallery?env=production")
+    tab.fill("#search-q", "churn")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/gallery?*q=churn")
+
+
+def test_the_log_follows_its_end_until_somebody_reads(tab: Any, gallery_site: Gallery) -> None:
+    tab.set_viewport_size({"width": 1280, "height": 400})
+    tab.goto(f"{gallery_site.url}/gallery")
+    left = tab.evaluate("(log => log.scrollHeight - log.scrollTop - log.clientHeight)(document.getElementById('log'))")
+    assert left <= 2
+    tab.evaluate("document.getElementById('log').scrollTop = 0")
+    tab.wait_for_selector("#log[data-locked]")
+
+
+def test_a_closed_choice_takes_no_room_on_a_phone(open_page: Opens, gallery_site: Gallery) -> None:
+    page = open_page(viewport={"width": 320, "height": 700})
+    page.goto(f"{gallery_site.url}/gallery")
+    page.click("#facet-project summary")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
