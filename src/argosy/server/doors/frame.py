@@ -26,7 +26,6 @@ def frame_values(asked: Asked) -> dict[str, Any]:
         is_simulated=options.is_simulated,
         title=options.title,
         version=options.version,
-        changes=asked.kept.get("changes"),
         favourites=frozenset(kept.get("favourites", "").split("~")[:MOST_FAVOURITES]) - {""},
         changes=asked.kept.get("changes"),
     )
