@@ -19,6 +19,7 @@ from typing import Any, Final
 from argosy.model.errors import UserError
 
 BACKLOG: Final = 1024
+STALLED: Final = 60.0  # seconds in which a client takes nothing at all of what waits for it
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,28 @@ async def listening(
 
     from argosy.apiserver.http.protocol import BoundedProtocol
 
+    class Protocol(BoundedProtocol):
+        """Hangs up on who takes nothing of what is sent: an open stream costs a place that others wait for."""
+
+        _stalled: asyncio.TimerHandle | None = None
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stalled = self.loop.call_later(STALLED, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            self._resumed()
+            super().resume_writing()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._resumed()
+            super().connection_lost(exc)
+
+        def _resumed(self) -> None:
+            if self._stalled is not None:
+                self._stalled.cancel()
+                self._stalled = None
+
     class Server(uvicorn.Server):
         """Signals are the business of whoever runs the loop."""
 
@@ -67,7 +90,7 @@ async def listening(
 
     config = uvicorn.Config(
         application,
-        http=BoundedProtocol,
+        http=Protocol,
         ws="none",
         lifespan="off",
         log_config=None,

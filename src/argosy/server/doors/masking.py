@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ MARK: Final = SHORTEST.encode()
 WORD: Final = 4  # bytes
 _TRIGGERS: Final = (b"Secret", b"stringData", LAST_APPLIED.encode(), b"\\u00")  # the last: a word that hides itself
 MOST_DEPTH: Final = 200
+SHARED: Final = 16  # chunks of streams
 SECRET: Final = GroupKind("", "Secret")
 ARGO: Final = "argoproj.io"
 PUBLIC: Final = (GroupKind("", "Namespace"), GroupKind(ARGO, "Application"), GroupKind(ARGO, "AppProject"))
@@ -135,10 +137,12 @@ class Mask:
         self._secrets, self._public = secrets, public
         self._known: tuple[bytes, ...] | None = None
         self._by_word: dict[int, list[int]] = {}
+        self._hidden: OrderedDict[bytes, bytes] = OrderedDict()
 
     def forget(self) -> None:
         """A Secret changed: they are collected again when the next answer leaves."""
         self._known = None
+        self._hidden.clear()
 
     @property
     def known(self) -> tuple[bytes, ...]:
@@ -156,6 +160,14 @@ class Mask:
             if needle in data:
                 data = data.replace(needle, MARK)
         return data
+
+    def hide_again(self, data: bytes) -> bytes:
+        """The same for what many are sent: looked through once."""
+        if (known := self._hidden.get(data)) is None:
+            known = self._hidden[data] = self.hide(data)
+            if len(self._hidden) > SHARED:
+                self._hidden.popitem(last=False)
+        return known
 
     def hide_text(self, text: str) -> str:
         return self.hide(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")

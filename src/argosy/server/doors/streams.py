@@ -40,7 +40,7 @@ async def guarded(
                 chunk, coming = coming.result(), None
                 if chunk is None:
                     return
-                yield mask.hide(chunk)
+                yield mask.hide_again(chunk)
     finally:
         tasks = [each for each in (ending, coming) if each]
         for task in tasks:

@@ -15,6 +15,7 @@ import pytest
 from event_streams import Opened, opened
 from site_world import CONTROL, KnownPeople, StillLookout, a_site, anything, nothing, on_a_socket
 
+from argosy.app import listening
 from argosy.model.manifest import Manifest
 from argosy.server import resolving
 from argosy.server.asked import Asked
@@ -331,3 +332,24 @@ async def test_pages_that_nobody_looks_at_are_forgotten(world: World, monkeypatc
         while world.hub._groups or world.hub._watching:
             await asyncio.sleep(0.01)
     assert not world.hub._tasks
+
+
+async def test_who_takes_nothing_at_all_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "STALLED", 0.1)
+    async with world.live(f"/apps?pad={3 << 20}", window=4096):
+        (group,) = world.hub._groups.values()
+        async with asyncio.timeout(10):
+            while group.readers:
+                await asyncio.sleep(0.02)
+
+
+async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(world: World) -> None:
+    async with world.live("/apps/argocd/a") as window:
+        await patch(window)
+        world.lookout.put(app("a", "s3cr3t-value"))
+        assert "s3cr3t-value" in str(await patch(window))
+        metadata = {"name": "s", "namespace": CONTROL}
+        data = {"password": "czNjcjN0LXZhbHVl"}
+        world.lookout.put({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+        async with world.live("/apps/argocd/a") as other:
+            assert "s3cr3t-value" not in str(await patch(other))
