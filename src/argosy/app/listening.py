@@ -57,30 +57,6 @@ async def listening(
     """The port. `closing` is called first at the end: whoever holds streams open ends them there."""
     import uvicorn
 
-    from argosy.apiserver.http.protocol import BoundedProtocol
-
-    class Protocol(BoundedProtocol):
-        """Hangs up on who takes nothing of what is sent: an open stream costs a place that others wait for."""
-
-        _stalled: asyncio.TimerHandle | None = None
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._stalled = self.loop.call_later(STALLED, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            self._resumed()
-            super().resume_writing()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._resumed()
-            super().connection_lost(exc)
-
-        def _resumed(self) -> None:
-            if self._stalled is not None:
-                self._stalled.cancel()
-                self._stalled = None
-
     class Server(uvicorn.Server):
         """Signals are the business of whoever runs the loop."""
 
@@ -90,7 +66,7 @@ async def listening(
 
     config = uvicorn.Config(
         application,
-        http=Protocol,
+        http=_protocol(),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -120,3 +96,31 @@ async def listening(
             await task
         for each in listeners:
             each.close()
+
+
+def _protocol() -> type[asyncio.Protocol]:
+    from argosy.apiserver.http.protocol import BoundedProtocol
+
+    class Protocol(BoundedProtocol):
+        """Hangs up on who takes nothing of what is sent: an open stream costs a place that others wait for."""
+
+        _stalled: asyncio.TimerHandle | None = None
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stalled = self.loop.call_later(STALLED, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            self._resumed()
+            super().resume_writing()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._resumed()
+            super().connection_lost(exc)
+
+        def _resumed(self) -> None:
+            if self._stalled is not None:
+                self._stalled.cancel()
+                self._stalled = None
+
+    return Protocol

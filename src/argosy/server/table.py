@@ -24,6 +24,7 @@ from argosy.server.api import (
     projects,
     repositories,
     repository_content,
+    stream_trees,
     streams,
     webhook,
 )
@@ -65,6 +66,7 @@ TABLE: Final[tuple[Route, ...]] = (
     *projects.ROUTES,
     *repositories.ROUTES,
     *repository_content.ROUTES,
+    *stream_trees.ROUTES,
     *streams.ROUTES,
     *webhook.ROUTES,
 )

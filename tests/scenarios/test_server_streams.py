@@ -1,0 +1,115 @@
+"""What is open stays true: trees and Applications as an engine changes them, each ended with its right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, Room, config_map, engine_room, shared_crew
+from event_streams import Opened, opened
+
+from argosy.app.listening import bind, listening
+from argosy.app.site import opened_site
+from argosy.model.names import ResourceKey
+from argosy.server import build
+from argosy.server.site import ServeOptions, Site
+from argosy.source.repositories import Repositories
+from argosy.source.settings import SourceSettings
+
+pytestmark = pytest.mark.anyio
+TREE = "/api/v1/stream/applications/models/resource-tree"
+APPS = "/api/v1/stream/applications"
+ACCOUNTS = {"accounts.ann": "apiKey", "accounts.cid": "apiKey"}
+POLICY = "g, ann, role:admin\np, cid, applications, get, default/*, allow\n"
+
+
+@dataclass
+class World:
+    room: Room
+    site: Site
+    port: int
+
+    async def token(self, name: str) -> str:
+        found: str = await self.site.identities.book.add_token(name, token_id=f"of-{name}")  # type: ignore[attr-defined]
+        return found
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with engine_room(tmp_path, ACCOUNTS) as room:
+        metadata = {"name": "argocd-rbac-cm", "namespace": CONTROL}
+        rules = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"policy.csv": POLICY}}
+        await room.cluster.create(rules)
+        room.repository.push({"app/settings.yaml": config_map(a="one")})
+        await room.deliver(syncPolicy={"automated": {"prune": True}})
+        await room.until_synced()
+        repositories = Repositories(tmp_path / "lookout", SourceSettings())
+        options = ServeOptions(version="1.2.3")
+        async with opened_site(
+            room.cluster, "a test", options, tmp_path / "own", CONTROL, repositories, shared_crew()
+        ) as site:
+            entry = build(site)
+            async with listening(entry, [bind("127.0.0.1", 0)], closing=entry.close) as port:
+                yield World(room, site, port)
+
+
+def names(frame: Any) -> list[str]:
+    return sorted(node["name"] for node in frame["result"]["nodes"])
+
+
+async def until_names(stream: Opened, wanted: list[str]) -> None:
+    while names(await stream.line()) != wanted:
+        pass
+
+
+async def test_a_tree_follows_what_a_push_delivers(world: World) -> None:
+    token = await world.token("ann")
+    async with opened(world.port, TREE, token) as one, opened(world.port, TREE, token) as other:
+        for stream in (one, other):
+            assert names(await stream.line()) == ["settings"]
+        world.room.repository.push({"app/more.yaml": config_map("more", a="one")})
+        for stream in (one, other):
+            await until_names(stream, ["more", "settings"])
+        world.room.repository.push({"app/settings.yaml": None})
+        for stream in (one, other):
+            await until_names(stream, ["more"])
+
+
+async def test_a_tree_ends_with_its_application(world: World) -> None:
+    async with opened(world.port, TREE, await world.token("ann")) as stream:
+        await stream.line()
+        await world.room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
+        while await stream.line() is not None:
+            pass
+
+
+async def test_a_tree_of_what_is_not_there_or_not_theirs_is_refused(world: World) -> None:
+    token = await world.token("cid")
+    await world.room.project("team")
+    await world.room.deliver("other", project="team")
+    answers = []
+    for name in ("absent", "other"):
+        async with opened(world.port, TREE.replace("models", name), token) as stream:
+            answers.append((stream.code, await stream.body()))
+    assert answers[0] == answers[1] and answers[0][0] == 403
+
+
+async def test_a_token_that_is_deleted_ends_its_streams_within_a_second_and_no_other(world: World) -> None:
+    hers, his = await world.token("ann"), await world.token("cid")
+    async with opened(world.port, APPS, hers) as first, opened(world.port, APPS, his) as second:
+        async with opened(world.port, TREE, his) as third:
+            for stream in (first, second, third):
+                assert stream.code == 200
+                await stream.line()
+            await world.site.identities.book.remove_token("cid", "of-cid")  # type: ignore[attr-defined]
+            ended = asyncio.get_running_loop().time()
+            for stream in (second, third):
+                while await stream.line() is not None:
+                    pass
+            assert asyncio.get_running_loop().time() - ended < 2.0  # a second, and a machine that is busy
+        await world.room.annotate(anything="new")
+        assert (await first.line())["result"]["type"] == "MODIFIED"
