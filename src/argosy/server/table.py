@@ -39,6 +39,8 @@ from argosy.server.pages import (
     notebooks,
     preferences,
 )
+from argosy.server.pages.application import routes as pages_of_applications
+from argosy.server.pages.application import watching
 from argosy.server.routes import Route
 
 TABLE: Final[tuple[Route, ...]] = (
@@ -69,6 +71,7 @@ TABLE: Final[tuple[Route, ...]] = (
     *stream_trees.ROUTES,
     *streams.ROUTES,
     *webhook.ROUTES,
+    *pages_of_applications.ROUTES,
 )
 
-LIVES: Final[tuple[Live, ...]] = ()
+LIVES: Final[tuple[Live, ...]] = (*watching.LIVE,)

@@ -36,6 +36,7 @@ class SyncWish:
     retry_longest: str = ""
     retry_factor: int | None = None
     retry_refresh: bool = False
+    options: tuple[str, ...] = ()  # more of them, in Argo CD's words: the last of a name holds
 
 
 class Pattern(NamedTuple):
@@ -100,7 +101,7 @@ def sync_operation(app: Application, wish: SyncWish, by: str, also: Sequence[Res
         prune=wish.prune,
         dryRun=wish.dry_run,
         resources=[_chosen(key) for key in dict.fromkeys(keys)],
-        syncOptions=[*app.policy.options, *options],  # argo: a sync knows only those of its request
+        syncOptions=[*app.policy.options, *options, *wish.options],  # argo: a sync knows only those of its request
     )
     sync["syncStrategy"] = strategy
     return {

@@ -6,9 +6,12 @@ In: the value of `?said=`. Out: a sentence and its tone, or nothing. Never: text
 from __future__ import annotations
 
 SAID: dict[str, tuple[str, str]] = {
+    "acted": ("ok", "Done."),
     "approved": ("ok", "Approved."),
+    "confirmed": ("ok", "Deletion confirmed: it goes on."),
     "connected": ("ok", "Added."),
     "deleted": ("ok", "Deletion has begun."),
+    "dry-run": ("ok", "Dry run has begun: nothing is changed."),
     "env-held": ("ok", "Held: nothing is promoted to it until it is resumed."),
     "env-resumed": ("ok", "Resumed: promotions to it are possible again."),
     "held": ("ok", "Held: nothing is synced automatically until it is released."),
@@ -18,15 +21,20 @@ SAID: dict[str, tuple[str, str]] = {
     "promoted": ("ok", "Promoted: the commit is made."),
     "refreshed": ("ok", "Refresh asked for."),
     "refreshed-hard": ("ok", "Hard refresh asked for: the repository is read again."),
+    "refreshed-many": ("ok", "Refresh asked for."),
+    "refreshed-many-some": ("warn", "Refresh asked for; some could not be taken up."),
     "rejected": ("ok", "Rejected."),
     "released": ("ok", "Released: automatic sync is on again."),
     "removed": ("ok", "Removed."),
     "restarted": ("ok", "Restart has begun: its Pods are being replaced."),
     "revoked": ("ok", "Revoked: that token is worth nothing any more."),
     "rollback": ("ok", "Rollback has begun; automatic sync is held until it is released."),
+    "rolled-back": ("ok", "Rollback has begun."),
     "run-again": ("ok", "Asked for: it runs once more."),
     "saved": ("ok", "Saved."),
     "synced": ("ok", "Sync has begun."),
+    "synced-many": ("ok", "Syncs have begun."),
+    "synced-many-some": ("warn", "Syncs have begun; some could not be taken up."),
     "terminated": ("ok", "Termination of the operation asked for."),
 }
 

@@ -1,0 +1,76 @@
+"""What commits say of themselves: subject, author and time, by revision.
+
+In: a reader, addresses and revisions. Out: texts. Never: keeps a page waiting: what is not known soon is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from argosy.desk.applications.reader import Reader
+from argosy.model.application import Application
+from argosy.model.errors import ArgosyError
+from argosy.model.times import written
+from argosy.report.history import deployments
+
+Told = tuple[str, str, str]  # subject, author, time
+SECONDS: Final = 0.8
+MOST: Final = 4096  # that are remembered
+LONGEST: Final = 120  # letters of a subject
+_known: dict[tuple[str, str, str], Told] = {}  # commits never change
+
+
+async def commits_of(reader: Reader, app: Application, wanted: Iterable[tuple[str, str]]) -> dict[str, Told]:
+    """By revision, of (repository, revision)."""
+    asked = [(url, revision) for url, revision in dict.fromkeys(wanted) if _is_commit(revision)]
+    found: dict[str, Told] = {}
+    unknown = []
+    for url, revision in asked:
+        known = _known.get((url, app.project, revision))
+        if known is None:
+            unknown.append((url, revision))
+        else:
+            found[revision] = known
+    if unknown:
+        try:
+            async with asyncio.timeout(SECONDS):
+                for url, revision in unknown:
+                    if told := await _told(reader, app, url, revision):
+                        found[revision] = told
+        except TimeoutError:
+            pass
+    return found
+
+
+async def current(reader: Reader, app: Application, revisions: Iterable[str]) -> dict[str, Told]:
+    pairs = [(source.repo_url, revision) for source, revision in zip(app.sources, revisions) if not source.chart]
+    return await commits_of(reader, app, pairs)
+
+
+async def past(reader: Reader, app: Application) -> dict[str, Told]:
+    pairs = [
+        (str(source.get("repoURL") or ""), revision)
+        for entry in deployments(app.status)
+        for source, revision in zip(entry.sources, entry.revisions)
+        if not source.get("chart")
+    ]
+    return await commits_of(reader, app, pairs)
+
+
+async def _told(reader: Reader, app: Application, url: str, revision: str) -> Told | None:
+    try:
+        commit = await reader.rules.repositories.mirror(url, project=app.project).commit(revision)
+    except (ArgosyError, OSError, LookupError, ValueError):
+        return None
+    subject = commit.message.partition("\n")[0][:LONGEST]
+    told = (subject, commit.author.partition(" <")[0], written(commit.at))
+    if len(_known) >= MOST:
+        _known.clear()
+    _known[(url, app.project, revision)] = told
+    return told
+
+
+def _is_commit(revision: str) -> bool:
+    return len(revision) >= 40 and all(sign in "0123456789abcdef" for sign in revision)

@@ -1,0 +1,63 @@
+"""`/apps/{ns}/{name}/events`: what happened to it and to all that it owns, newest first.
+
+In: a request. Out: a page, its live parts. Never: Events of others.
+"""
+
+from __future__ import annotations
+
+from argosy.desk.applications.facts import rows
+from argosy.desk.applications.happenings import EVENT
+from argosy.model.application import Application
+from argosy.model.manifest import Manifest
+from argosy.report.wire import mapping
+from argosy.server.answers import Answer, Page
+from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
+from argosy.server.pages import rendering
+from argosy.server.pages.application.framing import app_of, framed, head_parts
+from argosy.server.pages.application.past import Moment, moments
+from argosy.server.resolving import application
+from argosy.server.routes import May, Route
+
+MOST = 300
+
+
+async def events_of(asked: Asked) -> list[Manifest]:
+    """Of the Application, of what it manages and of all that came of it."""
+    app = app_of(asked)
+    reader = reader_of(asked)
+    wanted = {(node.key.kind, node.key.namespace, node.key.name) for node in await reader.tree(app)}
+    wanted |= {("Application", app.namespace, app.name), *_managed(app)}
+    found = []
+    for namespace in {each[1] for each in wanted}:
+        for event in (await reader.cluster.list(EVENT, namespace=namespace)).items:
+            about = mapping(event.get("involvedObject"))
+            if (about.get("kind"), about.get("namespace") or "", about.get("name")) in wanted:
+                found.append(event)
+    return found
+
+
+def _managed(app: Application) -> set[tuple[str, str, str]]:
+    return {(row.key.kind, row.key.namespace, row.key.name) for row in rows(app)}
+
+
+async def _moments(asked: Asked) -> tuple[Moment, ...]:
+    show = "warnings" if asked.query.text("show") == "warnings" else "all"
+    return moments(app_of(asked), await events_of(asked), show)[:MOST]
+
+
+async def events_page(asked: Asked) -> Answer:
+    show = "warnings" if asked.query.text("show") == "warnings" else "all"
+    found = await _moments(asked)
+    values = await framed(asked, "events", moments=found, show=show)
+    return Page("application/events.html", values)
+
+
+async def events_parts(asked: Asked) -> dict[str, str]:
+    body = rendering.part("app_events.html", "moment_list", await _moments(asked))
+    return {**await head_parts(asked), "moments": body}
+
+
+ROUTES = (
+    Route("GET", "/apps/{ns}/{name}/events", May("applications", "get", application), events_page, "What happened"),
+)

@@ -1,0 +1,70 @@
+"""What every page of an Application shows around its own content.
+
+In: a request about an Application. Out: values for the template, and the live parts of its head. Never: HTML but by
+the macros that the page uses, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.desk.applications import facts
+from argosy.desk.applications.desk import clock
+from argosy.model.application import Application
+from argosy.server.answers import Redirect
+from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
+from argosy.server.pages import rendering
+from argosy.server.pages.application import commits
+from argosy.server.pages.application.addresses import of_app, with_query
+from argosy.server.pages.application.header import Header, header, tabs
+from argosy.server.pages.looks import page_state
+
+
+def app_of(asked: Asked) -> Application:
+    app: Application = asked.subject
+    return app
+
+
+def permissions(asked: Asked) -> dict[str, bool]:
+    found = {each: asked.may("applications", each, asked.thing) for each in ("sync", "override", "update", "delete")}
+    return {**found, "logs": asked.may("logs", "get", asked.thing)}
+
+
+async def head_of(asked: Asked) -> Header:
+    app, reader = app_of(asked), reader_of(asked)
+    told = await commits.current(reader, app, facts.revisions(app))
+    project = reader.rules.projects.get(app.project)
+    return header(app, project, clock(), permissions(asked), told)
+
+
+async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
+    """`here`: the tab; empty for pages beside them."""
+    app, head = app_of(asked), await head_of(asked)
+    return {
+        "title": app.name,
+        "is_live": bool(here) and here != "logs",
+        "section": "apps",
+        "state": page_state(head.health, head.sync),
+        "crumbs": [("Apps", "/apps"), (app.name, head.base)],
+        "head": head,
+        "tabs": tabs(app, here),
+        "here": here,
+        **values,
+    }
+
+
+async def head_parts(asked: Asked) -> dict[str, str]:
+    """Live: the head, and what title and favicon say."""
+    head = await head_of(asked)
+    return {
+        "app-head": rendering.part("app_head.html", "app_head", head),
+        "app-banners": rendering.part("app_head.html", "app_banners", head, ""),
+        "page-state": rendering.part("page.html", "page_mark", page_state(head.health, head.sync), head.name),
+    }
+
+
+def back_to(asked: Asked, said: str, tab: str = "") -> Redirect:
+    """To a page of it, which tells by a code what was done."""
+    app = app_of(asked)
+    return Redirect(where=with_query(of_app(app.namespace, app.name, tab), [("said", said)]))

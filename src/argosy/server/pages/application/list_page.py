@@ -1,0 +1,236 @@
+"""`/apps`: all Applications that somebody may see, filtered, sorted and paged here; what needs them first.
+
+In: a request. Out: a page, its live parts. Never: counts what the caller may not see; the whole list to a browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from argosy.desk.applications import facts
+from argosy.desk.applications.desk import APPLICATION, clock
+from argosy.desk.applications.listing import AppRow, Facet, Query, Selection, read_query, select
+from argosy.desk.applications.query import HEALTH_WORDS, SYNC_WORDS
+from argosy.model.errors import UserError
+from argosy.model.names import ResourceKey
+from argosy.server.answers import Answer, Page
+from argosy.server.asked import Asked
+from argosy.server.doors.frame import MOST_FAVOURITES, preferences
+from argosy.server.pages import rendering
+from argosy.server.pages.application.addresses import element_of_app, of_app, of_resource
+from argosy.server.pages.application.header import window_mark
+from argosy.server.resolving import is_at_home
+from argosy.server.routes import Filtered, Route
+
+MOST_OBJECTS: Final = 5  # of a row that is opened
+SIZES: Final = {"list": 50, "tiles": 48, "summary": 8}
+FACETS: Final = (
+    ("sync", "Sync", "sync"),
+    ("health", "Health", "health"),
+    ("env", "Environment", ""),
+    ("project", "Project", ""),
+    ("ns", "Namespace", ""),
+    ("cluster", "Cluster", ""),
+    ("label", "Labels", ""),
+    ("repo", "Repository", ""),
+    ("rev", "Target revision", ""),
+    ("autosync", "Auto-sync", ""),
+    ("op", "Operation", "phase"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    text: str
+    status: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A row with what only a page knows: who looks, and when."""
+
+    row: AppRow
+    id: str
+    url: str
+    hold: str
+    window: str
+    is_favourite: bool
+    may_sync: bool
+    problems: tuple[Problem, ...]
+    more: int
+    done: int
+    total: int
+
+
+def favourites_of(asked: Asked) -> frozenset[ResourceKey]:
+    """argo: they are the browser's own."""
+    found = (each.partition("/") for each in preferences(asked).get("favourites", "").split("~")[:MOST_FAVOURITES])
+    return frozenset(ResourceKey(*APPLICATION, namespace, app) for namespace, slash, app in found if slash)
+
+
+def selection_of(asked: Asked, query: Query) -> Selection:
+    lookout, control = asked.site.lookout, asked.site.desk.control
+
+    def may(row: AppRow) -> bool:
+        if not asked.may("applications", "get", row.permitted_as(control)):
+            return False
+        return row.namespace == control or is_at_home(asked, lookout.cache.get(row.key) or _nothing(row))
+
+    return select(lookout.applications(), query, may, favourites_of(asked), size=SIZES[query.view])
+
+
+def _nothing(row: AppRow) -> dict[str, Any]:
+    return {"metadata": {"name": row.name, "namespace": row.namespace}, "spec": {"project": row.project}}
+
+
+def query_of(asked: Asked) -> Query:
+    return read_query([(name, value) for name in asked.query for value in asked.query.all(name)])
+
+
+def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Shown:
+    lookout = asked.site.lookout
+    problems: tuple[Problem, ...] = ()
+    more, done, total, window = 0, 0, 0, ""
+    if row.sync != "Synced" or row.health != "Healthy" or row.is_busy:
+        problems, more, done, total = _problems(lookout, row)
+    project = lookout.rules.projects.get(row.project)
+    if project is not None and project.windows and (app := _application(lookout, row)) is not None:
+        mark = window_mark(app, project, clock())
+        window = mark.text if mark else ""
+    return Shown(
+        row,
+        element_of_app(row.namespace, row.name),
+        of_app(row.namespace, row.name),
+        f"held{f' by {row.hold.by}' if row.hold.by else ''}{f': {row.hold.reason}' if row.hold.reason else ''}"
+        if row.hold
+        else "",
+        window,
+        row.key in favourites,
+        asked.may("applications", "sync", row.permitted_as(asked.site.desk.control)),
+        problems,
+        more,
+        done,
+        total,
+    )
+
+
+def _application(lookout: Any, row: AppRow) -> Any:
+    try:
+        return lookout.application(row.namespace, row.name)
+    except UserError:
+        return None  # its row says why
+
+
+def _problems(lookout: Any, row: AppRow) -> tuple[tuple[Problem, ...], int, int, int]:
+    app = _application(lookout, row)
+    if app is None:
+        return (), 0, 0, 0
+    rows = facts.rows(app)
+    wrong = [each for each in rows if each.status not in ("Synced", "Succeeded", "Pruned", "")]
+    made = [
+        Problem(f"{each.key.kind}/{each.key.name}", each.status, of_resource(row.namespace, row.name, each.key))
+        for each in wrong[:MOST_OBJECTS]
+    ]
+    done = len(app.state.results) if row.is_busy and app.state else 0
+    return tuple(made), len(wrong) - len(made), done, len(rows) if row.is_busy else 0
+
+
+def matrix(chosen: Selection) -> list[dict[str, Any]]:
+    """Rows of sync by columns of health, each cell with its number and the query that leads there."""
+    columns = [health for health in HEALTH_WORDS if chosen.count(health=health)] or ["Healthy"]
+    return [
+        {
+            "sync": sync,
+            "cells": [
+                {
+                    "health": health,
+                    "count": chosen.count(sync, health),
+                    "url": "/apps?" + chosen.query.text(view="list", sync=(sync,), health=(health,)),
+                }
+                for health in columns
+            ],
+        }
+        for sync in SYNC_WORDS
+        if chosen.count(sync=sync)
+    ]
+
+
+def bars(chosen: Selection) -> list[dict[str, Any]]:
+    """How many fare how, for a bar whose parts are links."""
+    found, x = [], 0.0
+    for health in HEALTH_WORDS:
+        number = chosen.count(health=health)
+        if number:
+            width = 100.0 * number / max(chosen.matching, 1)
+            url = "/apps?" + chosen.query.text(view="list", health=(health,))
+            found.append({"health": health, "count": number, "x": round(x, 2), "width": round(width, 2), "url": url})
+            x += width
+    return found
+
+
+async def list_page(asked: Asked) -> Answer:
+    query = query_of(asked)
+    chosen = selection_of(asked, query)
+    favourites = favourites_of(asked)
+    needs = needs_you(asked, query) if query.view == "summary" else ()
+    values: dict[str, Any] = {
+        "title": "Applications",
+        "is_live": True,
+        "section": "apps",
+        "state": "",
+        "crumbs": [],
+        "chosen": chosen,
+        "query": query,
+        "rows": [shown(asked, row, favourites) for row in chosen.rows],
+        "facets": [(name, word, kind, pairs(chosen.facets, name), getattr(query, name)) for name, word, kind in FACETS],
+        "chips": query.chips,
+        "needs": [shown(asked, row, favourites) for row in needs],
+        "matrix": matrix(chosen),
+        "bars": bars(chosen),
+        "trouble": asked.site.lookout.as_of.why,
+        "last": chosen.first + len(chosen.rows) - 1 if chosen.rows else 0,
+    }
+    return Page("application/list.html", values)
+
+
+def pairs(facets: Mapping[str, tuple[Facet, ...]], name: str) -> list[tuple[str, int]]:
+    return [(each.value, each.number) for each in facets.get(name, ()) if each.number or each.is_chosen]
+
+
+def needs_you(asked: Asked, query: Query) -> tuple[AppRow, ...]:
+    """What is ill, then what differs and does not sync by itself; the worst first."""
+    chosen = selection_of(asked, read_query(query.text(view="tiles", sort="health", page=1)))
+    wanted = [row for row in chosen.rows if row.health in ("Degraded", "Missing", "Unknown") or _waits(row)]
+    return tuple(wanted[:8])
+
+
+def _waits(row: AppRow) -> bool:
+    return row.sync == "OutOfSync" and not row.is_busy and (not row.is_auto or row.hold is not None)
+
+
+async def list_parts(asked: Asked) -> dict[str, str]:
+    """Rows of this page, never in another order under somebody's hands."""
+    query = query_of(asked)
+    chosen = selection_of(asked, query)
+    macro = {"tiles": "tile", "summary": "needs_row"}.get(query.view, "row")
+    favourites = favourites_of(asked)
+    rows = needs_you(asked, query) if query.view == "summary" else chosen.rows
+    found = [shown(asked, each, favourites) for each in rows]
+    parts = {one.id: _rendered(macro, one) for one in found}
+    parts["apps-count"] = rendering.part("app_list.html", "count", chosen)
+    if query.view == "summary":
+        parts["apps-summary"] = rendering.part("app_list.html", "summary", chosen, matrix(chosen), bars(chosen))
+    return parts
+
+
+@lru_cache(maxsize=4096)
+def _rendered(macro: str, one: Shown) -> str:
+    """The same row again and again, for all who look, as long as it does not change."""
+    return rendering.part("app_list.html", macro, one)
+
+
+ROUTES = (Route("GET", "/apps", Filtered("applications", "get"), list_page, "All applications"),)

@@ -1,0 +1,196 @@
+"""`/apps/{ns}/{name}/logs`: what the Pods of an Application print, and how it goes on.
+
+In: a request of somebody who may read logs. Out: a page, a stream of lines. Never: more than a page of lines at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import orjson
+
+from argosy.desk.applications.acting import Choice, Excerpt, Log, lines, logs_of
+from argosy.desk.applications.reader import Reader
+from argosy.model.errors import ArgosyError, UserError
+from argosy.model.names import ResourceKey
+from argosy.server.answers import Answer, Page, Stream, Text
+from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
+from argosy.server.pages import rendering
+from argosy.server.pages.application.addresses import of_app
+from argosy.server.pages.application.framing import app_of, framed
+from argosy.server.resolving import application
+from argosy.server.routes import May, Route
+
+TAILS: Final = (100, 500, 1000, 5000)
+MOST_LOGS: Final = 20  # containers that are read at once
+LONGEST: Final = 8192  # letters of a line
+PAUSE: Final = 0.1  # seconds in which lines are gathered
+SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    text: str
+    pod: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogWish:
+    pod: str = ""
+    container: str = ""
+    tail: int = TAILS[1]
+    previous: bool = False
+    q: str = ""
+    choice: Choice = field(default_factory=Choice)
+
+    def fits(self, text: str) -> bool:
+        return self.q.lower() in text.lower()
+
+
+def wish_of(asked: Asked) -> LogWish:
+    query = asked.query
+    parts = (query.text(each) for each in ("group", "kind", "namespace", "res"))
+    return LogWish(
+        query.text("pod"),
+        query.text("container"),
+        query.number("tail", TAILS[1], least=1, most=TAILS[-1]),
+        query.text("previous") in ("1", "true", "on"),
+        query.text("q"),
+        Choice(*parts),
+    )
+
+
+async def logs_wanted(reader: Reader, asked: Asked, wish: LogWish) -> tuple[list[Log], list[Log]]:
+    """All there are, and those that are asked for."""
+    try:
+        found = await logs_of(reader, app_of(asked), wish.choice, "")
+    except UserError:
+        return [], []
+    wanted = [
+        log
+        for log in found
+        if wish.pod in ("", log.pod.name) and (not wish.container or wish.container == log.container)
+    ]
+    return found, wanted[:MOST_LOGS]
+
+
+async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> tuple[list[LogLine], list[str]]:
+    """What each printed, and why some could not be read."""
+
+    async def one(log: Log) -> list[LogLine]:
+        label = f"{log.pod.name}/{log.container}" if len(logs) > 1 else ""
+        excerpt = Excerpt(tail=wish.tail, previous=wish.previous)
+        found = lines(reader, log, excerpt)
+        return [LogLine(text, label) async for each in found if wish.fits(text := each.rstrip("\n")[:LONGEST])]
+
+    told: list[str] = []
+    made: list[LogLine] = []
+    async with asyncio.timeout(SECONDS):
+        for log, each in zip(logs, await asyncio.gather(*map(one, logs), return_exceptions=True)):
+            if isinstance(each, ArgosyError):
+                told.append(f"{log.pod.name}/{log.container}: {each}")
+            elif isinstance(each, BaseException):
+                raise each
+            else:
+                made += each
+    return made, told
+
+
+async def logs_page(asked: Asked) -> Answer:
+    reader, wish = reader_of(asked), wish_of(asked)
+    everything, wanted = await logs_wanted(reader, asked, wish)
+    found, faults = await read(reader, wanted, wish)
+    follows = asked.query.text("follow") in ("1", "true", "on")
+    values = await framed(
+        asked,
+        "logs",
+        lines=found,
+        faults=faults,
+        wish=wish,
+        follows=follows,
+        tails=TAILS,
+        pods=sorted({log.pod.name for log in everything}),
+        containers=sorted({log.container for log in everything if wish.pod in ("", log.pod.name)}),
+        stream=_address(asked, "logs/stream"),
+        download=_address(asked, "logs/text"),
+    )
+    return Page("application/logs.html", values)
+
+
+def _address(asked: Asked, place: str) -> str:
+    app = app_of(asked)
+    query = urlencode([(name, value) for name in asked.query for value in asked.query.all(name)])
+    return f"{of_app(app.namespace, app.name, place)}{f'?{query}' if query else ''}"
+
+
+async def logs_text(asked: Asked) -> Answer:
+    """To keep."""
+    reader, wish = reader_of(asked), wish_of(asked)
+    _, wanted = await logs_wanted(reader, asked, wish)
+    found, _ = await read(reader, wanted, wish)
+    text = "".join(f"{each.pod + ': ' if each.pod else ''}{each.text}\n" for each in found)
+    name = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in app_of(asked).name)
+    return Text(text=text, headers=(("content-disposition", f'attachment; filename="{name}.log"'),))
+
+
+async def logs_stream(asked: Asked) -> Answer:
+    reader, wish = reader_of(asked), wish_of(asked)
+    _, wanted = await logs_wanted(reader, asked, wish)
+    return Stream(chunks=_follow(reader, wanted, wish), media="text/event-stream")
+
+
+async def _follow(reader: Reader, logs: Sequence[Log], wish: LogWish) -> AsyncIterator[bytes]:
+    """Lines as they come, a few at a time."""
+    came: asyncio.Queue[LogLine | None] = asyncio.Queue(1000)
+
+    async def one(log: Log) -> None:
+        label = f"{log.pod.name}/{log.container}" if len(logs) > 1 else ""
+        try:
+            async for each in lines(reader, log, Excerpt(follow=True, tail=0)):
+                if wish.fits(text := each.rstrip("\n")[:LONGEST]):
+                    await came.put(LogLine(text, label))
+        except ArgosyError as error:
+            await came.put(LogLine(f"the log ended: {error}", label))
+        finally:
+            await came.put(None)
+
+    tasks = [asyncio.create_task(one(log)) for log in logs]
+    left = len(tasks)
+    try:
+        yield _event("lines", {"html": ""})
+        while left:
+            batch = [await came.get()]
+            await asyncio.sleep(PAUSE)
+            while not came.empty():
+                batch.append(came.get_nowait())
+            left -= batch.count(None)
+            if found := [each for each in batch if each is not None]:
+                html = "".join(rendering.part("app_logs.html", "log_item", each) for each in found)
+                yield _event("lines", {"html": html})
+        yield _event("end", {"why": "every container has ended"})
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _event(name: str, document: Any) -> bytes:
+    return b"event: " + name.encode() + b"\ndata: " + orjson.dumps(document) + b"\n\n"
+
+
+def pods_of(key: ResourceKey) -> dict[str, str]:
+    """The query that asks for the logs below one object."""
+    return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "res": key.name}
+
+
+NEEDS = May("logs", "get", application)
+ROUTES = (
+    Route("GET", "/apps/{ns}/{name}/logs", NEEDS, logs_page, "Its logs"),
+    Route("GET", "/apps/{ns}/{name}/logs/stream", NEEDS, logs_stream, "Its logs as they come"),
+    Route("GET", "/apps/{ns}/{name}/logs/text", NEEDS, logs_text, "Its logs as a file"),
+)

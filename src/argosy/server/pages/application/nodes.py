@@ -1,0 +1,172 @@
+"""The tree of an Application as nested values: ownership, state, and what is wrong, with large groups folded.
+
+In: nodes, rows of the status, what each says. Out: Branch values. Never: asks a cluster; a ring of owners walked twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from argosy.desk.applications.facts import Row
+from argosy.live.tree import Node
+from argosy.model.names import ResourceKey
+from argosy.server.pages.application.addresses import element_of, of_resource
+from argosy.server.pages.application.keyed import Keyed
+
+MOST_BESIDE = 20  # siblings of one kind that are shown unfolded
+ILL = frozenset({"Degraded", "Missing", "Unknown"})
+UNEASY = ILL | {"Progressing", "Suspended"}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf(Keyed):
+    """One object. `status` is empty for what only came of others."""
+
+    key: ResourceKey
+    id: str
+    url: str = ""
+    status: str = ""
+    health: str = ""
+    message: str = ""
+    wave: int | None = None
+    created: str = ""
+    hook: str = ""
+    is_orphan: bool = False
+    is_pruned: bool = False  # lives, and Git does not have it
+    info: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_problem(self) -> bool:
+        return self.health in UNEASY or self.status in ("OutOfSync", "SyncFailed", "Failed", "Error")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Many siblings of one kind, folded."""
+
+    kind: str
+    count: int
+    problems: int
+    branches: tuple[Branch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    leaf: Leaf
+    below: tuple[Branch, ...] = ()
+    groups: tuple[Group, ...] = ()
+    problems: int = 0  # here and below
+
+    @property
+    def is_open(self) -> bool:
+        return self.problems > 0 or len(self.below) <= 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    branches: tuple[Branch, ...]
+    groups: tuple[Group, ...]
+    total: int
+    problems: int
+    kinds: tuple[str, ...] = ()
+
+
+def leaves(
+    nodes: Sequence[Node],
+    rows: Sequence[Row],
+    said: Mapping[ResourceKey, str],
+    app: tuple[str, str],
+    orphans: Iterable[ResourceKey] = (),
+) -> dict[ResourceKey, Leaf]:
+    """All that it manages, lives of it, or is left over beside it. `app`: its namespace and name."""
+    told = {row.key: row for row in rows}
+    found = {node.key: _leaf(node, told.get(node.key), said.get(node.key, ""), app) for node in nodes}
+    for row in rows:
+        if row.key not in found:
+            health = row.health or ("" if row.hook else "Missing")
+            url = of_resource(*app, row.key)
+            found[row.key] = Leaf(
+                row.key, element_of(row.key), url, row.status, health, row.message, row.wave, hook=row.hook
+            )
+    for key in orphans:
+        found.setdefault(key, Leaf(key, element_of(key), is_orphan=True))
+    return found
+
+
+def _leaf(node: Node, row: Row | None, said: str, app: tuple[str, str]) -> Leaf:
+    health = node.health.health.value if node.health and node.health.health else ""
+    info = tuple((str(name), str(value)) for name, value in node.info)
+    return Leaf(
+        node.key,
+        element_of(node.key),
+        of_resource(*app, node.key),
+        row.status if row else "",
+        health,
+        said or (row.message if row and row.status not in ("Synced", "") else ""),
+        row.wave if row else None,
+        node.created,
+        row.hook if row else "",
+        is_pruned=bool(row and "requires pruning" in row.message),
+        info=info,
+    )
+
+
+def grown(
+    nodes: Sequence[Node],
+    found: Mapping[ResourceKey, Leaf],
+    *,
+    only_problems: bool = False,
+    kind: str = "",
+    text: str = "",
+) -> Tree:
+    """Parents before their children; problems first. What is asked for is shown with all that is above it."""
+    below: dict[ResourceKey, list[ResourceKey]] = {}
+    roots: list[ResourceKey] = []
+    parents = {node.key: [each.key for each in node.parents] for node in nodes}
+    for key in found:
+        above = next((each for each in parents.get(key, ()) if each in found and each != key), None)
+        if above is None:
+            roots.append(key)
+        else:
+            below.setdefault(above, []).append(key)
+
+    def is_wanted(leaf: Leaf) -> bool:
+        return (
+            (not only_problems or leaf.is_problem)
+            and (not kind or leaf.key.kind == kind)
+            and (not text or text.lower() in f"{leaf.key.kind}/{leaf.key.name}".lower())
+        )
+
+    def grow(key: ResourceKey) -> Branch | None:
+        leaf = found[key]
+        inner = [each for child in below.pop(key, ()) if (each := grow(child)) is not None]
+        if not inner and not is_wanted(leaf):
+            return None
+        shown, groups = _folded(inner)
+        return Branch(leaf, shown, groups, leaf.is_problem + sum(each.problems for each in inner))
+
+    inner = [each for key in roots if (each := grow(key)) is not None]
+    shown, groups = _folded(inner)
+    kinds = tuple(sorted({key.kind for key in found}))
+    return Tree(shown, groups, len(found), sum(leaf.is_problem for leaf in found.values()), kinds)
+
+
+def _folded(branches: list[Branch]) -> tuple[tuple[Branch, ...], tuple[Group, ...]]:
+    """Problems first, then by wave, kind and name; more than a few of a kind become a group."""
+    ordered = sorted(branches, key=_order)
+    kinds: dict[str, list[Branch]] = {}
+    for each in ordered:
+        kinds.setdefault(each.leaf.key.kind, []).append(each)
+    large = {kind for kind, those in kinds.items() if len(those) > MOST_BESIDE}
+    groups = tuple(
+        Group(kind, len(those), sum(each.problems > 0 for each in those), tuple(those))
+        for kind, those in kinds.items()
+        if kind in large
+    )
+    return tuple(each for each in ordered if each.leaf.key.kind not in large), groups
+
+
+def _order(branch: Branch) -> tuple[bool, bool, int, ResourceKey]:
+    leaf = branch.leaf
+    return leaf.is_orphan, branch.problems == 0, leaf.wave or 0, leaf.key

@@ -1,0 +1,110 @@
+"""What was deployed, newest first, and what happened: a timeline of Events and syncs.
+
+In: an Application, Events, what is known of commits. Out: Entry and Moment values. Never: asks a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from argosy.model.application import Application
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey, split_api_version
+from argosy.report.history import Deployment, deployments
+from argosy.report.wire import mapping
+from argosy.server.pages.application.addresses import of_resource
+
+Commits = Mapping[str, tuple[str, str, str]]  # subject, author and time by revision
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    id: int
+    revisions: tuple[str, ...]
+    refs: tuple[str, ...]
+    repository: str
+    subject: str
+    author: str
+    deployed: str
+    seconds: float | None
+    by: str
+    is_now: bool
+    is_same: bool  # as what is deployed now
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    at: str
+    kind: str  # Normal, Warning, Sync
+    reason: str
+    about: str
+    url: str
+    message: str
+    count: int = 1
+    by: str = ""
+
+
+def entries(app: Application, commits: Commits | None = None) -> tuple[Entry, ...]:
+    found = deployments(app.status)
+    last = found[-1] if found else None
+    return tuple(_entry(each, last, commits or {}) for each in reversed(found))
+
+
+def _entry(each: Deployment, last: Deployment | None, commits: Commits) -> Entry:
+    subject, author, _ = commits.get(each.revisions[0], ("", "", "")) if each.revisions else ("", "", "")
+    is_same = last is not None and (each.revisions, each.sources) == (last.revisions, last.sources)
+    return Entry(
+        each.id,
+        each.revisions,
+        tuple(str(source.get("targetRevision") or "HEAD") for source in each.sources),
+        str(each.sources[0].get("repoURL") or "") if each.sources else "",
+        subject,
+        author,
+        each.deployed,
+        _lasted(each.started, each.deployed),
+        "automatic" if each.is_automated else each.by or "–",
+        each is last,
+        is_same,
+    )
+
+
+def _lasted(started: str, ended: str) -> float | None:
+    try:
+        return max((datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds(), 0.0)
+    except (ValueError, TypeError):
+        return None
+
+
+def moments(app: Application, events: Sequence[Manifest], show: str = "all") -> tuple[Moment, ...]:
+    """Newest first. Syncs are told beside Events, which clusters forget."""
+    found = [moment(app, each) for each in events]
+    found += [_deployed(each) for each in deployments(app.status)]
+    kept = [each for each in found if show == "all" or each.kind in ("Warning", "Sync")]
+    return tuple(sorted(kept, key=lambda each: each.at, reverse=True))
+
+
+def moment(app: Application, event: Manifest) -> Moment:
+    about = mapping(event.get("involvedObject"))
+    group = split_api_version(str(about.get("apiVersion") or "v1"))[0]
+    kind, name = str(about.get("kind") or ""), str(about.get("name") or "")
+    key = ResourceKey(group, kind, str(about.get("namespace") or ""), name)
+    count = event.get("count")
+    return Moment(
+        str(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or ""),
+        str(event.get("type") or "Normal"),
+        str(event.get("reason") or ""),
+        f"{kind}/{name}",
+        "" if kind == "Application" else of_resource(app.namespace, app.name, key),
+        str(event.get("message") or ""),
+        count if isinstance(count, int) else 1,
+        str(event.get("reportingComponent") or mapping(event.get("source")).get("component") or ""),
+    )
+
+
+def _deployed(each: Deployment) -> Moment:
+    by = "automatic" if each.is_automated else each.by
+    return Moment(
+        each.deployed, "Sync", "Deployed", "", "", f"deployment {each.id}: {', '.join(each.revisions)}", by=by
+    )

@@ -1,0 +1,32 @@
+"""Manifests as texts.
+
+In: manifests. Out: manifests without what nobody reads; what was last applied. Never: unmasks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest, load_json
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def without_managers(manifest: Manifest) -> Manifest:
+    """k8s: who set which field is on a page of its own."""
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
+    return {**manifest, "metadata": metadata}
+
+
+def last_applied(live: Manifest) -> Manifest | None:
+    """k8s: what a client-side apply left behind; None where there was none."""
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    if not isinstance(text, str):
+        return None
+    try:
+        found = load_json(text.encode(), where="last applied").value
+    except UserError:
+        return None
+    is_manifest = isinstance(found, dict) and isinstance(found.get("metadata"), dict) and "kind" in found
+    return found if is_manifest else None

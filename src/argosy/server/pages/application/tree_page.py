@@ -1,0 +1,81 @@
+"""`/apps/{ns}/{name}` and `/tree`: what an Application owns, and how each of it fares.
+
+In: a request. Out: a page, its live parts. Never: writes.
+"""
+
+from __future__ import annotations
+
+from argosy.desk.applications import facts
+from argosy.desk.applications.reader import health_words
+from argosy.desk.applications.reasons import reason
+from argosy.model.application import Application
+from argosy.model.errors import ArgosyError
+from argosy.model.names import ResourceKey
+from argosy.server.answers import Answer, Page
+from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
+from argosy.server.pages import rendering
+from argosy.server.pages.application.framing import app_of, framed, head_parts
+from argosy.server.pages.application.nodes import Leaf, Tree, grown, leaves
+from argosy.server.resolving import application
+from argosy.server.routes import May, Route
+
+MOST_WHOLE = 300  # objects of a tree that is sent whole when anything of it changes
+
+
+async def found(asked: Asked) -> tuple[dict[ResourceKey, Leaf], Tree]:
+    """All leaves, and the tree of those that are asked for."""
+    app, reader, query = app_of(asked), reader_of(asked), asked.query
+    nodes = await reader.tree(app)
+    judged = [(node.key, node.health) for node in nodes if node.health]
+    said = {key: reason(reader.cache.get(key) or {}, each.message) for key, each in judged}
+    rows = facts.rows(app, health_words(dict(judged)))
+    orphans = await _orphans(asked, app) if query.text("orphans") else []
+    all_leaves = leaves(nodes, rows, said, (app.namespace, app.name), orphans)
+    made = grown(
+        nodes,
+        all_leaves,
+        only_problems=query.text("show") == "problems",
+        kind=query.text("kind"),
+        text=query.text("q").strip(),
+    )
+    return all_leaves, made
+
+
+async def _orphans(asked: Asked, app: Application) -> list[ResourceKey]:
+    try:
+        return list(await reader_of(asked).orphans(app))
+    except ArgosyError:
+        return []
+
+
+async def tree_page(asked: Asked) -> Answer:
+    _, made = await found(asked)
+    chosen = {
+        "show": "problems" if asked.query.text("show") == "problems" else "all",
+        "kind": asked.query.text("kind"),
+        "q": asked.query.text("q"),
+        "orphans": bool(asked.query.text("orphans")),
+    }
+    values = await framed(asked, "tree", tree=made, chosen=chosen)
+    return Page("application/tree.html", values)
+
+
+async def tree_parts(asked: Asked) -> dict[str, str]:
+    app = app_of(asked)
+    all_leaves, made = await found(asked)
+    parts = await head_parts(asked)
+    parts["tree-count"] = rendering.part("app_tree.html", "tree_count", made)
+    if made.total <= MOST_WHOLE:
+        parts["tree"] = rendering.part("app_tree.html", "app_tree", made, app.name)
+        return parts
+    for leaf in all_leaves.values():
+        parts[leaf.id] = rendering.part("app_tree.html", "tree_leaf", leaf)
+    return parts
+
+
+NEEDS = May("applications", "get", application)
+ROUTES = (
+    Route("GET", "/apps/{ns}/{name}", NEEDS, tree_page, "An application"),
+    Route("GET", "/apps/{ns}/{name}/tree", NEEDS, tree_page, "What it owns, as a tree"),
+)

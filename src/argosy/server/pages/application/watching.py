@@ -1,0 +1,117 @@
+"""Which parts of the pages of Applications are live, and what makes them other.
+
+In: changes. Out: LIVE. Never: a render for a change of somebody else's object, where that can be told cheaply.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from argosy.desk.applications import facts
+from argosy.model.application import Application
+from argosy.model.manifest import Manifest
+from argosy.server.asked import Asked
+from argosy.server.events.live import Fragments, Live
+from argosy.server.pages.application.diff_page import diff_parts
+from argosy.server.pages.application.events_page import events_parts
+from argosy.server.pages.application.framing import head_parts
+from argosy.server.pages.application.history_page import history_parts
+from argosy.server.pages.application.list_page import list_parts
+from argosy.server.pages.application.operation_page import operation_parts
+from argosy.server.pages.application.resources_page import resources_parts
+from argosy.server.pages.application.tree_page import tree_parts
+from argosy.server.resolving import application
+from argosy.server.routes import Filtered, May
+
+LISTED = ("Application", "AppProject")
+
+
+def anything(before: Manifest | None, after: Manifest | None) -> bool:
+    return True
+
+
+def of_lists(before: Manifest | None, after: Manifest | None) -> bool:
+    return _kind(before, after) in LISTED
+
+
+def of_applications(before: Manifest | None, after: Manifest | None) -> bool:
+    return bool(_kind(before, after) == "Application")
+
+
+def its_own(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+    """The Application itself."""
+    app: Application = asked.subject
+    metadata = _metadata(before, after)
+    return bool(metadata.get("namespace") == app.namespace and metadata.get("name") == app.name)
+
+
+def near(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+    """The Application, or anything where it has objects; of what is in no namespace, what it manages."""
+    if _kind(before, after) == "Application":
+        return its_own(asked, before, after)
+    metadata = _metadata(before, after)
+    return (metadata.get("namespace") or "") in _namespaces(asked.subject, _version(asked.subject))
+
+
+def _kind(before: Manifest | None, after: Manifest | None) -> Any:
+    return (after or before or {}).get("kind")
+
+
+def _metadata(before: Manifest | None, after: Manifest | None) -> Manifest:
+    found: Manifest = (after or before or {}).get("metadata") or {}
+    return found
+
+
+def _version(app: Application) -> str:
+    return str((app.wire.get("metadata") or {}).get("resourceVersion") or "")
+
+
+class _Known:
+    """An Application by its version: it is asked of for each change in the cluster."""
+
+    def __init__(self, app: Application, version: str) -> None:
+        self.app, self._key = app, (app.namespace, app.name, version)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Known) and other._key == self._key
+
+
+def _namespaces(app: Application, version: str) -> frozenset[str]:
+    return _namespaces_of(_Known(app, version))
+
+
+@lru_cache(maxsize=256)
+def _namespaces_of(known: _Known) -> frozenset[str]:
+    app = known.app
+    return frozenset({row.key.namespace for row in facts.rows(app)} | {app.destination.namespace, app.namespace})
+
+
+NEEDS = May("applications", "get", application)
+PLACE = "/apps/{ns}/{name}"
+
+
+def _of_objects(tab: str, parts: Fragments) -> Live:
+    return Live(f"{PLACE}{tab}", NEEDS, parts, anything, near)
+
+
+def _of_app(tab: str, parts: Fragments) -> Live:
+    return Live(f"{PLACE}{tab}", NEEDS, parts, of_applications, its_own)
+
+
+LIVE = (
+    Live("/apps", Filtered("applications", "get"), list_parts, of_lists),
+    _of_objects("", tree_parts),
+    _of_objects("/tree", tree_parts),
+    _of_objects("/resources", resources_parts),
+    _of_objects("/operation", operation_parts),
+    _of_objects("/events", events_parts),
+    _of_app("/diff", diff_parts),
+    _of_app("/history", history_parts),
+    _of_app("/parameters", head_parts),
+    _of_app("/manifest", head_parts),
+    _of_app("/settings", head_parts),
+)
