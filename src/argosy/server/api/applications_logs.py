@@ -22,7 +22,8 @@ from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Stream
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
-from argosy.server.api.shapes_logs import Wanted, fault, frame, read_wanted
+from argosy.server.api.shapes_logs import Wanted, entry, read_wanted
+from argosy.server.api.stream_frames import failure, frame, is_events, stream
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.resolving import application
@@ -45,7 +46,7 @@ async def logs(asked: Asked) -> Stream:
     if len(found) > MOST:
         raise UserError(f"{len(found)} logs fit, and at most {MOST} are read at once; choose a Pod or a container")
     await _first(reader, found, wanted)
-    return Stream(_frames(reader, found, wanted), "application/json")
+    return stream(asked, _frames(reader, found, wanted, events=is_events(asked)))
 
 
 async def _logs(reader: Reader, app: Application, choice: Choice, container: str) -> list[Log]:
@@ -84,17 +85,17 @@ async def _first(reader: Reader, found: list[Log], wanted: Wanted) -> None:
         break
 
 
-async def _frames(reader: Reader, found: list[Log], wanted: Wanted) -> AsyncIterator[bytes]:
+async def _frames(reader: Reader, found: list[Log], wanted: Wanted, *, events: bool) -> AsyncIterator[bytes]:
     waiting: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING)
 
     async def read(log: Log) -> None:
         try:
             async for line in lines(reader, log, wanted.excerpt):
                 if wanted.takes(line):
-                    await waiting.put(frame(line.rstrip("\n"), log.pod.name, now()))
+                    await waiting.put(frame(entry(line.rstrip("\n"), log.pod.name, now()), events=events))
         except (ClusterError, TransientError, UserError) as error:
             if len(found) == 1:
-                await waiting.put(fault(str(error)))
+                await waiting.put(failure(error, events=events))
         finally:
             await waiting.put(None)
 
@@ -107,7 +108,8 @@ async def _frames(reader: Reader, found: list[Log], wanted: Wanted) -> AsyncIter
                 left -= 1
             else:
                 yield told
-        yield frame("", found[0].pod.name if len(found) == 1 else "", now(), is_last=True)
+        last = entry("", found[0].pod.name if len(found) == 1 else "", now(), is_last=True)
+        yield frame(last, events=events)
     finally:
         for task in tasks:
             task.cancel()

@@ -1,6 +1,6 @@
-"""Logs as Argo CD streams them: a JSON object a line.
+"""Logs as Argo CD streams them.
 
-In: what the query asks for, lines. Out: which lines are wanted, and frames. Never: a line that is longer than a page.
+In: what the query asks for, lines. Out: which lines are wanted, and entries. Never: a line that is longer than a page.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-
-import orjson
 
 from argosy.desk.applications.acting import Excerpt
 from argosy.model.errors import UserError
@@ -59,14 +57,7 @@ def _ago(time: datetime | None, now: datetime) -> int:
     return max(int((now - time).total_seconds()), 1) if time is not None else 0
 
 
-def frame(content: str, pod: str, now: str, *, is_last: bool = False) -> bytes:
-    """argo: the time is that of the line as the server saw it; the last frame says so, and has no line."""
+def entry(content: str, pod: str, now: str, *, is_last: bool = False) -> dict[str, Any]:
+    """argo: the last one says so, and has no line. Its time is when the server saw it: lines here carry none."""
     cut = content if len(content) <= LONGEST else content[:LONGEST] + " …"
-    told: dict[str, Any] = {"content": cut, "timeStampStr": now, "podName": pod, "last": is_last}
-    return orjson.dumps({"result": told}) + b"\n"
-
-
-def fault(message: str) -> bytes:
-    """argo: an error that comes after the first line is a frame of its own."""
-    said = {"grpc_code": 2, "http_code": 500, "message": message, "http_status": "Internal Server Error"}
-    return orjson.dumps({"error": said}) + b"\n"
+    return {"content": cut, "timeStampStr": now, "podName": pod, "last": is_last}
