@@ -21,6 +21,8 @@ from argosy.server.api import (
     clusters,
     metrics,
     openapi,
+    own_applications,
+    own_finding,
     projects,
     repositories,
     repository_content,
@@ -64,6 +66,9 @@ TABLE: Final[tuple[Route, ...]] = (
     *notebook.ROUTES,
     *notebooks.ROUTES,
     *openapi.ROUTES,
+    *own_applications.ROUTES,
+    *own_finding.ROUTES,
+    *pages_of_applications.ROUTES,
     *preferences.ROUTES,
     *projects.ROUTES,
     *repositories.ROUTES,
@@ -71,7 +76,6 @@ TABLE: Final[tuple[Route, ...]] = (
     *stream_trees.ROUTES,
     *streams.ROUTES,
     *webhook.ROUTES,
-    *pages_of_applications.ROUTES,
 )
 
 LIVES: Final[tuple[Live, ...]] = (*watching.LIVE,)
