@@ -1,0 +1,45 @@
+"""Names of what an installation can tell, and to whom.
+
+In: a request. Out: names of services, templates and triggers, in Argo CD's shape. Never: what is in one: services hold
+secrets.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from argosy.model.names import ResourceKey
+from argosy.report.wire import mapping
+from argosy.server.answers import Json
+from argosy.server.api import shapes_schema as schema
+from argosy.server.asked import Asked
+from argosy.server.routes import Route, SignedIn
+
+SETTINGS: Final = "argocd-notifications-cm"
+
+
+async def named(asked: Asked, prefix: str) -> Json:
+    """argo: a service may have a name of its own after its type."""
+    found = asked.site.lookout.cache.get(ResourceKey("", "ConfigMap", asked.site.desk.control, SETTINGS))
+    keys = [str(key) for key in mapping((found or {}).get("data")) if str(key).startswith(f"{prefix}.")]
+    names = [key.removeprefix(f"{prefix}.") for key in keys]
+    if prefix == "service":
+        names = [name.partition(".")[2] or name for name in names]
+    return Json({"items": [{"name": name} for name in sorted(set(names) - {""})]})
+
+
+def _route(word: str, prefix: str, operation: str) -> Route:
+    return Route(
+        "GET", f"/api/v1/notifications/{word}", SignedIn(), partial(named, prefix=prefix),
+        f"Names of {word} of notifications.",
+        gives=schema.fields(items=schema.many(schema.fields(name=schema.TEXT))),
+        tag="notifications", operation=f"NotificationService_{operation}",
+    )  # fmt: skip
+
+
+ROUTES = (
+    _route("services", "service", "ListServices"),
+    _route("templates", "template", "ListTemplates"),
+    _route("triggers", "trigger", "ListTriggers"),
+)

@@ -1,0 +1,179 @@
+"""Settings, notifications, ApplicationSets and badges over the API: well, with bad input, and for who may not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rest_world import World, code, denied, rest_world
+
+from argosy.model.names import ResourceKey
+
+pytestmark = pytest.mark.anyio
+SETS = "/api/v1/applicationsets"
+CM = ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
+OIDC = """
+name: Keycloak
+issuer: https://id.example.com
+clientID: argosy
+clientSecret: canary-secret
+requestedScopes: [openid, groups]
+"""
+SETTINGS = {
+    "url": "https://argosy.example.com",
+    "oidc.config": OIDC,
+    "help.chatUrl": "https://chat.example.com",
+    "resource.customizations.health.apps_Deployment": "return {}",
+    "resource.customizations.ignoreDifferences.all": "jsonPointers: [/spec/replicas]",
+    "resource.customizations.health.x_y_z": "x",
+    "application.instanceLabelKey": "my/instance",
+}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with rest_world(tmp_path_factory.mktemp("more")) as world:
+        await world.cluster.patch(CM, {"data": SETTINGS})
+        data = {"service.slack": "token: x", "service.webhook.ci": "url: x", "template.a": "x", "trigger.on-b": "x"}
+        await world.make("ConfigMap", "argocd-notifications-cm", data=data)
+        for name, project, health, sync in (
+            ("good", "team", "Healthy", "Synced"),
+            ("bad", "team", "Degraded", "OutOfSync"),
+            ("other", "default", "Progressing", "Synced"),
+        ):
+            await world.application(name, project)
+            status = {"health": {"status": health}, "sync": {"status": sync, "revision": "1234567890abcdef"}}
+            key = ResourceKey("argoproj.io", "Application", "argocd", name)
+            await world.cluster.patch(key, {"status": status})
+        await world.seen("", "ConfigMap", "argocd-notifications-cm")
+        await world.until(lambda: _has_status(world, "other"))
+        yield world
+
+
+def _has_status(world: World, name: str) -> bool:
+    found: Any = world.lookout.cache.get(ResourceKey("argoproj.io", "Application", "argocd", name)) or {}
+    return bool(found.get("status", {}).get("sync"))
+
+
+# -- settings and notifications ----------------------------------------------------------------------------------
+
+
+async def test_a_stranger_learns_how_to_sign_in_and_no_more(world: World) -> None:
+    got = await world.raw("GET", "/api/v1/settings")
+    assert got.code == 200 and b"canary" not in got.body
+    assert got.json() == {
+        "url": "https://argosy.example.com",
+        "userLoginsDisabled": False,
+        "oidcConfig": {
+            "name": "Keycloak",
+            "issuer": "https://id.example.com",
+            "clientID": "argosy",
+            "scopes": ["openid", "groups"],
+        },
+    }
+    wrong = await world.raw("GET", "/api/v1/settings", authorization="Bearer nonsense")
+    assert wrong.body == got.body
+    assert (await world.raw("GET", "/api/v1/settings/plugins")).code == 401
+
+
+async def test_who_is_known_learns_the_rest(world: World) -> None:
+    found = await world.get("bob", "/api/v1/settings")
+    assert "canary" not in json.dumps(found)
+    assert (found["appLabelKey"], found["trackingMethod"]) == ("my/instance", "annotation")
+    assert found["resourceOverrides"] == {
+        "apps/Deployment": {"healthLua": "return {}"},
+        "*/*": {"ignoreDifferences": {"jsonPointers": ["/spec/replicas"]}},
+    }
+    assert found["help"]["chatUrl"] == "https://chat.example.com" and found["execEnabled"] is False
+    assert (await world.get("bob", "/api/v1/settings/plugins")) == {"plugins": []}
+
+
+async def test_names_of_what_can_be_told(world: World) -> None:
+    where = "/api/v1/notifications"
+    assert (await world.get("bob", f"{where}/services"))["items"] == [{"name": "ci"}, {"name": "slack"}]
+    assert (await world.get("bob", f"{where}/templates"))["items"] == [{"name": "a"}]
+    assert (await world.get("bob", f"{where}/triggers"))["items"] == [{"name": "on-b"}]
+    assert (await world.raw("GET", f"{where}/services")).code == 401
+
+
+# -- ApplicationSets ---------------------------------------------------------------------------------------------
+
+
+def a_set(name: str, project: str = "team", **more: Any) -> dict[str, Any]:
+    source = {"repoURL": "https://x/y", "path": "p"}
+    spec = {"project": project, "source": source, "destination": {"namespace": "n", **more}}
+    template = {"metadata": {"name": "{{name}}"}, "spec": spec}
+    return {"metadata": {"name": name}, "spec": {"generators": [{"list": {"elements": []}}], "template": template}}
+
+
+async def test_an_application_set_is_kept_and_nothing_is_made_of_it(world: World) -> None:
+    made = await world.ask("cid", "POST", SETS, a_set("one"))
+    assert made.code == 200, made.body
+    assert (await world.get("cid", f"{SETS}/one"))["spec"]["template"]["spec"]["project"] == "team"
+    assert [each["metadata"]["name"] for each in (await world.get("cid", SETS))["items"]] == ["one"]
+    assert (await world.get("cid", f"{SETS}?projects=other"))["items"] == []
+    assert (await world.get("cid", f"{SETS}/one/resource-tree")) == {"nodes": []}
+    assert (await world.get("cid", f"{SETS}/one/events"))["items"] == []
+    found, said = await code(world, "cid", "POST", f"{SETS}/generate", a_set("one"))
+    assert found == 501 and "no generators" in said
+    changed = a_set("one", server="https://elsewhere")
+    assert (await code(world, "cid", "POST", SETS, changed))[1].endswith("use upsert flag to force update")
+    assert (await world.ask("cid", "POST", f"{SETS}?upsert=true", changed)).code == 200
+    assert (await world.ask("cid", "DELETE", f"{SETS}/one")).code == 200
+    await denied(world, "cid", "GET", f"{SETS}/one")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [{}, {"metadata": {"name": "x"}}, {**a_set("x"), "metadata": {"name": "x", "namespace": "y"}}, {"metadata": 5}],
+)
+async def test_an_application_set_that_cannot_be_is_refused(world: World, sent: Any) -> None:
+    assert (await code(world, "ann", "POST", SETS, sent))[0] == 400
+
+
+async def test_application_sets_are_for_those_who_may(world: World) -> None:
+    await world.ask("ann", "POST", SETS, a_set("foreign", "default"))
+    assert (await world.get("cid", SETS))["items"] == []
+    for method, where in (("GET", ""), ("DELETE", ""), ("GET", "/resource-tree"), ("GET", "/events")):
+        for name in ("foreign", "absent"):
+            await denied(world, "cid", method, f"{SETS}/{name}{where}")
+    await denied(world, "cid", "POST", SETS, a_set("mine", "default"))
+    await denied(world, "cid", "POST", SETS, a_set("mine", "{{project}}"))
+    await denied(world, "cid", "POST", f"{SETS}?upsert=true", a_set("foreign", "team"))
+    await denied(world, "cid", "POST", f"{SETS}/generate", a_set("x", "default"))
+
+
+# -- badges ------------------------------------------------------------------------------------------------------
+
+
+async def badge(world: World, query: str) -> list[str]:
+    got = await world.raw("GET", f"/api/badge?{query}")
+    assert got.code == 200 and got.headers["content-type"] == "image/svg+xml"
+    root = ElementTree.fromstring(got.body)
+    return [str(each.text) for each in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+async def test_badges_are_drawn_only_where_they_are_allowed(world: World) -> None:
+    absent, there = [await world.raw("GET", f"/api/badge?name={name}") for name in ("absent", "good")]
+    assert (absent.code, absent.body) == (there.code, there.body) and absent.code == 404
+    await world.cluster.patch(CM, {"data": {"statusbadge.enabled": "true"}})
+    await world.until(lambda: "statusbadge.enabled" in ((world.lookout.cache.get(CM) or {}).get("data") or {}))
+    assert await badge(world, "name=good") == ["Healthy", "Synced"]
+    assert await badge(world, "name=bad&revision=true&showAppName=true") == ["bad", "Degraded", "OutOfSync", "1234567"]
+    assert await badge(world, "name=absent&revision=true") == ["Unknown", "Unknown"]
+    assert await badge(world, "name=good&namespace=elsewhere") == ["Unknown", "Unknown"]
+    assert await badge(world, "name=good&project=default") == ["Unknown", "Unknown"]
+    assert await badge(world, "project=team") == ["Degraded", "OutOfSync"]
+    assert await badge(world, "project=default&project=team&revision=true") == ["Degraded", "OutOfSync"]
+    assert await badge(world, "project=nobody") == ["Unknown", "Unknown"]
+    for wrong in ("name=%3Cscript%3E", "name=a&namespace=..", "name=a&revision=perhaps", "project=" + "x" * 300):
+        assert (await world.raw("GET", f"/api/badge?{wrong}")).code == 400
+    assert (await world.raw("GET", "/api/badge?" + "&".join(["project=a"] * 30))).code == 400
