@@ -1,0 +1,136 @@
+"""A client of Argo CD's REST API that others wrote: the PyPI package argocd-python-client, generated from its swagger.
+
+It lists, reads, creates, syncs and watches Applications. Its models are of an older Argo CD, and take times for objects,
+so what is answered is not checked against them (`_check_return_type=False`); what it sends is its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from api_scene import ApiScene, a_folder, api_scene
+
+pytestmark = pytest.mark.anyio
+argocd = pytest.importorskip("argocd_python_client", reason="argocd-python-client: pip install argosy[dev]")
+service = pytest.importorskip("argocd_python_client.api.application_service_api")
+LOOSE = {"_check_return_type": False}
+PATIENCE = 20.0  # seconds; only a hang takes so long
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScene]:
+    async with api_scene(tmp_path_factory.mktemp("client")) as found:
+        found.room.repository.push({**a_folder(), "other/one.yaml": a_folder()["app/settings.yaml"]})
+        await found.room.deliver()
+        await found.room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+        await found.seen("models", lambda app: app["status"]["sync"]["status"] == "OutOfSync")
+        yield found
+
+
+def client(api: ApiScene, who: str = "ann") -> Any:
+    configuration = argocd.Configuration(host=f"http://127.0.0.1:{api.client.port}")
+    return service.ApplicationServiceApi(
+        argocd.ApiClient(configuration, header_name="Authorization", header_value=f"Bearer {who}")
+    )
+
+
+async def called(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    return await asyncio.to_thread(call, *arguments, **LOOSE, **named)
+
+
+async def test_it_lists_and_reads(api: ApiScene) -> None:
+    their = client(api)
+    listed = await called(their.application_service_list)
+    assert "models" in [each["metadata"]["name"] for each in listed["items"]]
+    app = await called(their.application_service_get, "models")
+    assert app["spec"]["destination"]["namespace"] == "ml" and app["status"]["sync"]["status"] == "OutOfSync"
+    none = await called(their.application_service_list, selector="env=none")
+    assert none["items"] == []
+    tree = await called(their.application_service_resource_tree, "models")
+    assert tree["nodes"] == []  # nothing was synced yet
+    manifests = await called(their.application_service_get_manifests, "models")
+    assert len(manifests["manifests"]) == 5
+    windows = await called(their.application_service_get_application_sync_windows, "models")
+    assert windows["can_sync"] is True
+
+
+async def test_it_creates_syncs_and_deletes(api: ApiScene) -> None:
+    from argocd_python_client.model.application_application_sync_request import ApplicationApplicationSyncRequest
+    from argocd_python_client.model.v1_object_meta import V1ObjectMeta
+    from argocd_python_client.model.v1alpha1_application import V1alpha1Application
+    from argocd_python_client.model.v1alpha1_application_destination import V1alpha1ApplicationDestination
+    from argocd_python_client.model.v1alpha1_application_source import V1alpha1ApplicationSource
+    from argocd_python_client.model.v1alpha1_application_spec import V1alpha1ApplicationSpec
+
+    their = client(api)
+    source = V1alpha1ApplicationSource(repo_url=api.room.repository.url, path="other", target_revision="main")
+    place = V1alpha1ApplicationDestination(server="https://kubernetes.default.svc", namespace="ml")
+    spec = V1alpha1ApplicationSpec(project="default", source=source, destination=place)
+    body = V1alpha1Application(metadata=V1ObjectMeta(name="theirs"), spec=spec)
+    made = await called(their.application_service_create, body)
+    assert made["metadata"]["name"] == "theirs"
+    await api.seen("theirs", lambda app: app["status"]["sync"])
+    asked = await called(their.application_service_sync, "theirs", ApplicationApplicationSyncRequest(prune=True))
+    assert asked["operation"]["sync"]["prune"] is True
+    done = await api.over("theirs")
+    assert done["status"]["operationState"]["phase"] == "Succeeded"
+    assert (await api.room.get("ConfigMap", "settings") or {})["data"] == {"a": "one"}
+    await called(their.application_service_delete, "theirs", cascade=False)
+    await api.room.until_gone("argoproj.io/Application", "theirs", "argocd")
+
+
+async def test_it_watches(api: ApiScene) -> None:
+    """It hands out the raw response where it is told not to read it to its end; frames are read as documented."""
+    their, frames, has_begun = client(api), [], threading.Event()
+
+    def watch() -> None:
+        answer = their.application_service_watch(name="models", _preload_content=False, _request_timeout=PATIENCE)
+        rest = b""
+        for chunk in answer.stream(1 << 16):
+            *whole, rest = (rest + chunk).split(b"\n")
+            frames.extend(json.loads(line)["result"] for line in whole if line)
+            has_begun.set()
+            if any(each["application"]["metadata"].get("labels") == {"seen": "yes"} for each in frames):
+                break
+        answer.close()
+
+    work = asyncio.create_task(asyncio.to_thread(watch))
+    await asyncio.to_thread(has_begun.wait, PATIENCE)
+    await api.room.patch_app({"metadata": {"labels": {"seen": "yes"}}})
+    await asyncio.wait_for(work, PATIENCE)
+    assert frames[0]["type"] == "ADDED" and frames[-1]["type"] == "MODIFIED"
+    assert {each["application"]["metadata"]["name"] for each in frames} == {"models"}
+
+
+async def test_it_reads_logs(api: ApiScene) -> None:
+    their = client(api)
+    await api.room.sync()
+    await api.over("models")
+    await api.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
+
+    def read() -> bytes:
+        answer = their.application_service_pod_logs("models", "one", namespace="ml", _preload_content=False)
+        found: bytes = answer.read()
+        return found
+
+    frames = [json.loads(line)["result"] for line in (await asyncio.to_thread(read)).splitlines()]
+    assert frames[0]["content"] == "listening on 8080" and frames[-1]["last"] is True
+
+
+async def test_it_is_told_what_it_may_not(api: ApiScene) -> None:
+    from argocd_python_client.exceptions import ForbiddenException, UnauthorizedException
+
+    with pytest.raises(ForbiddenException, match="permission denied"):
+        await called(client(api, "bob").application_service_get, "models")
+    with pytest.raises(UnauthorizedException, match="no session information"):
+        await called(client(api, "stranger").application_service_get, "models")
