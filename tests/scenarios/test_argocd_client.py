@@ -1,7 +1,7 @@
 """A client of Argo CD's REST API that others wrote: the PyPI package argocd-python-client, generated from its swagger.
 
-It lists, reads, creates, syncs and watches Applications. Its models are of an older Argo CD, and take times for objects,
-so what is answered is not checked against them (`_check_return_type=False`); what it sends is its own.
+It lists, reads, creates, syncs and watches Applications. Its models are of an older Argo CD and take times for objects:
+so what is answered is not checked against them (`_check_return_type=False`). What it sends is its own.
 """
 
 from __future__ import annotations
