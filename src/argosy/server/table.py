@@ -38,12 +38,19 @@ from argosy.server.events import route as live
 from argosy.server.events.live import Live
 from argosy.server.pages import (
     activity,
+    doctor,
     environments,
     model,
     models,
     notebook,
     notebooks,
     preferences,
+    settings,
+    settings_accounts,
+    settings_clusters,
+    settings_health,
+    settings_projects,
+    settings_repositories,
 )
 from argosy.server.pages.application import routes as pages_of_applications
 from argosy.server.pages.application import watching
@@ -64,6 +71,7 @@ TABLE: Final[tuple[Route, ...]] = (
     *certificates.ROUTES,
     *client_settings.ROUTES,
     *clusters.ROUTES,
+    *doctor.ROUTES,
     *environments.ROUTES,
     *files.ROUTES,
     *live.ROUTES,
@@ -82,6 +90,12 @@ TABLE: Final[tuple[Route, ...]] = (
     *repositories.ROUTES,
     *repository_content.ROUTES,
     *stream_trees.ROUTES,
+    *settings.ROUTES,
+    *settings_accounts.ROUTES,
+    *settings_clusters.ROUTES,
+    *settings_health.ROUTES,
+    *settings_projects.ROUTES,
+    *settings_repositories.ROUTES,
     *streams.ROUTES,
     *webhook.ROUTES,
 )

@@ -84,10 +84,10 @@ async def got(asked: Asked) -> Json:
 
 async def _told(asked: Asked, declared: Declared) -> dict[str, Any]:
     state, version = await clusters.state_of(desk_of(asked), declared)
-    return clusters.document(declared, state, version, _applications(asked)[clusters.server_of(declared)])
+    return clusters.document(declared, state, version, applications(asked)[clusters.server_of(declared)])
 
 
-def _applications(asked: Asked) -> Counter[str]:
+def applications(asked: Asked) -> Counter[str]:
     """By the address that each is delivered to."""
     if "applications" not in asked.kept:
         known = asked.site.lookout.rules.clusters

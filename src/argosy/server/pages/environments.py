@@ -121,7 +121,8 @@ async def done(asked: Asked) -> Redirect:
 
 def _by(asked: Asked) -> By:
     caller = asked.caller
-    is_owner = asked.site.options.is_simulated and caller.name == "admin"  # who started the demo holds its kubeconfig
+    is_account = caller.kind not in ("person", "project")
+    is_owner = asked.site.options.is_simulated and is_account and caller.name == "admin"  # holds the demo's kubeconfig
     return By(caller.name, "page", (*caller.groups, *((OWNER,) if is_owner else ())))
 
 

@@ -1,0 +1,65 @@
+"""`/doctor`: what is wrong here, by its cause, with the command that mends it.
+
+In: a request. Out: findings. Never: mends anything; tells of an Application to who may not see all of them.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any, Final
+
+from argosy.advise.diagnosis import Line
+from argosy.desk.doctor.examining import Wanted, examine
+from argosy.desk.doctor.report import Report
+from argosy.server.answers import Page
+from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
+from argosy.server.pages.owned import everything
+from argosy.server.routes import May, Parameter, Route
+
+SECONDS: Final = 6.0
+
+
+async def page(asked: Asked) -> Page:
+    return Page("doctor.html", await values(asked))
+
+
+async def values(asked: Asked) -> dict[str, Any]:
+    """Quickly by what statuses tell; with `deep`, what is not well is compared, and what would help is proven."""
+    is_deep = asked.query.flag("deep")
+    reader = reader_of(asked)
+    report = Report(await examine(reader.desk, reader, Wanted(is_quick=not is_deep, seconds=SECONDS)))
+    lines = sorted(report.lines, key=lambda each: (-each.severity.weight, each.cause, each.app))
+    groups = [_group(cause, list(found)) for cause, found in groupby(lines, key=lambda each: each.cause)]
+    worst = {each["severity"] for each in groups}
+    return {
+        "title": "Doctor",
+        "section": "settings",
+        "state": "bad" if "error" in worst else "warn" if "warning" in worst else "ok",
+        "crumbs": [("Settings", "/settings")],
+        "checks": [{"name": each.name, "mark": str(each.mark), "text": each.text} for each in report.found.checks],
+        "groups": groups,
+        "apps": len(report.found.chosen),
+        "notes": list(report.found.view.notes),
+        "follow_ups": list(report.follow_ups()),
+        "is_deep": is_deep,
+    }
+
+
+def _group(cause: str, lines: list[Line]) -> dict[str, Any]:
+    first = lines[0]
+    return {
+        "cause": cause,
+        "severity": first.severity.value,
+        "rule": first.finding.rule.id if first.finding else "",
+        "sure": first.finding.rule.why_sure if first.finding else "",
+        "rows": [{"app": each.app, "state": each.state, "fix": each.fix, "word": each.remedy.word} for each in lines],
+    }
+
+
+ROUTES = (
+    Route(
+        "GET", "/doctor", May("applications", "get", everything), page, "What is wrong, and what mends it.",
+        query=(Parameter("deep", "Compare what is not well, and prove what would help.", "boolean"),),
+    ),
+)  # fmt: skip

@@ -1,0 +1,53 @@
+"""`/settings/clusters`: where Applications are delivered to.
+
+In: a request. Out: clusters that the caller may see. Never: what lets somebody into one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.desk.connections import clusters
+from argosy.desk.connections.declared import Declared
+from argosy.server.answers import Page
+from argosy.server.api.clusters import applications
+from argosy.server.asked import Asked
+from argosy.server.behalf import desk_of
+from argosy.server.pages.settings import CRUMB
+from argosy.server.routes import Filtered, Route
+
+
+async def page(asked: Asked) -> Page:
+    desk = desk_of(asked)
+    found = [
+        each for each in await clusters.all_clusters(desk) if asked.may("clusters", "get", clusters.thing_of(each))
+    ]
+    rows = [await _row(asked, each) for each in found]
+    values = {
+        "title": "Clusters",
+        "section": "settings",
+        "state": "bad" if any(each["state"] == "Failed" for each in rows) else "",
+        "crumbs": [CRUMB],
+        "rows": rows,
+        "commands": ["argocd cluster add CONTEXT", "argocd cluster list"],
+    }
+    return Page("settings_clusters.html", values)
+
+
+async def _row(asked: Asked, declared: Declared) -> dict[str, Any]:
+    state, version = await clusters.state_of(desk_of(asked), declared)
+    server = clusters.server_of(declared)
+    told = clusters.document(declared, state, version, applications(asked)[server])
+    return {
+        "name": told.get("name") or server,
+        "server": server,
+        "state": state.status,
+        "message": state.message,
+        "version": version,
+        "namespaces": told.get("namespaces") or [],
+        "project": told.get("project") or "",
+        "apps": applications(asked)[server],
+    }
+
+
+ROUTES = (Route("GET", "/settings/clusters", Filtered("clusters", "get"), page, "Clusters, as a page."),)
