@@ -40,6 +40,7 @@ from argosy.server.pages import (
     activity,
     doctor,
     environments,
+    living,
     model,
     models,
     notebook,
@@ -101,3 +102,4 @@ TABLE: Final[tuple[Route, ...]] = (
 )
 
 LIVES: Final[tuple[Live, ...]] = (*watching.LIVE,)
+LIVES: Final[tuple[Live, ...]] = (*living.LIVE,)

@@ -5,6 +5,7 @@ In: a request. Out: findings. Never: mends anything; tells of an Application to 
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from argosy.server.pages.owned import everything
 from argosy.server.routes import May, Parameter, Route
 
 SECONDS: Final = 6.0
+PROGRAMS: Final = ("argosy ", "argocd ", "kubectl ", "oc ", "git ")
 
 
 async def page(asked: Asked) -> Page:
@@ -53,8 +55,23 @@ def _group(cause: str, lines: list[Line]) -> dict[str, Any]:
         "severity": first.severity.value,
         "rule": first.finding.rule.id if first.finding else "",
         "sure": first.finding.rule.why_sure if first.finding else "",
-        "rows": [{"app": each.app, "state": each.state, "fix": each.fix, "word": each.remedy.word} for each in lines],
+        "rows": [
+            {
+                "app": each.app,
+                "state": each.state,
+                "fix": each.fix,
+                "word": each.remedy.word,
+                "commands": commands_of(each.fix),
+            }
+            for each in lines
+        ],
     }
+
+
+def commands_of(text: str) -> list[str]:
+    """What of an advice can be typed as it is."""
+    parts = (part.strip() for part in re.split(r"; |: (?=(?:argosy|argocd|kubectl|oc|git) )", text))
+    return [part for part in parts if part.startswith(PROGRAMS)]
 
 
 ROUTES = (

@@ -68,6 +68,7 @@ def values(asked: Asked) -> dict[str, Any]:
         "view": view,
         "row": row,
         "phase": phase,
+        "told": row.message if view.is_last else view.why,
         "cells": cells,
         "is_kept": any(each.source for each in cells),
         "strip": strip_of(view, cells),
