@@ -101,5 +101,4 @@ TABLE: Final[tuple[Route, ...]] = (
     *webhook.ROUTES,
 )
 
-LIVES: Final[tuple[Live, ...]] = (*watching.LIVE,)
-LIVES: Final[tuple[Live, ...]] = (*living.LIVE,)
+LIVES: Final[tuple[Live, ...]] = (*living.LIVE, *watching.LIVE)

@@ -45,6 +45,7 @@ async def values(asked: Asked) -> dict[str, Any]:
     first = (shown.page - 1) * activity.PAGE + 1 if shown.total else 0
     return {
         "title": "Activity",
+        "is_live": True,
         "section": "activity",
         "state": "",
         "line": shown,

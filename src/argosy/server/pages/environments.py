@@ -50,6 +50,7 @@ async def values(asked: Asked) -> dict[str, Any]:
     found, problem = await looked(asked)
     return {
         "title": "Environments",
+        "is_live": True,
         "section": "environments",
         "state": _state(found),
         "board": found,

@@ -54,6 +54,7 @@ def values(asked: Asked, said: Said | None = None) -> dict[str, Any]:
     served = row.model
     return {
         "title": served.name,
+        "is_live": True,
         "section": "models",
         "state": {"Healthy": "ok", "Degraded": "bad"}.get(row.health, "busy"),
         "crumbs": [("Models", "/models"), (served.namespace, f"/models?q={served.namespace}")],

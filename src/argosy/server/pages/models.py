@@ -47,6 +47,7 @@ def values(asked: Asked) -> dict[str, Any]:
     busy = any(each.row.health == "Progressing" for each in rows)
     return {
         "title": "Models",
+        "is_live": True,
         "section": "models",
         "state": "bad" if bad else "busy" if busy else "ok" if rows else "",
         "rows": shown,

@@ -62,6 +62,7 @@ def values(asked: Asked) -> dict[str, Any]:
     phase = row.phase if view.is_last else (view.attempt.phase if view.attempt else "Pending")
     return {
         "title": row.name,
+        "is_live": True,
         "section": "notebooks",
         "state": {"Failed": "bad", "Running": "busy", "Succeeded": "ok"}.get(phase, ""),
         "crumbs": _crumbs(asked, row),

@@ -41,6 +41,7 @@ def values(asked: Asked) -> dict[str, Any]:
     phases = [each.row.phase for each in rows]
     return {
         "title": "Notebooks",
+        "is_live": True,
         "section": "notebooks",
         "state": "bad" if "Failed" in phases else "busy" if "Running" in phases else "ok" if rows else "",
         "rows": shown,
