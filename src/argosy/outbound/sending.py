@@ -36,6 +36,7 @@ class Request:
     body: bytes = b""
     seconds: float = SECONDS
     insecure: bool = False
+    authorities: str = ""  # certificates that are trusted too, as PEM
 
 
 def send(request: Request, rules: HostRules = ANYWHERE) -> Answered:
@@ -90,7 +91,17 @@ def _to(address: str, port: int) -> Callable[..., socket.socket]:
 def _connection(scheme: str, host: str, port: int, request: Request) -> http.client.HTTPConnection:
     if scheme == "http":
         return http.client.HTTPConnection(host, port, timeout=request.seconds)
-    return http.client.HTTPSConnection(host, port, timeout=request.seconds, context=trust(insecure=request.insecure))
+    return http.client.HTTPSConnection(host, port, timeout=request.seconds, context=_trust(request))
+
+
+def _trust(request: Request) -> ssl.SSLContext:
+    context = trust(insecure=request.insecure)
+    if request.authorities:
+        try:
+            context.load_verify_locations(cadata=request.authorities)
+        except (ssl.SSLError, ValueError) as error:
+            raise UserError("the certificates to trust are none; write them as PEM") from error
+    return context
 
 
 def trust(*, insecure: bool) -> ssl.SSLContext:

@@ -66,6 +66,11 @@ class Enforcer:
             known = self._permissions[asking] = Permissions(self, asking)
         return known
 
+    @property
+    def names(self) -> set[str]:
+        """Everybody whom a rule names as a member of something."""
+        return {*self._common.roles, *(name for each in self._projects.values() for name in each.roles)}
+
     def has_project(self, name: str) -> bool:
         return name in self._projects
 

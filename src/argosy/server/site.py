@@ -14,6 +14,7 @@ from argosy.desk.applications.desk import Desk
 from argosy.model.manifest import Manifest
 
 if TYPE_CHECKING:
+    from argosy.policy.rbac import Permissions
     from argosy.runtime.cache import Cache
     from argosy.server.asked import Asked
     from argosy.server.identity.caller import Caller, Shown
@@ -47,6 +48,28 @@ class Identities(Protocol):
 
     def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
         """argo: by argocd-rbac-cm and the roles of projects."""
+
+    cookie: str  # the name of a session's
+
+    standing: Any  # what the cluster says of identity now
+    signing_in: Any  # there and back, by an identity provider
+    book: Any  # changes of accounts
+
+    async def login(self, name: str, password: str, *, is_browser: bool = False) -> str:
+        """A token; raises BadLogin."""
+
+    async def enter(self, code: str) -> str:
+        """A token for a code that counts once; raises BadLogin."""
+
+    async def verify(self, caller: Caller, password: str) -> bool:
+        """Whether it is their own password."""
+
+    async def logout(self, caller: Caller) -> None: ...
+
+    def renewed(self, caller: Caller) -> str | None:
+        """A token that takes the place of the one in a browser's cookie, when it is time."""
+
+    def permissions(self, caller: Caller) -> Permissions: ...
 
     @property
     def key(self) -> bytes:

@@ -70,19 +70,19 @@ def read(token: str, key: bytes, now: int) -> Claims:
     if len(key) < SHORTEST_KEY:
         raise BadToken("there is no key to sign with")
     head, body, signature = token.split(".")
-    if not hmac.compare_digest(_part(signature), hmac.new(key, f"{head}.{body}".encode(), sha256).digest()):
+    if not hmac.compare_digest(decoded(signature), hmac.new(key, f"{head}.{body}".encode(), sha256).digest()):
         raise BadToken("the signature does not fit")
-    header = _mapping(_part(head))
+    header = _mapping(decoded(head))
     if header.get("alg") != "HS256" or header.get("typ", "JWT") != "JWT" or header.keys() - _HEADER.keys():
         raise BadToken("the header is not ours")
-    return _checked(_mapping(_part(body)), now)
+    return _checked(_mapping(decoded(body)), now)
 
 
 def algorithm_of(token: str) -> str:
     """Which algorithm a token says it is signed by: only to know who is to check it."""
     head = token.partition(".")[0]
     try:
-        return str(_mapping(_part(head)).get("alg") or "")
+        return str(_mapping(decoded(head)).get("alg") or "")
     except BadToken:
         return ""
 
@@ -126,12 +126,18 @@ def _time(said: Mapping[str, Any], name: str) -> int:
     return found
 
 
-def _part(text: str) -> bytes:
+def encoded(data: bytes) -> str:
+    made: str = jwt.utils.base64url_encode(data).decode()
+    return made
+
+
+def decoded(text: str) -> bytes:
+    """Raises BadToken."""
     try:
         found: bytes = jwt.utils.base64url_decode(text)
     except ValueError as error:
         raise BadToken("no base64") from error
-    if jwt.utils.base64url_encode(found).decode() != text:  # bits that are left over would be a second spelling
+    if encoded(found) != text:  # bits that are left over would be a second spelling
         raise BadToken("no base64")
     return found
 

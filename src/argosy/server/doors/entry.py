@@ -24,6 +24,7 @@ from argosy.server.doors import audit, errors, headers, host, limits, origin, pa
 from argosy.server.doors.frame import frame_values
 from argosy.server.doors.masking import Mask, MaskedLogs, mask_of, masked_json, without_secrets
 from argosy.server.doors.tally import Tally
+from argosy.server.identity import cookies
 from argosy.server.identity.caller import NOBODY, BadCredential, Caller, Shown
 from argosy.server.pages.rendering import render
 from argosy.server.routes import READING, Match, Public, Route, Tree, is_api
@@ -80,6 +81,7 @@ class _Visit:
         try:
             answer = await self._answer()
             made = self._response(answer)
+            self._renew(made)
         except ClientDisconnect:
             made = Response(status_code=499)
         except Exception as error:
@@ -88,6 +90,15 @@ class _Visit:
             audit.note(self.asked or self._asked(NOBODY, {}), made.status_code)
         self.entry.tally.count(self.route, self.method, made.status_code)
         return made
+
+    def _renew(self, made: Response) -> None:
+        """A browser that is in use stays signed in."""
+        caller = self.asked.caller if self.asked else NOBODY
+        if caller.how != "cookie" or any(name == b"set-cookie" for name, _ in made.raw_headers):
+            return
+        if token := self.site.identities.renewed(caller):
+            name, value = cookies.session(self.site.identities.cookie, token, is_tls=self.site.options.is_tls)
+            made.raw_headers.append((name.encode(), value.encode()))
 
     # -- in ------------------------------------------------------------------------------------------------------
 
@@ -130,7 +141,7 @@ class _Visit:
         given = self.headers.get("authorization", "")
         scheme, _, token = given.partition(" ")
         shown = Shown(
-            bearer=token.strip() if scheme.lower() == "bearer" else "",
+            bearer=token.strip() if scheme.lower() == "bearer" else given,  # of another kind: it does not count
             cookies=self.request.cookies,
             peer=self.scope["client"][0] if self.scope.get("client") else "",
         )

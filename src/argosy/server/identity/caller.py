@@ -55,5 +55,9 @@ class Shown:
     peer: str = ""  # the address that it came from
 
 
+class BadLogin(Exception):
+    """argo: one answer, whatever is wrong."""
+
+
 class BadCredential(Exception):
     """Something was shown, and it does not count: never the same as having shown nothing."""

@@ -22,8 +22,9 @@ from argosy.policy.rbac import Permissions
 from argosy.policy.roles import is_reserved, role_of
 from argosy.runtime.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.server.identity.attempts import UNKNOWN, Attempts
-from argosy.server.identity.caller import BadCredential, Caller, How, Shown
+from argosy.server.identity.caller import BadCredential, BadLogin, Caller, How, Shown
 from argosy.server.identity.revoking import Revoking
+from argosy.server.identity.signing_in import SigningIn
 from argosy.server.identity.standing import Standing, Watching
 
 IDLE: Final = 3600  # a session of a browser ends that long after its last request
@@ -31,10 +32,6 @@ RENEWED: Final = 300  # seconds of use after which its token is made anew
 PADDING: Final = 0.4  # every answer to a login takes at least that long, whatever is found out
 ARGOCD_COOKIE: Final = "argocd.token"  # argo
 LONGEST_NAME: Final = 64
-
-
-class BadLogin(Exception):
-    """argo: one answer, whatever is wrong."""
 
 
 class Identities:
@@ -56,6 +53,7 @@ class Identities:
         self.book = AccountBook(cluster, namespace, clock, hashing)
         self.attempts = Attempts(cluster, namespace, clock)
         self.revoking = Revoking(cluster, namespace, clock)
+        self.signing_in = SigningIn(self, clock)
 
     async def prepare(self) -> bool:
         """Before the first request; True: admin has a new password."""

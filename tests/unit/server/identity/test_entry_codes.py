@@ -9,7 +9,7 @@ import pytest
 from identity_room import Room
 
 from argosy.desk.accounts.codes import KEY, Codes
-from argosy.server.identity.identities import BadLogin
+from argosy.server.identity.caller import BadLogin
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,8 @@ from identity_room import CHEAP, Glance, Room
 
 from argosy.desk.accounts.passwords import Hashing
 from argosy.runtime.clock import Timer
-from argosy.server.identity.identities import BadLogin, Identities
+from argosy.server.identity.caller import BadLogin
+from argosy.server.identity.identities import Identities
 
 pytestmark = pytest.mark.anyio
 PASSWORD = "correct horse"

@@ -12,7 +12,7 @@ from identity_room import NAMESPACE, Room
 from argosy.desk.accounts import tokens
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
-from argosy.server.identity.identities import BadLogin
+from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.revoking import MOST
 
 pytestmark = pytest.mark.anyio

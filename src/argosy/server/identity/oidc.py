@@ -1,0 +1,234 @@
+"""Asking an identity provider who somebody is: OpenID Connect with PKCE.
+
+In: a Provider, and what a browser brings back from it. Out: an address to send the browser to, or a Person. Never: a
+claim of a token whose signature, issuer, audience, time and nonce were not checked; a connection whose certificate was
+not; a key or an algorithm that the token itself brings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import jwt
+
+from argosy.model.errors import TransientError
+from argosy.outbound.sending import Request, send
+from argosy.policy.roles import is_reserved
+from argosy.runtime.clock import Clock
+from argosy.server.identity.provider import Provider
+
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+KEPT: Final = 300.0  # seconds that what a provider publishes is believed
+BETWEEN_LOOKS: Final = 10.0  # seconds, at least, before unknown keys are asked for again
+SKEW: Final = 5
+AT_ONCE: Final = 8
+MOST_GROUPS: Final = 1_000
+Headers = tuple[tuple[str, str], ...]
+
+
+class NotVouched(Exception):
+    """The provider did not vouch for anybody. Why is for the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    subject: str
+    groups: tuple[str, ...] = ()
+    email: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What binds an answer to the browser that asked."""
+
+    state: str
+    nonce: str
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a provider says of itself."""
+
+    authorize: str
+    token: str
+    keys: str
+    algorithms: tuple[str, ...]
+    takes_basic: bool
+
+
+class Conversation:
+    """With whichever provider is trusted now."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._published: dict[str, tuple[float, Published]] = {}
+        self._keys: dict[str, tuple[float, list[jwt.PyJWK]]] = {}
+
+    async def address(self, provider: Provider, secrets: Secrets, callback: str) -> str:
+        """Where the browser goes to sign in."""
+        published = await self._publication(provider)
+        challenge = base64.urlsafe_b64encode(sha256(secrets.verifier.encode()).digest()).rstrip(b"=").decode()
+        asked = {
+            "response_type": "code",
+            "client_id": provider.client,
+            "redirect_uri": callback,
+            "scope": " ".join(provider.scopes),
+            "state": secrets.state,
+            "nonce": secrets.nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        return f"{published.authorize}{'&' if '?' in published.authorize else '?'}{urlencode(asked)}"
+
+    async def person(
+        self, provider: Provider, secrets: Secrets, callback: str, code: str, scopes: Sequence[str]
+    ) -> Person:
+        """Whom a code stands for. Raises NotVouched, or TransientError where the provider does not answer."""
+        published = await self._publication(provider)
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": callback,
+            "code_verifier": secrets.verifier,
+            "client_id": provider.client,
+        }
+        headers = [("Content-Type", "application/x-www-form-urlencoded"), ("Accept", "application/json")]
+        if provider.secret and published.takes_basic:
+            pair = f"{quote(provider.client, safe='')}:{quote(provider.secret, safe='')}"
+            headers.append(("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"))
+        elif provider.secret:
+            form["client_secret"] = provider.secret
+        answer = await self._ask(provider, published.token, "POST", tuple(headers), urlencode(form).encode())
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise NotVouched("the provider gave no id_token")
+        said = await self._verified(provider, published, token)
+        if not hmac.compare_digest(str(said.get("nonce") or "").encode(), secrets.nonce.encode()):
+            raise NotVouched("the nonce is another")
+        return person_of(said, scopes)
+
+    async def _verified(self, provider: Provider, published: Published, token: str) -> Mapping[str, Any]:
+        try:
+            header = jwt.get_unverified_header(token)
+        except jwt.PyJWTError as error:
+            raise NotVouched("no token") from error
+        algorithm = header.get("alg")
+        if algorithm not in ALGORITHMS or algorithm not in published.algorithms or "crit" in header:
+            raise NotVouched("the algorithm is none that the provider signs by")
+        key = await self._key(provider, published, str(header.get("kid") or ""), algorithm)
+        audiences = provider.audiences or (provider.client,)
+        try:
+            said: dict[str, Any] = jwt.decode(
+                token, key, algorithms=[algorithm], audience=list(audiences), issuer=provider.issuer, leeway=SKEW,
+                options={"require": ["exp", "iat", "aud", "iss", "sub"], "verify_exp": False, "verify_nbf": False,
+                         "verify_iat": False},
+            )  # fmt: skip
+        except jwt.PyJWTError as error:
+            raise NotVouched(f"{type(error).__name__}") from error
+        self._check_times(said)
+        if isinstance(said["aud"], list) and len(said["aud"]) > 1 and said.get("azp") != provider.client:
+            raise NotVouched("it is for several, and not by us")
+        return said
+
+    def _check_times(self, said: Mapping[str, Any]) -> None:
+        """By our clock, as everything is."""
+        now = self._clock.now().timestamp()
+        times = {name: said.get(name, now) for name in ("exp", "iat", "nbf")}
+        if any(isinstance(time, bool) or not isinstance(time, int | float) for time in times.values()):
+            raise NotVouched("its times are none")
+        if times["exp"] <= now - SKEW or max(times["iat"], times["nbf"]) > now + SKEW:
+            raise NotVouched("it is over, or not valid yet")
+
+    async def _key(self, provider: Provider, published: Published, kid: str, algorithm: str) -> jwt.PyJWK:
+        for is_again in (False, True):
+            for key in await self._known_keys(provider, published, is_again=is_again):
+                fits = key.key_id == kid if kid else True
+                if fits and key.key_type in _types(algorithm):
+                    return key
+        raise NotVouched("the provider has no such key")
+
+    async def _known_keys(self, provider: Provider, published: Published, *, is_again: bool) -> list[jwt.PyJWK]:
+        at, known = self._keys.get(provider.title, (float("-inf"), []))
+        age = self._clock.monotonic() - at
+        if age < (BETWEEN_LOOKS if is_again else KEPT):
+            return known
+        answer = await self._ask(provider, published.keys)
+        made = []
+        for each in answer.get("keys") or () if isinstance(answer.get("keys"), list) else ():
+            if isinstance(each, dict) and each.get("kty") in ("RSA", "EC", "OKP") and each.get("use", "sig") == "sig":
+                try:
+                    made.append(jwt.PyJWK.from_dict(each))
+                except jwt.PyJWTError:
+                    continue  # of a kind that we do not know
+        self._keys = {provider.title: (self._clock.monotonic(), made)}
+        return made
+
+    async def _publication(self, provider: Provider) -> Published:
+        at, known = self._published.get(provider.title, (float("-inf"), None))
+        if known is not None and self._clock.monotonic() - at < KEPT:
+            return known
+        url = f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration"
+        made = _publication(provider, await self._ask(provider, url))
+        self._published = {provider.title: (self._clock.monotonic(), made)}
+        return made
+
+    async def _ask(
+        self, provider: Provider, url: str, method: str = "GET", headers: Headers = (), body: bytes = b""
+    ) -> Mapping[str, Any]:
+        request = Request(method, url, headers, body, authorities=provider.authorities)
+        async with self._turns:
+            answered = await asyncio.to_thread(send, request)
+        found = answered.document()
+        if answered.code >= 500:
+            raise TransientError(f"{urlsplit(url).hostname}: answers {answered.code}; try again later")
+        if answered.code != 200 or not isinstance(found, dict):
+            raise NotVouched(f"the provider answers {answered.code}")
+        return found
+
+
+def _publication(provider: Provider, found: Mapping[str, Any]) -> Published:
+    if found.get("issuer") != provider.issuer:
+        raise NotVouched("the provider says that it is another; write its issuer as it does")
+    addresses = [found.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
+    if not all(isinstance(each, str) and each.startswith("https://") for each in addresses):
+        raise NotVouched("the provider publishes no addresses that begin with https://")
+    methods = found.get("code_challenge_methods_supported")
+    if isinstance(methods, list) and "S256" not in methods:
+        raise NotVouched("the provider does not know PKCE with S256")
+    named = found.get("id_token_signing_alg_values_supported")
+    algorithms = tuple(each for each in named if isinstance(each, str)) if isinstance(named, list) else ("RS256",)
+    ways = found.get("token_endpoint_auth_methods_supported")
+    authorize, token, keys = map(str, addresses)
+    return Published(authorize, token, keys, algorithms, not isinstance(ways, list) or "client_secret_basic" in ways)
+
+
+def person_of(said: Mapping[str, Any], scopes: Sequence[str]) -> Person:
+    """Names that are for roles are refused as a subject, and left out among groups."""
+    subject = said.get("sub")
+    if not isinstance(subject, str) or not subject.strip() or not subject.isprintable() or is_reserved(subject):
+        raise NotVouched("the provider's name for this person cannot be used here")
+    email = said.get("email")
+    is_doubtful = said.get("email_verified") in (False, "false")
+    groups: list[str] = []
+    for scope in scopes:  # argo: argocd-rbac-cm's `scopes`
+        if scope == "email" and is_doubtful:
+            continue
+        found = said.get(scope)
+        groups += [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, str)]
+    kept = [group for group in dict.fromkeys(groups) if group.strip() and not is_reserved(group)]
+    return Person(subject, tuple(kept[:MOST_GROUPS]), email if isinstance(email, str) and not is_doubtful else "")
+
+
+def _types(algorithm: str) -> tuple[str, ...]:
+    return {"E": ("EC",), "R": ("RSA",), "P": ("RSA",)}[algorithm[0]] if algorithm != "EdDSA" else ("OKP",)
+
+

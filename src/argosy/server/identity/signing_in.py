@@ -1,0 +1,138 @@
+"""From a browser that asks to sign in by an identity provider, there and back again.
+
+In: a browser's cookie, and what the provider sends it back with. Out: an address, a session. Never: an answer that is
+not of the question that this very browser asked; one question answered twice.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import secrets as chance
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, Protocol
+
+from argosy.desk.accounts.tokens import BadToken, decoded, encoded
+from argosy.model.errors import TransientError, UserError
+from argosy.runtime.clock import Clock
+from argosy.server.identity.caller import BadLogin
+from argosy.server.identity.oidc import Conversation, NotVouched, Person, Secrets
+from argosy.server.identity.standing import Standing
+
+log = logging.getLogger(__name__)
+SECONDS: Final = 300
+LONGEST_COOKIE: Final = 3_800  # bytes that browsers keep
+MOST_USED: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Going:
+    where: str  # the provider's page
+    cookie: str  # what the browser must show when it comes back
+
+
+@dataclass(frozen=True)
+class Back:
+    token: str
+    next: str
+
+
+class Doorkeeper(Protocol):
+    """What is needed of Identities here."""
+
+    standing: Standing
+
+    @property
+    def key(self) -> bytes: ...
+
+    def welcome(self, person: str, groups: tuple[str, ...], email: str) -> str: ...
+
+
+class SigningIn:
+    def __init__(self, identities: Doorkeeper, clock: Clock) -> None:
+        self._identities, self._clock = identities, clock
+        self._conversation = Conversation(clock)
+        self._used: dict[str, float] = {}
+
+    @property
+    def provider_name(self) -> str:
+        """For a button; empty where there is none to ask."""
+        found = self._identities.standing.provider
+        return found.name if found else ""
+
+    async def leave(self, callback: str, next_page: str) -> Going:
+        """Raises BadLogin where nobody is to be asked, or nobody answers."""
+        provider = self._identities.standing.provider
+        if provider is None:
+            raise BadLogin
+        asked = Secrets(*(chance.token_urlsafe(48) for _ in range(3)))
+        try:
+            where = await self._conversation.address(provider, asked, callback)
+        except (NotVouched, TransientError, UserError) as error:
+            log.warning("the identity provider cannot be asked: %s", error)
+            raise BadLogin from error
+        kept = {"s": asked.state, "n": asked.nonce, "v": asked.verifier, "p": next_page, "c": callback}
+        return Going(where, self._sealed({**kept, "i": provider.title, "e": int(self._now()) + SECONDS}))
+
+    async def come_back(self, cookie: str, state: str, code: str, issuer: str) -> Back:
+        """Raises BadLogin."""
+        try:
+            kept = self._opened(cookie)
+            person = await self._person(kept, state, code, issuer)
+        except (BadToken, NotVouched, TransientError, UserError) as error:
+            log.warning("a sign-in by the identity provider was refused: %s", error)
+            raise BadLogin from error
+        return Back(self._session(person), kept["p"])
+
+    async def _person(self, kept: dict[str, Any], state: str, code: str, issuer: str) -> Person:
+        standing = self._identities.standing
+        provider = standing.provider
+        if provider is None or kept["i"] != provider.title or (issuer and issuer != provider.issuer):
+            raise NotVouched("another provider was asked")
+        if not code or not hmac.compare_digest(state.encode(), str(kept["s"]).encode()):
+            raise NotVouched("this browser has not asked that")
+        self._use(state)
+        secrets = Secrets(kept["s"], kept["n"], kept["v"])
+        return await self._conversation.person(provider, secrets, kept["c"], code, standing.policy.scopes)
+
+    def _use(self, state: str) -> None:
+        now = self._now()
+        self._used = {each: until for each, until in self._used.items() if until > now}
+        if state in self._used or len(self._used) >= MOST_USED:
+            raise NotVouched("that was answered already")
+        self._used[state] = now + SECONDS + 1
+
+    def _session(self, person: Person) -> str:
+        welcome = self._identities.welcome
+        made = welcome(person.subject, person.groups, person.email)
+        if len(made) <= LONGEST_COOKIE:
+            return made
+        named = self._identities.standing.enforcer.names  # more than a browser keeps: only those that rules know
+        made = welcome(person.subject, tuple(group for group in person.groups if group in named), person.email)
+        if len(made) > LONGEST_COOKIE:
+            log.warning("a person has more groups with roles than a session can hold")
+            raise BadLogin
+        return made
+
+    # -- the cookie ---------------------------------------------------------------------------------------------
+
+    def _sealed(self, kept: dict[str, Any]) -> str:
+        text = encoded(json.dumps(kept).encode())
+        return f"{text}.{self._seal(text)}"
+
+    def _opened(self, cookie: str) -> dict[str, Any]:
+        text, _, seal = cookie.partition(".")
+        if not hmac.compare_digest(seal.encode(), self._seal(text).encode()):
+            raise BadToken("this browser has not asked to sign in")
+        kept: dict[str, Any] = json.loads(decoded(text))
+        if kept["e"] <= self._now():
+            raise BadToken("it took too long")
+        return kept
+
+    def _seal(self, text: str) -> str:
+        return encoded(hmac.new(self._identities.key, b"sign-in\0" + text.encode(), sha256).digest())
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()

@@ -1,0 +1,154 @@
+"""A small real identity provider: discovery, authorize, token and keys, over TLS on a socket of this machine.
+
+In: what is wrong with it, if anything. Out: a Provider with its address and its authority. Never: a mock of a client.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from argosy.apiserver.tls import Certificates, certificates
+
+CLIENT, CLIENT_SECRET = "argosy", "s3cr3t of the client"
+
+
+@dataclass
+class IdentityProvider:
+    """Signs everybody in as `claims` say; every wish of a test is a field."""
+
+    url: str
+    authority: str  # PEM
+    claims: dict[str, Any] = field(default_factory=lambda: {"sub": "ann-id", "email": "ann@x", "groups": ["devs"]})
+    changes: dict[str, Any] = field(default_factory=dict)  # of an id_token; None takes a claim away
+    publishes: dict[str, Any] = field(default_factory=dict)  # beside the usual
+    algorithm: str = "RS256"
+    clock_ahead: float = 0.0
+    key: rsa.RSAPrivateKey = field(default_factory=lambda: rsa.generate_private_key(65537, 2048))
+    signs_with: rsa.RSAPrivateKey | None = None  # where it is not the key that it publishes
+    seen: list[str] = field(default_factory=list)
+    codes: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    # -- what it publishes --------------------------------------------------------------------------------------
+
+    def configuration(self) -> dict[str, Any]:
+        return {
+            "issuer": self.url,
+            "authorization_endpoint": f"{self.url}/authorize",
+            "token_endpoint": f"{self.url}/token",
+            "jwks_uri": f"{self.url}/keys",
+            "id_token_signing_alg_values_supported": ["RS256"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["client_secret_basic"],
+            **self.publishes,
+        }
+
+    def keys(self) -> dict[str, Any]:
+        public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))
+        return {"keys": [{**public, "kid": "one", "use": "sig"}, {"kty": "oct", "k": "eA", "kid": "two"}]}
+
+    # -- what a browser and a client do -------------------------------------------------------------------------
+
+    def authorize(self, asked: dict[str, str]) -> str:
+        """Where the browser goes: back, with a code."""
+        assert asked["response_type"] == "code"
+        assert asked["code_challenge_method"] == "S256"
+        code = secrets.token_urlsafe(16)
+        self.codes[code] = asked
+        return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
+
+    def token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
+        asked = self.codes.pop(form.get("code", ""), None)
+        pair = base64.b64decode(authorization.removeprefix("Basic ") or b"").decode()
+        proof = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest()).rstrip(b"=")
+        if asked is None or proof.decode() != asked["code_challenge"] or form["redirect_uri"] != asked["redirect_uri"]:
+            return 400, {"error": "invalid_grant"}
+        if pair != f"{CLIENT}:{CLIENT_SECRET.replace(' ', '%20')}":
+            return 401, {"error": "invalid_client"}
+        return 200, {"access_token": "x", "token_type": "Bearer", "id_token": self.id_token(asked)}
+
+    def id_token(self, asked: dict[str, str]) -> str:
+        now = int(time.time() + self.clock_ahead)
+        usual = {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": asked["nonce"], **self.claims}
+        said = {name: value for name, value in {**usual, **self.changes}.items() if value is not None}
+        match self.algorithm:
+            case "none":
+                return jwt.encode(said, None, algorithm="none")  # type: ignore[arg-type]
+            case "HS256":  # signed by the published key, as if it were a secret
+                return hs256(said, json.dumps(self.keys()["keys"][0]).encode())
+            case _:
+                return jwt.encode(said, self.signs_with or self.key, algorithm=self.algorithm, headers={"kid": "one"})
+
+
+def hs256(said: dict[str, Any], key: bytes) -> str:
+    return jwt.encode(said, key, algorithm="HS256", headers={"kid": "one"})
+
+
+@contextmanager
+def identity_provider(folder: Path) -> Iterator[IdentityProvider]:
+    made: Certificates = certificates(folder)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Asking)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.certificate, made.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    provider = IdentityProvider(f"https://127.0.0.1:{server.server_port}", made.authority.read_text())
+    server.provider = provider  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Asking(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        provider: IdentityProvider = self.server.provider  # type: ignore[attr-defined]
+        parts = urlsplit(self.path)
+        provider.seen.append(parts.path)
+        match parts.path:
+            case "/.well-known/openid-configuration":
+                self._answer(200, provider.configuration())
+            case "/keys":
+                self._answer(200, provider.keys())
+            case "/authorize":
+                asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+                self.send_response(302)
+                self.send_header("Location", provider.authorize(asked))
+                self.end_headers()
+            case _:
+                self._answer(404, {})
+
+    def do_POST(self) -> None:
+        provider: IdentityProvider = self.server.provider  # type: ignore[attr-defined]
+        provider.seen.append(self.path)
+        text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        form = {name: values[0] for name, values in parse_qs(text).items()}
+        self._answer(*provider.token(form, self.headers.get("Authorization", "")))
+
+    def _answer(self, code: int, document: dict[str, Any]) -> None:
+        data = json.dumps(document).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        return
