@@ -46,20 +46,20 @@ class Codes:
         if not hmac.compare_digest(signature, self._signed(f"{once}.{until}.{name}")):
             return None
         left = int(until) - self._now()
-        if not 0 < left <= SECONDS or not self._is_first(once):
+        if not 0 < left <= SECONDS or not self._is_first(once, until):
             return None
         return name
 
-    def _is_first(self, once: str) -> bool:
+    def _is_first(self, once: str, until: str) -> bool:
         """A file that can be made once tells all processes that use the folder, also after they begin anew."""
         used = self._folder / USED
         used.mkdir(mode=0o700, exist_ok=True)
         for each in used.iterdir():
-            with contextlib.suppress(OSError):
-                if self._now() - each.stat().st_mtime > 2 * SECONDS:
-                    each.unlink()
+            ended = each.name.partition(".")[2]
+            if ended.isdigit() and int(ended) < self._now() - SECONDS:
+                each.unlink(missing_ok=True)
         try:
-            os.close(os.open(used / once, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(used / f"{once}.{until}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             return False
         return True

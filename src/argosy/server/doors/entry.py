@@ -141,7 +141,8 @@ class _Visit:
         given = self.headers.get("authorization", "")
         scheme, _, token = given.partition(" ")
         shown = Shown(
-            bearer=token.strip() if scheme.lower() == "bearer" else given,  # of another kind: it does not count
+            # What is empty or of another kind is shown too: it does not count, and is not the same as nothing.
+            bearer=(token.strip() if scheme.lower() == "bearer" else "") or given,
             cookies=self.request.cookies,
             peer=self.scope["client"][0] if self.scope.get("client") else "",
         )

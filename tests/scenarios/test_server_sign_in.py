@@ -1,0 +1,232 @@
+"""The way in and out over HTTP: what a browser and a program see of it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from identity_room import NAMESPACE, Room, identity_room
+from oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider, identity_provider
+from site_world import Answered, Client, on_a_socket
+
+from argosy.desk.applications.desk import Desk
+from argosy.model.manifest import dump
+from argosy.server.site import ServeOptions, Site
+from argosy.server.table import TABLE
+
+pytestmark = pytest.mark.anyio
+PASSWORD = "correct horse"
+KEPT = r"([\w-]+)=([^;]*); Path=/; Max-Age=(\d+)"
+JSON = {"Content-Type": "application/json"}
+FORM = "application/x-www-form-urlencoded"
+
+
+@dataclass
+class Browser:
+    """Keeps cookies, and says where a form comes from, as browsers do."""
+
+    client: Client
+
+    def __post_init__(self) -> None:
+        self.cookies: dict[str, str] = {}
+
+    async def get(self, path: str, **headers: str) -> Answered:
+        return await self._ask("GET", path, None, headers)
+
+    async def post(self, path: str, origin: str = "", **fields: str) -> Answered:
+        own = f"http://127.0.0.1:{self.client.port}"
+        return await self._ask("POST", path, urlencode(fields), {"Origin": origin or own, "Content-Type": FORM})
+
+    async def _ask(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> Answered:
+        if self.cookies:
+            headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        got = await asyncio.to_thread(self._sent, method, path, body, headers)
+        for name, value, age in re.findall(KEPT, got.headers.get("set-cookie", "")):
+            self.cookies[name] = value
+            if age == "0":
+                del self.cookies[name]
+        return got
+
+    def _sent(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> Answered:
+        connection = http.client.HTTPConnection("127.0.0.1", self.client.port, timeout=10)
+        connection.request(method, path, body, headers)
+        got = connection.getresponse()
+        told = {name.lower(): ", ".join(got.headers.get_all(name, [])) for name in got.headers}
+        answered = Answered(got.status, told, got.read())
+        connection.close()
+        return answered
+
+    async def is_in(self) -> bool:
+        return (await self.get("/api/v1/session/userinfo")).code == 200
+
+
+@dataclass
+class World:
+    room: Room
+    client: Client
+    provider: IdentityProvider
+
+    def browser(self) -> Browser:
+        return Browser(self.client)
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    folder: Path = tmp_path_factory.mktemp("sign-in")
+    with identity_provider(folder / "tls") as provider:
+        async with identity_room(folder / "room") as room:
+            await room.account("ann", PASSWORD)
+            await room.secrets(oidc__clientSecret=CLIENT_SECRET)
+            site = Site(
+                Desk(room.cluster, "a test", NAMESPACE, NAMESPACE), room.glance, room.identities, None, ServeOptions()
+            )
+            async with on_a_socket(site, TABLE) as (client, _):
+                yield World(room, client, provider)
+
+
+@pytest.fixture(autouse=True)
+async def later(world: World) -> None:
+    """Guesses of the last test are forgotten."""
+    world.room.clock.leap(301)
+    world.provider.clock_ahead = world.room.clock._ahead
+    world.room.identities.standing._made.clear()
+
+
+async def test_a_password_opens_a_session_that_ends_with_sign_out(world: World) -> None:
+    browser = world.browser()
+    page = await browser.get("/login")
+    assert page.code == 200
+    assert b'type="password"' in page.body
+    got = await browser.post("/login", username="ann", password=PASSWORD, next="/settings")
+    assert (got.code, got.headers["location"]) == (303, "/settings")
+    cookie = got.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert await browser.is_in()
+    assert (await browser.get("/login?next=/settings")).headers["location"] == "/settings"
+    kept = dict(browser.cookies)
+    csrf = re.search(rb'data-csrf="([0-9a-f]+)"', (await browser.get("/api/docs")).body)
+    assert csrf is not None
+    assert (await browser.post("/logout", csrf="x" * 64)).code == 403
+    assert (await browser.post("/logout", origin="https://evil.example", csrf=csrf[1].decode())).code == 403
+    assert (await browser.post("/logout", csrf=csrf[1].decode())).headers["location"] == "/login?said=left"
+    assert browser.cookies == {}
+    browser.cookies = kept
+    assert not await browser.is_in()
+
+
+async def test_what_is_wrong_is_one_page_with_one_sentence(world: World) -> None:
+    browser = world.browser()
+    answers = [
+        await browser.post("/login", username=name, password=password)
+        for name, password in (("ann", "wrong"), ("nobody", PASSWORD), ("", ""), ("ann", "x" * 200))
+    ]
+    assert {(each.code, each.headers["location"]) for each in answers} == {(303, "/login?error=refused")}
+    page = (await browser.get("/login?error=refused")).body
+    assert b"The name or the password is not right" in page
+    for text in ("<script>alert(1)</script>", "refused2", "code;x"):
+        shown = (await browser.get(f"/login?{urlencode({'error': text, 'said': text})}")).body
+        assert text.encode() not in shown
+        assert b"not right" not in shown
+
+
+async def test_a_sign_in_from_another_sites_page_is_refused(world: World) -> None:
+    got = await world.browser().post("/login", origin="https://evil.example", username="ann", password=PASSWORD)
+    assert got.code == 403
+    assert "set-cookie" not in got.headers
+
+
+async def test_a_code_of_this_machine_opens_the_page_once(world: World) -> None:
+    browser, other = world.browser(), world.browser()
+    code = world.room.codes.mint()
+    got = await browser.get(f"/enter?code={code}")
+    assert got.code == 200
+    assert got.headers["refresh"] == "0; url=/apps"
+    assert await browser.is_in()
+    again = await other.get(f"/enter?code={code}")
+    assert (again.code, again.headers["location"]) == (303, "/login?error=code")
+    assert not await other.is_in()
+    assert b"argosy open" in (await other.get("/login?error=code")).body
+
+
+async def test_a_program_gets_a_token_for_a_password_and_one_answer_for_what_is_wrong(world: World) -> None:
+    async def session(**document: Any) -> Answered:
+        return await asyncio.to_thread(world.client.ask, "POST", "/api/v1/session", json.dumps(document), JSON)
+
+    wrong = [await session(username="ann", password="no"), await session(username="nobody", password="no")]
+    assert {(each.code, each.body) for each in wrong} == {
+        (401, b'{"error":"Invalid username or password","code":16,"message":"Invalid username or password"}')
+    }
+    assert (await session(username="ann")).code == 400
+    assert (await session(username=["ann"], password="x")).code == 400
+    token = (await session(username="ann", password=PASSWORD)).json()["token"]
+    told = await asyncio.to_thread(world.client.bearer, token, "GET", "/api/v1/session/userinfo")
+    assert told.json() == {"loggedIn": True, "username": "ann", "iss": "argocd"}
+    assert (await asyncio.to_thread(world.client.bearer, token, "DELETE", "/api/v1/session")).json() == {}
+    assert (await asyncio.to_thread(world.client.bearer, token, "GET", "/api/v1/session/userinfo")).code == 401
+
+
+async def test_a_header_of_another_kind_is_a_credential_that_does_not_count(world: World) -> None:
+    await world.room.settings(users__anonymous__enabled="true")
+    for given in ("Basic YWRtaW46eA==", "Bearer", "Bearer x", "x"):
+        got = await asyncio.to_thread(
+            world.client.ask, "GET", "/api/v1/session/userinfo", None, {"Authorization": given}
+        )
+        assert got.code == 401
+    got = await asyncio.to_thread(world.client.ask, "GET", "/api/v1/session/userinfo")
+    assert got.json() == {"loggedIn": False, "username": "anonymous", "iss": ""}
+    await world.room.settings(users__anonymous__enabled=None)
+
+
+async def test_a_cookie_of_a_browser_in_use_is_made_anew(world: World) -> None:
+    browser = world.browser()
+    await browser.get(f"/enter?code={world.room.codes.mint()}")
+    first = dict(browser.cookies)
+    await browser.is_in()
+    assert browser.cookies == first
+    world.room.clock.leap(400)
+    await browser.is_in()
+    assert browser.cookies != first
+    world.room.clock.leap(3300)
+    assert await browser.is_in()
+    browser.cookies = first
+    assert not await browser.is_in()
+
+
+async def test_an_identity_provider_signs_in_by_the_browser(world: World) -> None:
+    await world.room.settings(oidc__config=dump({
+        "name": "Sea Passes", "issuer": world.provider.url, "clientID": CLIENT, "clientSecret": "$oidc.clientSecret",
+        "rootCA": world.provider.authority,
+    }))  # fmt: skip
+    browser = world.browser()
+    assert b"Sign in with Sea Passes" in (await browser.get("/login?next=/settings")).body
+    away = await browser.get("/auth/login?next=/settings")
+    assert away.headers["location"].startswith(f"{world.provider.url}/authorize?")
+    assert "SameSite=Lax" in away.headers["set-cookie"]
+    asked = dict(pair.split("=", 1) for pair in urlsplit(away.headers["location"]).query.split("&"))
+    asked["redirect_uri"] = f"http://127.0.0.1:{world.client.port}/auth/callback"
+    back = urlsplit(world.provider.authorize(asked))
+    path = f"{back.path}?{back.query}"
+    stranger = await world.browser().get(path)
+    assert stranger.headers["location"] == "/login?error=provider"
+    arrived = await browser.get(path)
+    assert arrived.headers["refresh"] == "0; url=/settings"
+    assert (await browser.get("/api/v1/session/userinfo")).json() == {
+        "loggedIn": True, "username": "ann@x", "iss": world.provider.url, "groups": ["devs"]
+    }  # fmt: skip
+    assert (await browser.get(path)).headers["location"] == "/login?error=provider"
+    await world.room.settings(oidc__config=None)
+    assert (await browser.get("/auth/login")).headers["location"] == "/login?error=provider"
