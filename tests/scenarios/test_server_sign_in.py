@@ -230,3 +230,37 @@ async def test_an_identity_provider_signs_in_by_the_browser(world: World) -> Non
     assert (await browser.get(path)).headers["location"] == "/login?error=provider"
     await world.room.settings(oidc__config=None)
     assert (await browser.get("/auth/login")).headers["location"] == "/login?error=provider"
+
+
+async def test_accounts_over_the_api_see_and_change_themselves_and_others_by_the_rules(world: World) -> None:
+    room = world.room
+    await room.settings(accounts__bob="apiKey, login")
+    rules = "p, ann, accounts, get, bob, allow\np, ann, logs, get, ml/*, allow"
+    await room.settings("argocd-rbac-cm", policy__csv=rules)
+
+    async def ask(method: str, path: str, document: Any = None) -> Answered:
+        return await asyncio.to_thread(world.client.bearer, token, method, f"/api/v1/account{path}", document)
+
+    token = await room.identities.login("ann", PASSWORD)
+    assert [each["name"] for each in (await ask("GET", "")).json()["items"]] == ["ann", "bob"]
+    assert (await ask("GET", "/ann")).json() == {"name": "ann", "enabled": True, "capabilities": ["apiKey", "login"]}
+    refused = [await ask("GET", "/admin"), await ask("GET", "/nobody"), await ask("POST", "/bob/token", {})]
+    assert {(each.code, each.body) for each in refused} == {(403, refused[0].body)}
+    made = (await ask("POST", "/ann/token", {"id": "ci", "expiresIn": "3600"})).json()["token"]
+    told = await asyncio.to_thread(world.client.bearer, made, "GET", "/api/v1/session/userinfo")
+    assert told.json()["username"] == "ann"
+    assert [each["id"] for each in (await ask("GET", "/ann")).json()["tokens"]] == ["ci"]
+    assert (await ask("POST", "/ann/token", {"id": "ci"})).code == 400
+    assert (await ask("POST", "/ann/token", {"expiresIn": -1})).code == 400
+    assert (await ask("DELETE", "/ann/token/ci")).json() == {}
+    await room.glance.look()
+    assert (await asyncio.to_thread(world.client.bearer, made, "GET", "/api/v1/session/userinfo")).code == 401
+    assert (await ask("GET", "/can-i/logs/get/ml/a")).json() == {"value": "yes"}
+    assert (await ask("GET", "/can-i/applications/delete/ml/a")).json() == {"value": "no"}
+    change = {"newPassword": "another horse"}
+    assert (await ask("PUT", "/password", {**change, "currentPassword": "wrong"})).code == 400
+    assert (await ask("PUT", "/password", {**change, "name": "bob", "currentPassword": PASSWORD})).code == 403
+    assert (await ask("PUT", "/password", {"newPassword": "short", "currentPassword": PASSWORD})).code == 400
+    assert (await ask("PUT", "/password", {**change, "currentPassword": PASSWORD})).json() == {}
+    await room.glance.look()
+    assert (await ask("GET", "/ann")).code == 401

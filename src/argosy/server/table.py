@@ -10,6 +10,7 @@ from typing import Final
 from argosy.server import files
 from argosy.server.api import (
     about,
+    account,
     applications,
     applications_about,
     applications_content,
@@ -61,6 +62,7 @@ from argosy.server.routes import Route
 
 TABLE: Final[tuple[Route, ...]] = (
     *about.ROUTES,
+    *account.ROUTES,
     *activity.ROUTES,
     *applications.ROUTES,
     *applications_about.ROUTES,

@@ -13,7 +13,8 @@ from argosy.server.api.openapi import document
 from argosy.server.table import TABLE
 
 # The two answers that exist to hand out a token; and what only is sent.
-HANDED_OUT = {("SessionResponse", "token"), ("TokenResponse", "token"), ("SessionRequest", "password")}
+HANDED_OUT = {("SessionResponse", "token"), ("TokenResponse", "token"), ("SessionRequest", "password"),
+              ("PasswordRequest", "currentPassword"), ("PasswordRequest", "newPassword")}  # fmt: skip
 SECRET_WORDS = ("password", "token", "privatekey", "secret", "bearer", "keydata", "hash", "credential")
 DOCUMENT = document(TABLE, "argosy", "1.2.3")
 

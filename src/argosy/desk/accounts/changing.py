@@ -138,7 +138,7 @@ class AccountBook:
 
     def _mark(self, changed: int, seconds: int, token_id: str) -> TokenMark:
         """Younger than the password: what is as old does not count."""
-        issued = max(int(self._clock.now().timestamp()), changed + 1)
+        issued = max(self.now(), changed + 1)
         return TokenMark(token_id or new_id(), issued, issued + seconds if seconds else 0)
 
     # -- the cluster --------------------------------------------------------------------------------------------
@@ -185,6 +185,9 @@ class AccountBook:
         if data.get(SIGNING_KEY):
             return {}
         return {SIGNING_KEY: base64.b64encode(secrets.token_bytes(_KEY_BYTES))}
+
+    def now(self) -> int:
+        return int(self._clock.now().timestamp())
 
     def _now_written(self) -> bytes:
         return written(self._clock.now()).encode()

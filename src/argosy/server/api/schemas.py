@@ -50,6 +50,9 @@ AccountList: items [Account]
 SessionRequest: username string, password string
 SessionResponse: token string
 TokenResponse: token string
+TokenRequest: name string, id string, expiresIn integer
+PasswordRequest: name string, currentPassword string, newPassword string
+CanI: value string
 UserInfo: loggedIn boolean, username string, iss string, groups [string]
 Version: Version string
 Settings: url string, appLabelKey string

@@ -54,6 +54,7 @@ class Identities:
         self.attempts = Attempts(cluster, namespace, clock)
         self.revoking = Revoking(cluster, namespace, clock)
         self.signing_in = SigningIn(self, clock)
+        self._logins = {"success": 0, "failure": 0}
 
     async def prepare(self) -> bool:
         """Before the first request; True: admin has a new password."""
@@ -172,9 +173,14 @@ class Identities:
             account = await self._verified(name, password)
         finally:
             await asyncio.shield(sleep(self._clock, self._padding - (self._clock.monotonic() - began)))
+        self._logins["success" if account else "failure"] += 1
         if account is None:
             raise BadLogin
         return self._session(account, is_browser=is_browser)
+
+    def logins(self) -> dict[str, int]:
+        """How many came and went, since this process began."""
+        return dict(self._logins)
 
     async def enter(self, code: str) -> str:
         """By a code that counts once. Raises BadLogin."""
