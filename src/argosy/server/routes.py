@@ -5,7 +5,7 @@ In: parts of a table. Out: Route values, and a tree that finds one by a path. Ne
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
@@ -128,7 +128,7 @@ class _Node:
 class Match:
     route: Route | None  # None: only other methods lead on from here
     values: Mapping[str, str]
-    allowed: tuple[str, ...]
+    allowed: tuple[str, ...]  # where there is none
 
 
 class Tree:
@@ -157,15 +157,12 @@ class Tree:
         parts = [unquote(part, errors="strict") for part in raw_path[1:].split("/")]
         if any(part in (".", "..") or "\0" in part for part in parts):
             return None
-        found = _walk(self._root, parts, 0, [])
-        if found is None:
-            return None
-        routes, values = found
-        allowed = tuple(sorted({*routes, *(("HEAD",) if "GET" in routes else ())}))
-        route = routes.get("GET" if method == "HEAD" else method)
-        if route is None:
-            return Match(None, {}, allowed)
-        return Match(route, dict(zip(route.names, values)), allowed)
+        allowed: set[str] = set()
+        for routes, values in _walk(self._root, parts, 0, []):
+            if route := routes.get("GET" if method == "HEAD" else method):
+                return Match(route, dict(zip(route.names, values)), ())
+            allowed |= {*routes, *(("HEAD",) if "GET" in routes else ())}
+        return Match(None, {}, tuple(sorted(allowed))) if allowed else None
 
 
 def _put(routes: dict[str, Route], route: Route) -> None:
@@ -174,11 +171,15 @@ def _put(routes: dict[str, Route], route: Route) -> None:
     routes[route.method] = route
 
 
-def _walk(node: _Node, parts: list[str], at: int, values: list[str]) -> tuple[dict[str, Route], list[str]] | None:
+def _walk(node: _Node, parts: list[str], at: int, values: list[str]) -> Iterator[tuple[dict[str, Route], list[str]]]:
+    """All that fit, the best first: what is written out for one method leaves the others to what is in braces."""
     if at == len(parts):
-        return (node.here, values) if node.here else None
-    if (named := node.named.get(parts[at])) and (found := _walk(named, parts, at + 1, values)):
-        return found
-    if node.any and parts[at] and (found := _walk(node.any, parts, at + 1, [*values, parts[at]])):
-        return found
-    return (node.rest, [*values, "/".join(parts[at:])]) if node.rest else None
+        if node.here:
+            yield node.here, values
+        return
+    if named := node.named.get(parts[at]):
+        yield from _walk(named, parts, at + 1, values)
+    if node.any and parts[at]:
+        yield from _walk(node.any, parts, at + 1, [*values, parts[at]])
+    if node.rest:
+        yield node.rest, [*values, "/".join(parts[at:])]

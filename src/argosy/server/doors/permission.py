@@ -37,10 +37,13 @@ def _signed_in(asked: Asked) -> Asked:
     return asked
 
 
-def still_permitted(route: Route, asked: Asked) -> bool:
-    """Of a stream that is open: asked again each second."""
+async def still_permitted(route: Route, asked: Asked) -> bool:
+    """Of a stream that is open: asked again each second, about what its subject is now."""
     if isinstance(route.needs, Public):
         return True
     if not asked.site.identities.still(asked.caller):
         return False
-    return not isinstance(route.needs, May) or asked.may(route.needs.resource, route.needs.action, asked.thing)
+    try:
+        return (await permitted(route, asked)).thing == asked.thing
+    except Exception:  # gone, forbidden, or unreadable by now: nothing more of it is told
+        return False

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
+from argosy.model.errors import ArgosyError
 from argosy.server.answers import Stream
 from argosy.server.doors.masking import Mask
 
+log = logging.getLogger(__name__)
 LOOK: Final = 0.9  # seconds
 
 
 async def guarded(
-    stream: Stream, may: Callable[[], bool], mask: Mask, closing: asyncio.Event
+    stream: Stream, may: Callable[[], Awaitable[bool]], mask: Mask, closing: asyncio.Event
 ) -> AsyncIterator[bytes]:
     assert stream.chunks is not None
     chunks = aiter(stream.chunks)
@@ -32,7 +35,7 @@ async def guarded(
             await asyncio.wait({coming, ending}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if loop.time() - looked >= LOOK:
                 looked = loop.time()
-                if not may():
+                if not await may():
                     if stream.farewell:
                         yield stream.farewell
                     return
@@ -52,4 +55,11 @@ async def guarded(
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(chunks, None)
+    """None: it is over, by itself or by an error that nobody can be told any more."""
+    try:
+        return await anext(chunks, None)
+    except ArgosyError as error:
+        log.warning("a stream ended: %s", error)
+    except Exception:
+        log.exception("a stream ended")
+    return None

@@ -258,6 +258,16 @@ def test_a_word_goes_before_a_name() -> None:
     assert {path: each.route.path for path, each in found.items() if each and each.route} == expected
 
 
+def test_a_word_for_one_method_leaves_the_others_to_names() -> None:
+    tree = Tree([Route("GET", "/e/{x}/plan", SignedIn(), nothing), Route("POST", "/e/{x}/{deed}", SignedIn(), nothing)])
+    found = tree.find("POST", "/e/dev/plan")
+    assert found
+    assert found.values == {"x": "dev", "deed": "plan"}
+    other = tree.find("PUT", "/e/dev/plan")
+    assert other
+    assert (other.route, other.allowed) == (None, ("GET", "HEAD", "POST"))
+
+
 @pytest.mark.parametrize("needs", [None, "admin", 1])
 def test_a_route_that_does_not_say_what_it_needs_cannot_be_made(needs: Any) -> None:
     with pytest.raises(TypeError):
