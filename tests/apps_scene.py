@@ -62,6 +62,9 @@ FILES: dict[str, str | Manifest | None] = {
     "ranker/deployment.yaml": deployment("ranker", wave="1"),
     "ranker/after.yaml": {**config_map(done="yes"), "metadata": {"name": "ranker-after", "annotations": {WAVE: "2"}}},
     "broken/kustomization.yaml": "resources: [missing.yaml]\n",
+    "bulk/one/settings.yaml": config_map("bulk-one", a="b"),
+    "bulk/two/settings.yaml": config_map("bulk-two", a="b"),
+    "late/settings.yaml": config_map("late", a="b"),
     "docs/settings.yaml": config_map("docs", theme="light"),
 }  # fmt: skip
 
@@ -86,6 +89,13 @@ async def furnish(room: Room) -> None:
     hold = '{"reason": "incident 42", "by": "ann", "at": "2026-11-15T12:00:00Z", "revision": ""}'
     await room.patch_app({"metadata": {"annotations": {"argosy.dev/hold": hold}}}, "docs")
     await event(room, "Deployment", "ranker", "Warning", "FailedCreate", "no node has room for ranker")
+
+
+async def bulk(room: Room) -> None:
+    """Two more that were never synced."""
+    for name in ("one", "two"):
+        await room.deliver(f"bulk-{name}", f"bulk/{name}")
+        await room.until(lambda status: status["sync"]["status"] == "OutOfSync", f"bulk-{name}")
 
 
 async def well(room: Room, name: str, replicas: int = 1) -> None:
@@ -118,4 +128,4 @@ async def event(room: Room, kind: str, name: str, type_: str, reason: str, messa
     )  # fmt: skip
 
 
-__all__ = ["CONTROL", "FILES", "SECRET_WORD", "deployment", "event", "furnish", "well"]
+__all__ = ["CONTROL", "FILES", "SECRET_WORD", "bulk", "deployment", "event", "furnish", "well"]

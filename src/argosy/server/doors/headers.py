@@ -19,7 +19,7 @@ FRAMED: Final = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-i
 
 ALWAYS: Final = (
     ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
+    ("referrer-policy", "same-origin"),  # with none at all, browsers would say of forms that they come from nowhere
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),

@@ -5,7 +5,8 @@ In: a request. Out: a page, its live parts. Never: counts what the caller may no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -176,7 +177,8 @@ async def list_page(asked: Asked) -> Answer:
     query = query_of(asked)
     chosen = selection_of(asked, query)
     favourites = favourites_of(asked)
-    needs = needs_you(asked, query) if query.view == "summary" else ()
+    rows = [shown(asked, row, favourites) for row in chosen.rows]
+    needs = [shown(asked, row, favourites) for row in needs_you(asked, query)] if query.view == "summary" else []
     values: dict[str, Any] = {
         "title": "Applications",
         "is_live": True,
@@ -185,10 +187,11 @@ async def list_page(asked: Asked) -> Answer:
         "crumbs": [],
         "chosen": chosen,
         "query": query,
-        "rows": [shown(asked, row, favourites) for row in chosen.rows],
+        "rows": rows,
+        "digest": shape_of(one.id for one in (needs if query.view == "summary" else rows)),
         "facets": [(name, word, kind, pairs(chosen.facets, name), getattr(query, name)) for name, word, kind in FACETS],
         "chips": query.chips,
-        "needs": [shown(asked, row, favourites) for row in needs],
+        "needs": needs,
         "matrix": matrix(chosen),
         "bars": bars(chosen),
         "trouble": asked.site.lookout.as_of.why,
@@ -221,10 +224,16 @@ async def list_parts(asked: Asked) -> dict[str, str]:
     rows = needs_you(asked, query) if query.view == "summary" else chosen.rows
     found = [shown(asked, each, favourites) for each in rows]
     parts = {one.id: _rendered(macro, one) for one in found}
+    parts["shape"] = rendering.part("app_list.html", "shape", shape_of(one.id for one in found))
     parts["apps-count"] = rendering.part("app_list.html", "count", chosen)
     if query.view == "summary":
         parts["apps-summary"] = rendering.part("app_list.html", "summary", chosen, matrix(chosen), bars(chosen))
     return parts
+
+
+def shape_of(ids: Iterable[str]) -> str:
+    """The same as long as the same things stand in the same order."""
+    return hashlib.blake2b("\n".join(ids).encode(), digest_size=8).hexdigest()
 
 
 @lru_cache(maxsize=4096)

@@ -23,6 +23,7 @@ from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import reader_of
+from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import key_from, of_resource
 from argosy.server.pages.application.changes import Change, changes
 from argosy.server.pages.application.diff_page import told
@@ -89,10 +90,11 @@ async def resource_page(asked: Asked) -> Answer:
         rtabs=[(name, word, f"{leaf.url}?tab={name}") for name, word in TABS if name in known],
         actions=await _actions(asked, live),
         may_delete=live is not None and may_delete(asked, leaf.key),
-        is_live=live is not None,
+        lives=live is not None,
         here_url=leaf.url,
         **content,
     )
+    values["is_live"] = True
     values["title"] = f"{leaf.key.kind}/{leaf.key.name}"
     values["crumbs"] = [*values["crumbs"], (values["title"], leaf.url)]
     return Page("application/resource.html", values)
@@ -195,7 +197,11 @@ async def _health(asked: Asked, live: Manifest | None) -> dict[str, Any]:
         {name: str(each.get(name) or "") for name in ("type", "status", "reason", "message", "lastTransitionTime")}
         for each in mappings(mapping(live.get("status")).get("conditions"))
     ]
-    return {"said": said, "conditions": conditions}
+    told = None
+    if said is not None:
+        word = said.health.value if said.health else ""
+        told = {"health": word, "message": said.message, "rule": said.rule, "fault": said.fault}
+    return {"said": told, "conditions": conditions}
 
 
 def _summary(asked: Asked, key: ResourceKey, live: Manifest | None, nodes: Sequence[Node]) -> dict[str, Any]:
@@ -215,6 +221,12 @@ def _summary(asked: Asked, key: ResourceKey, live: Manifest | None, nodes: Seque
         "api_version": str((live or {}).get("apiVersion") or ""),
         "uid": str(metadata.get("uid") or ""),
     }
+
+
+async def resource_parts(asked: Asked) -> dict[str, str]:
+    """How it fares; what is read of it stays."""
+    leaf, live, _ = await found(asked)
+    return {"leaf-states": rendering.part("app_tree.html", "leaf_states", leaf, live is not None)}
 
 
 def _linked(asked: Asked, key: ResourceKey) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application.framing import app_of, framed, head_parts
+from argosy.server.pages.application.list_page import shape_of
 from argosy.server.pages.application.nodes import Leaf, Tree, grown, leaves
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
@@ -50,14 +51,15 @@ async def _orphans(asked: Asked, app: Application) -> list[ResourceKey]:
 
 
 async def tree_page(asked: Asked) -> Answer:
-    _, made = await found(asked)
+    all_leaves, made = await found(asked)
+    digest = shape_of(leaf.id for leaf in all_leaves.values()) if made.total > MOST_WHOLE else ""
     chosen = {
         "show": "problems" if asked.query.text("show") == "problems" else "all",
         "kind": asked.query.text("kind"),
         "q": asked.query.text("q"),
         "orphans": bool(asked.query.text("orphans")),
     }
-    values = await framed(asked, "tree", tree=made, chosen=chosen)
+    values = await framed(asked, "tree", tree=made, chosen=chosen, digest=digest)
     return Page("application/tree.html", values)
 
 
@@ -69,6 +71,7 @@ async def tree_parts(asked: Asked) -> dict[str, str]:
     if made.total <= MOST_WHOLE:
         parts["tree"] = rendering.part("app_tree.html", "app_tree", made, app.name)
         return parts
+    parts["shape"] = rendering.part("app_list.html", "shape", shape_of(leaf.id for leaf in all_leaves.values()))
     for leaf in all_leaves.values():
         parts[leaf.id] = rendering.part("app_tree.html", "tree_leaf", leaf)
     return parts

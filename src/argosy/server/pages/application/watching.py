@@ -19,6 +19,7 @@ from argosy.server.pages.application.framing import head_parts
 from argosy.server.pages.application.history_page import history_parts
 from argosy.server.pages.application.list_page import list_parts
 from argosy.server.pages.application.operation_page import operation_parts
+from argosy.server.pages.application.resource_page import resource_parts
 from argosy.server.pages.application.resources_page import resources_parts
 from argosy.server.pages.application.tree_page import tree_parts
 from argosy.server.resolving import application
@@ -109,6 +110,7 @@ LIVE = (
     _of_objects("/resources", resources_parts),
     _of_objects("/operation", operation_parts),
     _of_objects("/events", events_parts),
+    _of_objects("/r/{group}/{kind}/{rns}/{rname}", resource_parts),
     _of_app("/diff", diff_parts),
     _of_app("/history", history_parts),
     _of_app("/parameters", head_parts),

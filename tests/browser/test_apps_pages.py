@@ -1,0 +1,206 @@
+"""The list of Applications in a real browser: what it says, how it is narrowed, and how it changes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from apps_scene import bulk, furnish
+from engine_room import Room
+from pages_world import World, world
+
+from argosy.model.manifest import key_of
+
+OpenPage = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    async def all_of_it(room: Room) -> None:
+        await furnish(room)
+        await bulk(room)
+
+    with world(tmp_path_factory.mktemp("apps") / "site", all_of_it) as made:
+        yield made
+
+
+@pytest.fixture
+def page(site: World, open_page: OpenPage) -> Any:
+    return a_page(site, open_page)
+
+
+def a_page(site: World, open_page: OpenPage, who: str = "ann", **options: Any) -> Any:
+    made = open_page(base_url=site.url, **options)
+    made.context.add_cookies(site.cookies(who))
+    return made
+
+
+def row(page: Any, name: str) -> Any:
+    return page.locator(f"#a-argocd-{name}")
+
+
+def names(page: Any) -> list[str]:
+    return [each.strip() for each in page.locator("#rows .name").all_inner_texts()]
+
+
+def test_each_row_says_how_it_is_and_why(page: Any) -> None:
+    page.goto("/apps")
+    assert names(page) == ["broken", "bulk-one", "bulk-two", "docs", "fraud", "ranker", "web"]
+    assert "Healthy" in row(page, "web").inner_text()
+    assert "missing.yaml does not exist" in row(page, "broken").inner_text()
+    assert "2 of 2 objects differ" in row(page, "fraud").inner_text()
+    assert "waiting for healthy state of apps/Deployment/ranker" in row(page, "ranker").inner_text()
+    assert "held" in row(page, "docs").inner_text()
+
+
+def test_a_row_opens_to_what_is_wrong_and_what_can_be_done(page: Any) -> None:
+    page.goto("/apps")
+    row(page, "fraud").locator("summary").click()
+    opened = row(page, "fraud")
+    assert opened.get_by_role("link", name="ConfigMap/fraud", exact=True).is_visible()
+    opened.get_by_role("link", name="APP DIFF").click()
+    page.wait_for_url("**/apps/argocd/fraud/diff")
+
+
+def test_filters_are_in_the_address_and_can_be_taken_away(page: Any) -> None:
+    page.goto("/apps")
+    page.locator("#facet-health summary").click()
+    page.locator("#facet-health").get_by_role("link", name="Progressing").click()
+    page.wait_for_url("**/apps?health=Progressing")
+    assert names(page) == ["ranker"]
+    assert page.locator("#apps-count").inner_text() == "1 of 7 applications"
+    page.get_by_role("link", name="clear all").click()
+    page.wait_for_url("**/apps")
+    assert page.locator("#apps-count").inner_text() == "7 applications"
+    page.go_back()
+    assert names(page) == ["ranker"]
+
+
+def test_a_search_is_found_by_its_reason_too(page: Any) -> None:
+    page.goto("/apps")
+    page.keyboard.press("/")
+    page.keyboard.type("missing.yaml")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/apps?q=missing.yaml")
+    assert names(page) == ["broken"]
+
+
+def test_columns_sort_on_the_server(page: Any) -> None:
+    page.goto("/apps?sort=health")
+    assert names(page)[0] == "bulk-one"  # what is missing goes before what nobody knows
+    page.goto("/apps?sort=-name")
+    assert names(page)[0] == "web"
+
+
+def test_nothing_fits_is_said(page: Any) -> None:
+    page.goto("/apps?q=nosuchthing")
+    assert "No application fits these filters" in page.inner_text("main")
+
+
+def test_tiles_show_the_same_applications(page: Any) -> None:
+    page.goto("/apps?view=tiles")
+    assert page.locator(".tile").count() == 7
+    assert "production" in row(page, "fraud").inner_text()
+
+
+def test_the_summary_names_what_needs_somebody_and_its_cells_lead_there(page: Any) -> None:
+    page.goto("/apps?view=summary")
+    assert "broken" in page.locator(".needs-you").inner_text()
+    assert "web" not in page.locator(".needs-you .name").all_inner_texts()
+    page.locator(".matrix").get_by_title("1 OutOfSync and Progressing").click()
+    page.wait_for_url("**/apps?sync=OutOfSync&health=Progressing")
+    assert names(page) == ["ranker"]
+
+
+def test_favourites_are_this_browsers_own(page: Any, site: World, open_page: OpenPage) -> None:
+    page.goto("/apps/argocd/docs")
+    page.locator("summary[aria-label='More actions']").click()
+    page.get_by_role("button", name="Favourite").click()
+    page.goto("/apps?fav=1")
+    assert names(page) == ["docs"]
+    other = a_page(site, open_page)
+    other.goto("/apps?fav=1")
+    assert "No application fits" in other.inner_text("main")
+
+
+def test_several_are_synced_after_a_plan(page: Any, site: World) -> None:
+    page.goto("/apps")
+    for name in ("bulk-one", "bulk-two", "ranker"):
+        page.get_by_role("checkbox", name=f"Select {name}", exact=True).check()
+    page.locator("#bulk").get_by_role("button", name="SYNC").click()
+    page.wait_for_url("**/apps/plan?**")
+    assert "another operation is already in progress" in page.inner_text("main")
+    page.get_by_role("button", name="SYNC 2").click()
+    page.wait_for_url("**/apps?said=synced-many**")
+    assert "Syncs have begun" in page.inner_text("#said")
+    site.do(lambda room: room.until_synced(name="bulk-one"))
+    page.wait_for_selector("#a-argocd-bulk-one:has-text('Synced')")
+
+
+def test_two_windows_follow_a_change_at_once(site: World, open_page: OpenPage) -> None:
+    one, other = a_page(site, open_page), a_page(site, open_page)
+    for each in (one, other):
+        each.goto("/apps")
+        each.wait_for_selector("#pulse[data-state=live]")
+    site.do(lambda room: room.change("settings", level="debug"))
+    site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "OutOfSync", "web"))
+    for each in (one, other):
+        each.wait_for_selector("#a-argocd-web:has-text('OutOfSync')")
+    site.do(lambda room: room.change("settings", level="info"))
+    for each in (one, other):
+        each.wait_for_selector("#a-argocd-web:not(:has-text('OutOfSync'))")
+
+
+def test_a_new_application_is_told_and_the_rows_stay_where_they_are(page: Any, site: World) -> None:
+    page.goto("/apps?q=late")
+    page.wait_for_selector("#pulse[data-state=live]")
+    site.do(lambda room: room.deliver("late-comer", "late"))
+    page.wait_for_selector("#changed:not([hidden])")
+    page.click("#reload")
+    page.wait_for_selector("#a-argocd-late-comer")
+    site.do(lambda room: _gone(room, "late-comer"))
+
+
+async def _gone(room: Room, name: str) -> None:
+    await room.cluster.delete(key_of(await room.app(name)))
+
+
+def test_the_list_is_read_and_narrowed_without_a_script(site: World, open_page: OpenPage) -> None:
+    page = a_page(site, open_page, java_script_enabled=False)
+    page.goto("/apps")
+    assert "2 of 2 objects differ" in row(page, "fraud").inner_text()
+    page.fill("#search-q", "fraud")
+    page.get_by_role("button", name="Find", exact=True).click()
+    assert names(page) == ["fraud"]
+
+
+def test_who_may_see_nothing_is_told_how_to_begin(site: World, open_page: OpenPage) -> None:
+    page = a_page(site, open_page, "bob")
+    page.goto("/apps")
+    assert "No applications yet" in page.inner_text("main")
+    assert page.locator(".command").count() == 3
+
+
+def test_who_may_only_read_finds_no_button_to_sync(site: World, open_page: OpenPage) -> None:
+    page = a_page(site, open_page, "rita")
+    page.goto("/apps/argocd/fraud")
+    assert page.get_by_role("link", name="APP DIFF").is_visible()
+    assert page.get_by_role("link", name="SYNC", exact=True).count() == 0
+    page.goto("/apps/argocd/fraud/sync")
+    assert "You may not sync this application" in page.inner_text("main")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/apps", "/apps?view=tiles", "/apps?view=summary", "/apps?health=Healthy&sort=-sync"])
+def test_lists_are_accessible(site: World, open_page: OpenPage, axe: Any, path: str, theme: str) -> None:
+    page = a_page(site, open_page, color_scheme=theme)
+    page.goto(path)
+    axe(page)
+
+
+@pytest.mark.parametrize("path", ["/apps", "/apps?view=tiles", "/apps?view=summary"])
+def test_lists_fit_a_phone(site: World, open_page: OpenPage, path: str) -> None:
+    page = a_page(site, open_page, viewport={"width": 320, "height": 700})
+    page.goto(path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
