@@ -1,17 +1,22 @@
-"""argosy's own API: why, diff, explain, waves, hold, palette, doctor."""
+"""argosy's own API: models, notebooks, environments and what happened; paged, filtered, and for who may see them."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from api_scene import CONTROL, SECRET_VALUE, ApiScene, a_folder, api_scene
+from rest_world import World, code, denied, rest_world
+
+from argosy.model.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
 OWN = "/api/argosy/v1"
-APP = f"{OWN}/applications/{CONTROL}/models"
-DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
+SERVICE, JOB = "InferenceService", "NotebookValidationJob"
+GROUPS = {SERVICE: "serving.kserve.io", JOB: "mlops.mlops.dev"}
+APIS = {SERVICE: "serving.kserve.io/v1beta1", JOB: "mlops.mlops.dev/v1alpha1"}
 
 
 @pytest.fixture(scope="module")
@@ -19,109 +24,144 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def of_team(resource: str, action: str, thing: str) -> bool:
-    return thing.startswith("team/")
+async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A model that says what it was asked."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    size = next((int(line.split(":")[1]) for line in head.splitlines() if line.startswith("content-length")), 0)
+    asked = json.loads(await reader.readexactly(size)) if size else {}
+    body = json.dumps({"predictions": asked.get("instances", [])}).encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    await writer.drain()
+    writer.close()
 
 
 @pytest.fixture(scope="module")
-async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScene]:
-    async with api_scene(tmp_path_factory.mktemp("own"), {"tim": of_team}) as found:
-        wave = {"argocd.argoproj.io/sync-wave": "-3"}
-        files: dict[str, Any] = a_folder()
-        files["app/service.yaml"]["metadata"]["annotations"] = wave
-        found.room.repository.push(files)
-        await found.room.deliver()
-        await found.room.until(lambda status: status["sync"]["status"] == "OutOfSync")
-        await found.room.sync()
-        await found.room.until_synced()
-        await found.room.change(a="two")
-        await found.room.settled()
-        await found.seen("models", lambda app: app["status"]["sync"]["status"] == "OutOfSync")
-        yield found
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    server = await asyncio.start_server(answering, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with rest_world(tmp_path_factory.mktemp("own")) as world:
+        await world.application("serving", "team")
+        key = ResourceKey("argoproj.io", "Application", "argocd", "serving")
+        history = [{"id": 0, "revision": "1" * 40, "deployedAt": "2026-01-01T00:00:00Z", "source": {"repoURL": "x"}}]
+        mine = [(SERVICE, "iris"), (SERVICE, "late"), (JOB, "train")]
+        rows = [{"group": GROUPS[kind], "kind": kind, "namespace": "ml", "name": name} for kind, name in mine]
+        await world.cluster.patch(key, {"status": {"history": history, "resources": rows}})
+        await own(world, SERVICE, "iris", "serving", url=f"http://127.0.0.1:{port}", conditions=[ready("True")])
+        await own(world, SERVICE, "late", "serving", conditions=[ready("False")])
+        await own(world, SERVICE, "stray", "", conditions=[ready("True")])
+        attempts = [{"number": number, "phase": "Succeeded", "gitCommit": "2" * 40} for number in (1, 2, 3)]
+        await own(world, JOB, "train", "serving", phase="Succeeded", attempts=attempts, message="done")
+        await own(world, JOB, "wild", "", phase="Pending")
+        await world.seen("mlops.mlops.dev", JOB, "wild", "ml")
+        await world.until(lambda: has_status(world, JOB, "wild") and has_status(world, SERVICE, "stray"))
+        yield world
+    server.close()
 
 
-async def test_why_names_the_trouble_and_the_next_command(api: ApiScene) -> None:
-    told = await api.get(f"{APP}/why")
-    assert told["sync"] == "OutOfSync" and told["why"] == "1 of 5 objects differ: ConfigMap/settings"
-    assert told["next"] == "argosy app diff models"
+def ready(status: str) -> dict[str, str]:
+    return {"type": "Ready", "status": status, "reason": "x", "message": "so it is"}
 
 
-async def test_a_difference_is_told_by_field_with_its_cause(api: ApiScene) -> None:
-    (item,) = (await api.get(f"{APP}/diff"))["items"]
-    (field,) = item["fields"]
-    assert (field["path"], field["live"], field["desired"]) == ("/data/a", "two", "one")
-    assert field["writtenIn"].startswith("app/settings.yaml:")
-    assert field["cause"]["kind"]
-    told = await api.get(f"{APP}/explain?object=configmap/settings&field=.data.a")
-    assert told["status"] == "OutOfSync" and told["fields"][0]["path"] == "/data/a"
+async def own(world: World, kind: str, name: str, app: str, **status: Any) -> None:
+    """An object of an Application, by the annotation that says whose it is."""
+    mark = {"argocd.argoproj.io/tracking-id": f"{app}:{GROUPS[kind]}/{kind}:ml/{name}"} if app else {}
+    notebook = {"path": "notebooks/train.ipynb", "git": {"url": "https://git.example/x", "ref": "main"}}
+    spec = {
+        SERVICE: {"predictor": {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": "pvc://models/iris"}}},
+        JOB: {"notebook": notebook, "podConfig": {"containerImage": "python:3.11"}},
+    }[kind]
+    await world.make(kind, name, "ml", APIS[kind], spec=spec, metadata={"annotations": mark})
+    key = ResourceKey(GROUPS[kind], kind, "ml", name)
+    await world.cluster.patch(key, {"status": status}, subresource="status")
 
 
-async def test_waves_come_in_their_order(api: ApiScene) -> None:
-    found = (await api.get(f"{APP}/waves"))["waves"]
-    assert [each["wave"] for each in found] == [-3, 0]
-    assert [each["kind"] for each in found[0]["objects"]] == ["Service"]
+def has_status(world: World, kind: str, name: str) -> bool:
+    return bool((world.lookout.cache.get(ResourceKey(GROUPS[kind], kind, "ml", name)) or {}).get("status"))
 
 
-async def test_a_hold_is_signed_kept_and_released(api: ApiScene) -> None:
-    held = (await api.ask("POST", f"{APP}/hold", {"reason": "incident 42"})).json()
-    assert held | {"since": ""} == held | {
-        "held": True, "changed": True, "by": "ann", "reason": "incident 42", "since": "",
-    }  # fmt: skip
-    await api.seen("models", lambda app: "argosy.dev/hold" in str(app["metadata"].get("annotations")))
-    assert (await api.get(f"{APP}/why"))["next"] == "argosy app release models"
-    assert (await api.ask("POST", f"{APP}/hold", {})).json()["changed"] is False
-    assert (await api.ask("DELETE", f"{APP}/hold")).json() == {"held": False, "changed": True}
-    await api.seen("models", lambda app: "argosy.dev/hold" not in str(app["metadata"].get("annotations")))
-    assert (await api.ask("DELETE", f"{APP}/hold")).json()["changed"] is False
+def names(found: Any) -> list[str]:
+    return [each["name"] for each in found["items"]]
 
 
-async def test_the_palette_finds_what_may_be_seen_and_nothing_else(api: ApiScene) -> None:
-    found = (await api.get(f"{OWN}/palette?q=mod"))["items"]
-    assert f"/apps/{CONTROL}/models" in [each["url"] for each in found if each["kind"] == "app"]
-    assert "models" not in [each["text"] for each in (await api.get(f"{OWN}/palette?q=mod", "tim"))["items"]]
-    pages = (await api.get(f"{OWN}/palette", "bob"))["items"]
-    assert {each["kind"] for each in pages} == {"page"}
-    assert len((await api.get(f"{OWN}/palette?q="))["items"]) <= 20
-    assert (await api.get(f"{OWN}/palette?q=nothing-like-that"))["items"] == []
+async def test_models_are_listed_to_who_may_see_their_application(world: World) -> None:
+    assert names(await world.get("ann", f"{OWN}/models")) == ["iris", "late", "stray"]
+    assert names(await world.get("cid", f"{OWN}/models")) == ["iris", "late"]
+    assert names(await world.get("bob", f"{OWN}/models")) == []
+    assert names(await world.get("ann", f"{OWN}/models?health=Degraded")) == ["late"]
+    assert names(await world.get("ann", f"{OWN}/models?q=IRIS&namespace=ml")) == ["iris", "late", "stray"]
+    assert names(await world.get("ann", f"{OWN}/models?namespace=elsewhere")) == []
+    found = await world.get("ann", f"{OWN}/models?fields=items.name,items.health&limit=1")
+    assert found == {"items": [{"name": "iris", "health": "Healthy"}]}
 
 
-async def test_the_doctor_answers_who_may_see_everything(api: ApiScene) -> None:
-    found = await api.ask("GET", f"{OWN}/doctor?quick=true")
-    assert found.code == 200 and found.json()["kind"] == "Diagnosis", found
-    assert [each["name"] for each in found.json()["applications"]] == ["models"]
-    assert SECRET_VALUE.encode() not in found.body
-    assert (await api.ask("GET", f"{OWN}/doctor", who="tim")).body == DENIED
+async def test_a_list_goes_on_where_its_page_ended(world: World) -> None:
+    seen, where = [], f"{OWN}/models?limit=1"
+    page = await world.get("ann", where)
+    assert page["metadata"]["remainingItemCount"] == 2
+    while True:
+        seen += names(page)
+        if "continue" not in page["metadata"]:
+            break
+        page = await world.get("ann", f"{where}&continue={page['metadata']['continue']}")
+    assert seen == ["iris", "late", "stray"]
+    for wrong in ("limit=-1", "limit=x", "limit=100000", "continue=%FF", "continue=!!!"):
+        assert (await code(world, "ann", "GET", f"{OWN}/models?{wrong}"))[0] == 400, wrong
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "document"),
-    [
-        ("GET", f"{APP}/diff?revision=nothing", None),
-        ("GET", f"{APP}/explain", None),
-        ("GET", f"{APP}/explain?object=configmap", None),
-        ("GET", f"{APP}/explain?object=configmap/nobody", None),
-        ("GET", f"{APP}/explain?object=strange/settings", None),
-        ("POST", f"{APP}/hold", {"reason": 7}),
-        ("POST", f"{APP}/hold", {"reason": "x" * 2000}),
-        ("POST", f"{APP}/hold", ["reason"]),
-        ("GET", f"{OWN}/doctor?app=nobody", None),
-        ("GET", f"{OWN}/doctor?match=(", None),
-        ("GET", f"{OWN}/doctor?quick=perhaps", None),
-    ],
-)
-async def test_what_is_wrong_is_told(api: ApiScene, method: str, path: str, document: Any) -> None:
-    found = await api.ask(method, path, document)
-    assert found.code == 400 and len(found.json()["message"]) > 10, found
+async def test_a_model_is_read_and_asked(world: World) -> None:
+    found = await world.get("cid", f"{OWN}/models/ml/iris")
+    assert (found["application"], found["format"], found["health"]) == ("argocd/serving", "sklearn", "Healthy")
+    assert found["steps"] and found["curl"].startswith("curl")
+    said = (await world.ask("cid", "POST", f"{OWN}/models/ml/iris/try", {"question": [[1, 2]]})).json()
+    assert said["code"] == 200 and said["answer"] == {"predictions": [[1, 2]]}
+    for wrong in ({}, {"question": ""}, {"question": "x" * 200_000}, []):
+        assert (await code(world, "cid", "POST", f"{OWN}/models/ml/iris/try", wrong))[0] == 400
+    assert "no address" in (await code(world, "cid", "POST", f"{OWN}/models/ml/late/try", {"question": "x"}))[1]
+    assert "no Deployment" in (await code(world, "cid", "POST", f"{OWN}/models/ml/iris/restart", {}))[1]
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "why"), ("GET", "diff"), ("GET", "explain?object=a/b"), ("GET", "waves"), ("POST", "hold"),
-        ("DELETE", "hold"),
-    ],
-)  # fmt: skip
-async def test_absent_and_forbidden_are_the_same_bytes(api: ApiScene, method: str, path: str) -> None:
-    body = {} if method == "POST" else None
-    for who, name in (("bob", "models"), ("bob", "nothing"), ("ann", "nothing"), ("tim", "models")):
-        assert (await api.ask(method, f"{OWN}/applications/{CONTROL}/{name}/{path}", body, who)).body == DENIED
+async def test_models_and_notebooks_of_others_are_as_if_they_were_not_there(world: World) -> None:
+    for kind, mine, foreign in (("models", "iris", "stray"), ("notebooks", "train", "wild")):
+        for name in (foreign, "absent"):
+            await denied(world, "cid", "GET", f"{OWN}/{kind}/ml/{name}")
+        await denied(world, "bob", "GET", f"{OWN}/{kind}/ml/{mine}")
+    for who, path in (
+        ("dan", "models/ml/iris/try"),
+        ("dan", "models/ml/iris/restart"),
+        ("dan", "notebooks/ml/train/runs"),
+    ):
+        await denied(world, who, "POST", f"{OWN}/{path}", {"question": "x"})
+    for name in ("7", "x", "99999999999"):
+        await denied(world, "cid", "GET", f"{OWN}/notebooks/ml/train/runs/{name}")
+
+
+async def test_notebooks_tell_of_their_runs(world: World) -> None:
+    assert names(await world.get("cid", f"{OWN}/notebooks")) == ["train"]
+    assert names(await world.get("ann", f"{OWN}/notebooks?phase=Pending")) == ["wild"]
+    found = await world.get("cid", f"{OWN}/notebooks/ml/train")
+    assert found["lastRun"] == 3 and found["notebook"] == "notebooks/train.ipynb" and len(found["runs"]) == 3
+    first = await world.get("cid", f"{OWN}/notebooks/ml/train/runs?limit=2")
+    assert [each["number"] for each in first["items"]] == [3, 2]
+    rest = await world.get("cid", f"{OWN}/notebooks/ml/train/runs?continue={first['metadata']['continue']}")
+    assert [each["number"] for each in rest["items"]] == [1]
+    assert (await world.get("cid", f"{OWN}/notebooks/ml/train/runs/2"))["number"] == 2
+    again = await world.ask("cid", "POST", f"{OWN}/notebooks/ml/train/runs", {})
+    live: Any = await world.cluster.get(ResourceKey(GROUPS[JOB], JOB, "ml", "train"))
+    assert again.json()["run"] == live["metadata"]["annotations"]["mlops.dev/re-run"]
+
+
+async def test_what_happened_is_told_newest_first(world: World) -> None:
+    found = await world.get("cid", f"{OWN}/activity?kind=sync")
+    assert [each["title"] for each in found["items"]] == ["Synced"]
+    assert (await world.get("bob", f"{OWN}/activity?kind=sync"))["items"] == []
+    every = (await world.get("ann", f"{OWN}/activity"))["items"]
+    times = [each["time"] for each in every]
+    assert times == sorted(times, reverse=True) and {"sync", "setting"} <= {each["kind"] for each in every}
+    page = await world.get("ann", f"{OWN}/activity?limit=1")
+    rest = await world.get("ann", f"{OWN}/activity?continue={page['metadata']['continue']}")
+    assert [*page["items"], *rest["items"]] == every
+    assert (await code(world, "ann", "GET", f"{OWN}/activity?kind=nonsense"))[0] == 400
+
+
+async def test_without_a_repository_there_are_no_environments(world: World) -> None:
+    assert (await world.get("ann", f"{OWN}/environments")) == {"metadata": {}, "items": []}

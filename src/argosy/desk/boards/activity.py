@@ -63,13 +63,17 @@ def timeline(found: Iterable[Happening], wanted: Wanted) -> Timeline:
     """Counts are of all kinds, whichever are chosen: they say what a click would show."""
     everything = sorted(found, key=lambda each: each.time, reverse=True)[:MOST]
     others = [each for each in everything if _fits(each, wanted)]
-    fitting = [each for each in others if not wanted.kinds or each.kind in wanted.kinds]
+    fitting = [each for each in others if fits(each, wanted)]
     pages = max(1, -(-len(fitting) // PAGE))
     page = min(max(1, wanted.page), pages)
     counted = Counter(each.kind for each in others)
     shown = tuple(fitting[(page - 1) * PAGE : page * PAGE])
     counts = tuple((kind, counted[kind]) for kind in KINDS)
     return Timeline(shown, len(fitting), len(everything), page, pages, counts)
+
+
+def fits(each: Happening, wanted: Wanted) -> bool:
+    return (not wanted.kinds or each.kind in wanted.kinds) and _fits(each, wanted)
 
 
 def _fits(each: Happening, wanted: Wanted) -> bool:

@@ -50,6 +50,6 @@ def _written(mark: str) -> str:
 
 def _read(token: str) -> str:
     try:
-        return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         raise UserError("is no token of this list; begin again without it", where="continue") from None

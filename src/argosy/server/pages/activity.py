@@ -39,7 +39,7 @@ async def page(asked: Asked) -> Page:
 
 
 async def values(asked: Asked) -> dict[str, Any]:
-    found = [each async for each in _all(asked)]
+    found = [each async for each in happenings(asked)]
     wanted = _wanted(asked)
     shown = activity.timeline(found, wanted)
     first = (shown.page - 1) * activity.PAGE + 1 if shown.total else 0
@@ -67,7 +67,7 @@ def _wanted(asked: Asked) -> Wanted:
     return Wanted(kinds, query.text("app"), severity, query.text("q"), page_number)
 
 
-async def _all(asked: Asked) -> AsyncIterator[Happening]:
+async def happenings(asked: Asked) -> AsyncIterator[Happening]:
     apps = _applications(asked)
     for each in activity.of_applications(apps):
         yield each
