@@ -119,8 +119,12 @@ def path(text: str) -> str:
     return quote(text, safe="")
 
 
+Whom = Callable[[Cluster, Lookout], Any]
+
+
 @contextlib.asynccontextmanager
-async def rest_world(folder: Path) -> AsyncIterator[World]:
+async def rest_world(folder: Path, whom: Whom = lambda *_: KnownPeople(dict(PEOPLE))) -> AsyncIterator[World]:
+    """`whom` it knows: people with rights by name, unless somebody else is to be asked."""
     async with embedded(folder) as cluster:
         await furnish(cluster, CONTROL, "ml")
         for name in KINDS:
@@ -131,7 +135,7 @@ async def rest_world(folder: Path) -> AsyncIterator[World]:
         desk = Desk(cluster, "the embedded cluster", CONTROL, CONTROL)
         repositories = Repositories(folder / "mirrors", SourceSettings())
         async with open_lookout(desk, repositories, shared_crew()) as lookout:
-            site = Site(desk, lookout, KnownPeople(dict(PEOPLE)), None, ServeOptions(version="1.2.3"))
+            site = Site(desk, lookout, whom(cluster, lookout), None, ServeOptions(version="1.2.3"))
             async with on_a_socket(site, TABLE) as (client, entry):
                 yield World(cluster, lookout, Repository(folder / "repository"), client, site, entry)
         repositories.close()

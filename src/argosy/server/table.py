@@ -11,6 +11,7 @@ from argosy.server import files
 from argosy.server.api import (
     about,
     account,
+    accounts,
     applications,
     applications_about,
     applications_content,
@@ -66,6 +67,7 @@ from argosy.server.routes import Route
 TABLE: Final[tuple[Route, ...]] = (
     *about.ROUTES,
     *account.ROUTES,
+    *accounts.ROUTES,
     *activity.ROUTES,
     *applications.ROUTES,
     *applications_about.ROUTES,
@@ -102,13 +104,13 @@ TABLE: Final[tuple[Route, ...]] = (
     *repositories.ROUTES,
     *repository_content.ROUTES,
     *session.ROUTES,
-    *stream_trees.ROUTES,
     *settings.ROUTES,
     *settings_accounts.ROUTES,
     *settings_clusters.ROUTES,
     *settings_health.ROUTES,
     *settings_projects.ROUTES,
     *settings_repositories.ROUTES,
+    *stream_trees.ROUTES,
     *streams.ROUTES,
     *webhook.ROUTES,
 )
