@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import re
 import signal
 import ssl
@@ -54,7 +55,8 @@ def ask(url: str, path: str, tls: ssl.SSLContext | None = None, **headers: str) 
     try:
         connection.request("GET", path, headers={"Host": parts.netloc, **headers})
         got = connection.getresponse()
-        return got.status, {name.lower(): value for name, value in got.getheaders()}, got.read()
+        told = {name.lower(): value for name, value in reversed(got.getheaders())}  # of several, the first
+        return got.status, told, got.read()
     finally:
         connection.close()
 
@@ -67,6 +69,33 @@ async def open_page(plane: Any, tmp_path: Path, **options: Any) -> Any:
     cluster, _ = plane
     given = PageOptions(folder=tmp_path / "page", **{"port": 0, **options})
     return serving(cluster, "a test", given, namespace=CONTROL, crew=shared_crew())
+
+
+async def test_the_printed_address_lets_its_owner_in_once(plane: Any, tmp_path: Path) -> None:
+    async with await open_page(plane, tmp_path) as found:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", found.url)
+        entrance = found.entrance().removeprefix(found.url)
+        code, headers, _ = await asked(found.url, entrance)
+        assert code == 200  # a page that leads on: after a redirect from elsewhere a strict cookie would stay at home
+        cookie = headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+        name, _, value = cookie.partition(";")[0].partition("=")
+        assert name == f"argosy-{urlsplit(found.url).port}"
+        code, _, body = await asked(found.url, "/api/openapi.json", Cookie=f"{name}={value}")
+        assert (code, json.loads(body)["openapi"]) == (200, "3.1.0")
+        assert "set-cookie" not in (await asked(found.url, entrance))[1]
+
+
+async def test_two_pages_at_once_do_not_share_a_session(plane: Any, tmp_path: Path) -> None:
+    async with (
+        await open_page(plane, tmp_path / "one") as first,
+        await open_page(plane, tmp_path / "two") as second,
+    ):
+        assert first.url != second.url
+        _, headers, _ = await asked(first.url, first.entrance().removeprefix(first.url))
+        cookie = headers["set-cookie"].partition(";")[0]
+        assert (await asked(first.url, "/api/openapi.json", Cookie=cookie))[0] == 200
+        assert (await asked(second.url, "/api/openapi.json", Cookie=cookie))[0] == 401
 
 
 async def test_a_port_that_is_taken_is_told_and_another_one_found(
@@ -118,7 +147,7 @@ def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
         check(PageOptions(certificate=tmp_path / "a", key=tmp_path / "b"))
 
 
-async def test_the_command_serves_until_it_is_told_to_end(plane: Any, tmp_path: Path) -> None:
+async def test_the_command_serves_and_ends_at_once_with_a_stream_open(plane: Any, tmp_path: Path) -> None:
     _, folder = plane
     words = ["serve", "--kubeconfig", str(folder / "kubeconfig"), "--port", "0", "--no-browser", "-n", CONTROL]
     with (tmp_path / "log").open("w") as log:

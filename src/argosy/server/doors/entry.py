@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import MutableMapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -87,7 +86,7 @@ class _Visit:
         except Exception as error:
             made = self._response(self._told(error))
         if self.route and self.route.changes:
-            audit.note(self.asked or self._asked(NOBODY, {}), made.status_code)
+            audit.note(self.asked or self._stranger(), made.status_code)
         self.entry.tally.count(self.route, self.method, made.status_code)
         return made
 
@@ -153,12 +152,16 @@ class _Visit:
                 return NOBODY
             raise
 
-    def _asked(self, caller: Caller, values: Any) -> Asked:
+    def _stranger(self) -> Asked:
+        """Of a request that did not come far: not even its query may be readable."""
+        return self._asked(NOBODY, {}, Query([]))
+
+    def _asked(self, caller: Caller, values: Any, query: Query | None = None) -> Asked:
         return Asked(
             method=self.method,
             path=self.path,
             values=values,
-            query=Query.read(self.scope["query_string"].decode("latin-1")),
+            query=Query.read(self.scope["query_string"].decode("latin-1")) if query is None else query,
             headers=self.headers,
             caller=caller,
             site=self.site,
@@ -217,7 +220,7 @@ class _Visit:
                 raise TypeError(type(answer))
 
     def _page(self, page: Page) -> str:
-        asked = self.asked or replace(self._asked(NOBODY, {}), query=Query([]))
+        asked = self.asked or self._stranger()
         return render(page.template, {**frame_values(asked), **without_secrets(dict(page.values), self._sensitive())})
 
     def _sensitive(self) -> tuple[str, ...]:

@@ -207,6 +207,7 @@ GOLDEN = {
     ("method", "path", "expected"),
     [("GET", "/text", 200), ("GET", "/nowhere", 404), ("GET", "/api/nowhere", 404), ("PUT", "/text", 405),
      ("OPTIONS", "/text", 405), ("GET", "/api/v1/things", 401), ("POST", "/login", 415), ("GET", "/%ff", 404),
+     ("GET", "/things?%ff=%ff", 405), ("GET", "/text?a=%ff", 400), ("GET", "/api/v1/things?a=%ff", 400),
      ("GET", "/../etc/passwd", 404), ("GET", "/%2e%2e/etc", 404), ("TRACE", "/text", 405)],
 )  # fmt: skip
 async def test_every_answer_has_the_same_headers(client: Client, method: str, path: str, expected: int) -> None:
