@@ -38,7 +38,7 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
 async def test_the_cluster_that_it_runs_in_needs_no_secret(world: World) -> None:
     (here,) = (await world.get("ann", CLUSTERS))["items"]
     assert (here["server"], here["name"]) == ("https://kubernetes.default.svc", "in-cluster")
-    assert here["connectionState"]["status"] == "Successful" and here["info"]["applicationsCount"] == "1"
+    assert here["connectionState"]["status"] == "Successful" and here["info"]["applicationsCount"] == 1
     where = f"{CLUSTERS}/{path(here['server'])}"
     assert (await world.get("ann", f"{CLUSTERS}/in-cluster?id.type=name"))["name"] == "in-cluster"
     assert (await world.ask("ann", "POST", f"{where}/invalidate-cache", {})).code == 200

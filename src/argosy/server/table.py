@@ -11,7 +11,6 @@ from argosy.server import files
 from argosy.server.api import (
     about,
     account,
-    accounts,
     applications,
     applications_about,
     applications_content,
@@ -35,6 +34,7 @@ from argosy.server.api import (
     projects,
     repositories,
     repository_content,
+    role_tokens,
     session,
     stream_trees,
     streams,
@@ -67,7 +67,6 @@ from argosy.server.routes import Route
 TABLE: Final[tuple[Route, ...]] = (
     *about.ROUTES,
     *account.ROUTES,
-    *accounts.ROUTES,
     *activity.ROUTES,
     *applications.ROUTES,
     *applications_about.ROUTES,
@@ -103,6 +102,7 @@ TABLE: Final[tuple[Route, ...]] = (
     *projects.ROUTES,
     *repositories.ROUTES,
     *repository_content.ROUTES,
+    *role_tokens.ROUTES,
     *session.ROUTES,
     *settings.ROUTES,
     *settings_accounts.ROUTES,

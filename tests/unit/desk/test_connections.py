@@ -114,7 +114,7 @@ def test_no_way_into_a_cluster_is_told() -> None:
     found = clusters.document(cluster_secret(project="team"), State("Unknown"), "", 3)
     assert "canary" not in json.dumps(found)
     assert found["config"]["execProviderConfig"] == {"command": "aws"} and found["config"]["username"] == "ann"
-    assert found["info"]["applicationsCount"] == "3" and found["labels"] == {"env": "dev"}
+    assert found["info"]["applicationsCount"] == 3 and found["labels"] == {"env": "dev"}
 
 
 @pytest.mark.parametrize("config", ["no json", "[]", '{"tlsClientConfig": 5, "execProviderConfig": []}', ""])

@@ -84,7 +84,7 @@ def document(declared: Declared, state: State, version: str, applications: int) 
         "connectionState": state.document(),
         "serverVersion": version,
         "info": {
-            "applicationsCount": str(applications),  # argo: a number of 64 bits is a text
+            "applicationsCount": applications,
             "cacheInfo": {},
             "connectionState": state.document(),
             "serverVersion": version,
@@ -93,9 +93,10 @@ def document(declared: Declared, state: State, version: str, applications: int) 
     if names := _names(declared):
         found["namespaces"] = names
         found["clusterResources"] = declared.text("clusterResources").lower() == "true"
-    for name in ("project", "shard"):
-        if text := declared.text(name):
-            found[name] = text
+    if project := declared.text("project"):
+        found["project"] = project
+    if (shard := declared.text("shard")).isdecimal():
+        found["shard"] = int(shard)
     if asked := declared.annotations.get(REFRESH):
         found["refreshRequestedAt"] = asked
     for name, marks in (("labels", declared.labels), ("annotations", declared.annotations)):

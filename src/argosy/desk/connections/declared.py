@@ -191,7 +191,7 @@ def told(declared: Declared, fields: tuple[Field, ...]) -> dict[str, Any]:
         if each.form is bool:
             found[each.wire] = text.strip() == "true"
         elif each.form is int:
-            found[each.wire] = text.strip()  # argo: as a text
+            found[each.wire] = int(text) if text.strip().isdecimal() else 0
         else:
             found[each.wire] = text
     return found

@@ -36,10 +36,10 @@ CONFIG: Final = schema.fields(
 )
 CLUSTER: Final = schema.fields(
     server=schema.TEXT, name=schema.TEXT, config=CONFIG, connectionState=STATE, serverVersion=schema.TEXT,
-    namespaces=schema.many(schema.TEXT), clusterResources=schema.FLAG, project=schema.TEXT, shard=schema.TEXT,
+    namespaces=schema.many(schema.TEXT), clusterResources=schema.FLAG, project=schema.TEXT, shard=schema.COUNT,
     refreshRequestedAt=schema.TEXT, labels=MARKS, annotations=MARKS,
     info=schema.fields(
-        applicationsCount=schema.TEXT, cacheInfo=schema.ANY, connectionState=STATE, serverVersion=schema.TEXT
+        applicationsCount=schema.COUNT, cacheInfo=schema.ANY, connectionState=STATE, serverVersion=schema.TEXT
     ),
 )  # fmt: skip
 TO_SEND: Final = schema.fields(

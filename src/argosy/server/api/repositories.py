@@ -54,7 +54,7 @@ STATE: Final = schema.fields(status=schema.TEXT, message=schema.TEXT, attemptedA
 PROJECT: Final = Parameter("appProject", "The project whose own it is.")
 UPSERT: Final = Parameter("upsert", "Change it where it is there, and different.", "boolean")
 FORCE: Final = Parameter("forceRefresh", "Ask its host now, also where that was done a moment ago.", "boolean")
-_TYPES: Final[Mapping[type, schema.Schema]] = {str: schema.TEXT, bool: schema.FLAG, int: schema.TEXT}
+_TYPES: Final[Mapping[type, schema.Schema]] = {str: schema.TEXT, bool: schema.FLAG, int: schema.COUNT}
 
 
 def seen_schema(shelf: Shelf) -> schema.Schema:
