@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from argosy import __version__
+from argosy.app import entering
 from argosy.app.controlling import target_here
 from argosy.app.folder import state_home
 from argosy.app.listening import Certificate, bind, listening
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 USUAL_PORT: Final = 8484
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-FOLDER: Final = "page"  # in the state folder: what only its owner may read
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PageOptions:
 
     @property
     def place(self) -> Path:
-        return self.folder or state_home() / FOLDER
+        return self.folder or state_home() / entering.FOLDER
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,7 @@ class Served:
 
     def entrance(self) -> str:
         """The same with a code that counts once, for a minute; beyond this machine people log in."""
-        from argosy.app.site import entrance
-
-        return entrance(self.url, self.folder) if self.is_loopback else self.url
+        return entering.entrance(self.url, self.folder) if self.is_loopback else self.url
 
 
 def run(options: ServingOptions, ready: Callable[[Served], None]) -> None:
@@ -160,7 +158,9 @@ async def serving(
                     listening(entry, listeners, certificate=certificate, closing=entry.close),
                     probed(options.metrics_port, [lambda: measured(site, entry)]),
                 ):
-                    yield _served(options, told, port, where)
+                    found = _served(options, told, port, where)
+                    with entering.told(options.place, found.url) if found.is_loopback else contextlib.nullcontext():
+                        yield found
 
 
 def _listeners(options: PageOptions) -> list[socket.socket]:

@@ -46,11 +46,6 @@ async def opened_site(
             await hub.close()
 
 
-def entrance(url: str, folder: Path) -> str:
-    """An address that lets whoever may read the folder in, once, within a minute."""
-    return f"{url}/enter?code={Codes(folder).mint()}"
-
-
 def cookie_of(options: ServeOptions) -> str:
     """Two servers of one machine share all cookies of its name: each has its own by its port."""
     return "__Host-argosy" if options.is_tls else f"argosy-{options.port}"

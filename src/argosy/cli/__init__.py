@@ -44,9 +44,9 @@ AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argo
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 COLLECTED = (10_000, 20, 20)  # the usual would look for cycles dozens of times during imports, and find none
-GROUPS = ("align", "app", "check", "controller", "demo", "doctor", "explain", "generate", "health", "init", "kubectl",
-          "model", "notebook", "notifications", "oc", "preview", "proj", "promote", "render", "sandbox", "serve",
-          "setup", "trace", "version")  # fmt: skip
+GROUPS = ("account", "admin", "align", "app", "check", "controller", "demo", "doctor", "explain", "generate", "health",
+          "init", "kubectl", "model", "notebook", "notifications", "oc", "open", "preview", "proj", "promote", "render",
+          "sandbox", "serve", "setup", "trace", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -61,6 +61,8 @@ Try it:
   argosy health test model.yaml        how an object is judged, and by which rule
 
 Commands:
+  account    accounts, their tokens and passwords, and what they may
+  admin      the first password of admin
   align      the smallest changes in Git that make Applications Synced, proven
   app        list, sync, compare and change Applications
   check      find what is wrong in Git, before anything is deployed
@@ -75,6 +77,7 @@ Commands:
   model      list, ask, probe and restart served models
   notebook   run, judge and compare notebooks; list, follow and repeat notebook jobs
   notifications  list, try and trace messages about Applications and notebooks
+  open       the page of what runs on this machine, in a browser
   preview    what a branch would change, before it is merged
   proj       list and change projects
   promote    take a release from one environment to the next, through gates

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.account import add_verbs
 from argosy.cli.app_flags import at_desk, print_data, talk
 from argosy.cli.target_flags import add_target_flags, target_options
 
@@ -36,6 +37,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
             parser.add_argument("--refresh", default="", metavar="HOW")
     parts = _group(commands, "account")
     _verb(parts, "get-user-info", run_user, ("", "json", "yaml"))
+    add_verbs(parts)
     parser = _verb(commands, "context", run_context, ())
     parser.add_argument("asked", nargs="?", default="", metavar="CONTEXT")
     for name in ("login", "logout", "relogin"):

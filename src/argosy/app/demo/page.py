@@ -62,6 +62,6 @@ def page_folder(run: Run) -> Path:
 
 def entrance_of(run: Run) -> str:
     """Its address with a code that counts once."""
-    from argosy.app.site import entrance
+    from argosy.app.entering import entrance
 
     return entrance(run.url, page_folder(run))

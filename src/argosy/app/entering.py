@@ -1,0 +1,85 @@
+"""Pages that run on this machine, and the way into them for who started them.
+
+In: files that their servers leave while they run. Out: an address with a code that counts once. Never: a page of
+somebody else; one that has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from argosy.app.choosing import chosen_folder
+from argosy.app.folder import state_home, write_text
+from argosy.desk.accounts.codes import Codes
+from argosy.model.errors import UserError
+
+FOLDER: Final = "page"  # in the state folder, and in that of a demo
+RUNNING: Final = "served-"  # then the process, then .json
+
+
+class Running(NamedTuple):
+    url: str
+    folder: Path
+    began: float = 0.0
+
+    @property
+    def port(self) -> int | None:
+        return urlsplit(self.url).port
+
+
+def entrance_here(data_dir: Path | None = None, port: int = 0) -> tuple[str, Path]:
+    """The address, and the folder that only its owner may read."""
+    running = (*_demos(data_dir), *(served() if data_dir is None else ()))
+    found = [each for each in running if not port or each.port == port]
+    if not found:
+        where = f" on port {port}" if port else ""
+        raise UserError(f"no page runs here{where}; start one: argosy demo, or argosy serve")
+    return entrance(found[0].url, found[0].folder), found[0].folder
+
+
+def entrance(url: str, folder: Path) -> str:
+    """An address that lets whoever may read the folder in, once, within a minute."""
+    return f"{url}/enter?code={Codes(folder).mint()}"
+
+
+@contextlib.contextmanager
+def told(folder: Path, url: str) -> Iterator[None]:
+    """While a page is served, its folder says where."""
+    file = folder / f"{RUNNING}{os.getpid()}.json"
+    write_text(file, json.dumps({"url": url}))
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def served() -> list[Running]:
+    """By `argosy serve`; the one that began last comes first."""
+    place = state_home() / FOLDER
+    found = []
+    for file in place.glob(f"{RUNNING}*.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            if _lives(int(file.stem.removeprefix(RUNNING))):
+                found.append(Running(str(json.loads(file.read_text())["url"]), place, file.stat().st_mtime))
+    return sorted(found, key=lambda each: each.began, reverse=True)
+
+
+def _demos(data_dir: Path | None) -> list[Running]:
+    run = chosen_folder(data_dir).running()
+    return [Running(run.url, Path(run.data_dir) / FOLDER)] if run and run.url else []
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,47 @@
+"""`argosy admin initial-password`: the password that admin had first."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from argosy.cli.app_flags import at_desk, described, talk
+from argosy.cli.target_flags import add_target_flags
+
+if TYPE_CHECKING:
+    from argosy.desk.applications.desk import Desk
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+EXAMPLES = """\
+Examples:
+  argosy admin initial-password
+  argosy admin initial-password -n argocd
+
+See also: docs/guides/page.md
+"""
+ADVICE = "It is for the first login: change it with 'argosy account update-password', then delete the Secret {secret}."
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser("admin", help="the first password of admin", epilog=EXAMPLES,
+                                 description="For whoever set an installation up.",
+                                 formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
+    words = ("admin initial-password", "admin initial-password -n argocd")
+    see = "See also: docs/guides/page.md, docs/reference/cli.md"
+    found = described(parts, "initial-password", "print the password that admin had first", words, see=see)
+    about = "where argocd-secret is (default: that of the ArgoCD resource, else argocd)"
+    found.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
+    add_target_flags(found)
+    found.set_defaults(run=run_initial, app_namespace="")
+
+
+def run_initial(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.desk.accounts.changing import INITIAL, AccountBook
+
+        print(await AccountBook(desk.cluster, chosen.namespace or desk.control).initial_password())
+        talk(ADVICE.format(secret=INITIAL))
+        return 0
+
+    return at_desk(chosen, work)

@@ -1,0 +1,130 @@
+"""`argosy account`, `argosy admin` and `argosy open`, as people type them, at a cluster on a socket."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from app_desk import Scene
+from app_desk import scene as opened
+from engine_room import CONTROL
+from identity_room import Glance
+
+from argosy.app import entering
+from argosy.desk.accounts.codes import Codes
+from argosy.server.identity.caller import BadCredential, Shown
+from argosy.server.identity.identities import Identities
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    settings = {"accounts.ci": "apiKey", "accounts.ann": "apiKey, login", "accounts.old": "login"}
+    settings["accounts.old.enabled"] = "false"
+    async with opened(tmp_path_factory.mktemp("accounts"), settings) as made:
+        rules = "p, ci, applications, sync, ml/*, allow\np, broken"
+        await made.cluster.create({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-rbac-cm", "namespace": CONTROL},
+            "data": {"policy.csv": rules.partition("\n")[0]},
+        })  # fmt: skip
+        yield made
+
+
+async def server(scene: Scene) -> Identities:
+    glance = Glance(scene.cluster)
+    made = Identities(scene.cluster, glance, CONTROL, padding=0.0)
+    await made.prepare()
+    await glance.look()
+    return made
+
+
+async def test_accounts_are_listed_as_argocd_lists_them(scene: Scene) -> None:
+    assert (await scene.argosy("account", "list")).out.splitlines() == [
+        "NAME   ENABLED  CAPABILITIES",
+        "admin  true     login",
+        "ann    true     apiKey, login",
+        "ci     true     apiKey",
+        "old    false    login",
+    ]
+    assert (await scene.argosy("account", "list", "-o", "name")).out.split() == ["admin", "ann", "ci", "old"]
+    found = json.loads((await scene.argosy("account", "get", "-a", "ci", "-o", "json")).out)
+    assert found == {"name": "ci", "enabled": True, "capabilities": ["apiKey"]}
+    assert "Tokens:\nNONE" in (await scene.argosy("account", "get")).out
+    assert (await scene.argosy("account", "get", "-a", "eve")).code == 2
+
+
+async def test_a_token_is_printed_once_and_counts_until_it_is_deleted(scene: Scene) -> None:
+    identities = await server(scene)
+    said = await scene.argosy("account", "generate-token", "--account", "ci", "--expires-in", "1h", "--id", "pipeline")
+    assert said.code == 0
+    caller = await identities.identify(Shown(bearer=said.out.strip()))
+    assert caller is not None
+    assert (caller.name, caller.id) == ("ci", "pipeline")
+    shown = (await scene.argosy("account", "get", "-a", "ci")).out
+    assert re.search(r"^ID +ISSUED AT +EXPIRING AT\npipeline +\d{4}-\S+Z +\d{4}-\S+Z$", shown, re.MULTILINE)
+    assert said.out.strip() not in shown
+    assert (await scene.argosy("account", "delete-token", "pipeline", "-a", "ci")).code == 0
+    with pytest.raises(BadCredential):
+        await (await server(scene)).identify(Shown(bearer=said.out.strip()))
+    refused = await scene.argosy("account", "generate-token")
+    assert refused.code == 2
+    assert "does not have apiKey capability" in refused.err
+    assert "is no duration" in (await scene.argosy("account", "generate-token", "-a", "ci", "-e", "soon")).err
+
+
+async def test_what_an_account_may_is_answered_yes_or_no(scene: Scene) -> None:
+    for account, words, answer in (
+        ("ci", "sync applications ml/a", "yes"),
+        ("ci", "delete applications ml/a", "no"),
+        ("admin", "delete applications ml/a", "yes"),
+        ("role:admin", "delete applications ml/a", "no"),
+    ):
+        said = await scene.argosy("account", "can-i", *words.split(), "--account", account)
+        assert (said.code, said.out.strip()) == (0, answer)
+
+
+async def test_the_first_password_is_told_and_a_new_one_is_read_from_stdin(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identities = await server(scene)
+    said = await scene.argosy("admin", "initial-password")
+    first = said.out.strip()
+    assert await identities.login("admin", first)
+    assert "update-password" in said.err
+    wrong = await scene.argosy("account", "update-password", "--current-password", "x", "--new-password", "a new one!")
+    assert wrong.code == 2
+    monkeypatch.setattr("sys.stdin", io.StringIO("another one!\n"))
+    assert (await scene.argosy("account", "update-password")).out == "Password updated\n"
+    assert await (await server(scene)).login("admin", "another one!")
+    monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
+    assert "does not fit" in (await scene.argosy("account", "update-password", "--account", "ann")).err
+
+
+async def test_argocd_knows_the_same_commands(scene: Scene) -> None:
+    said = await scene.argosy("account", "list", "-o", "name", program="argocd")
+    assert said.out.split() == ["admin", "ann", "ci", "old"]
+
+
+def test_open_mints_a_code_for_the_page_that_began_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from argosy import cli
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert cli.main(["open", "--no-browser"]) == 2
+    folder = tmp_path / "argosy" / "page"
+    with entering.told(folder, "http://127.0.0.1:9000"):
+        url, place = entering.entrance_here()
+        assert url.startswith("http://127.0.0.1:9000/enter?code=")
+        assert Codes(place).redeem(url.partition("=")[2]) == "admin"
+        assert cli.main(["open", "--no-browser", "--port", "9001"]) == 2
+    (folder / "served-999999999.json").write_text('{"url": "http://127.0.0.1:1"}')
+    assert entering.served() == []
