@@ -54,7 +54,7 @@ def values(asked: Asked, said: Said | None = None) -> dict[str, Any]:
     served = row.model
     return {
         "title": served.name,
-        "is_live": True,
+        "is_live": said is None,  # an answer stays as it is
         "section": "models",
         "state": {"Healthy": "ok", "Degraded": "bad"}.get(row.health, "busy"),
         "crumbs": [("Models", "/models"), (served.namespace, f"/models?q={served.namespace}")],

@@ -1,0 +1,235 @@
+"""Models, notebooks, environments and activity, as somebody with a browser finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import board_scene
+import pytest
+from machines_world import MachinesWorld, machines_world
+
+from argosy.model.names import ResourceKey
+
+PAGES = (
+    "/models", "/models/ml/fraud", "/notebooks", "/notebooks/ml/train", "/notebooks/ml/train/runs/1", "/environments",
+    "/environments/staging/promote", "/activity", "/activity?kind=sync&q=web", "/doctor",
+)  # fmt: skip
+BEHIND_BARS = ("sandbox", "Content Security Policy", "Content-Security-Policy", "Refused to", "Blocked script")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachinesWorld]:
+    with machines_world(tmp_path_factory.mktemp("machines")) as made:
+        yield made
+
+
+@pytest.fixture
+def visit(site: MachinesWorld, open_page: Callable[..., Any]) -> Callable[..., Any]:
+    def go(path: str, who: str = "ann", **options: Any) -> Any:
+        page = open_page(**options)
+        page.context.add_cookies(site.cookies(who))
+        page.goto(site.url + path)
+        return page
+
+    return go
+
+
+# -- models --
+
+
+def test_the_list_of_models_tells_who_trained_each_and_what_serves_it(visit: Callable[..., Any]) -> None:
+    row = visit("/models").locator("#m-ml-fraud")
+    text = row.inner_text()
+    assert all(each in text for each in ("fraud", "Healthy", "sklearn", "pvc://models/fraud", "1/1", "train #2"))
+    row.get_by_role("link", name="train #2").click()
+    assert row.page.url.endswith("/notebooks/ml/train/runs/2")
+
+
+def test_a_model_is_asked_and_answers_with_how_long_it_took(visit: Callable[..., Any]) -> None:
+    page = visit("/models/ml/fraud")
+    page.get_by_label("What to ask").fill("[[3, 4]]")
+    page.get_by_role("button", name="Ask").click()
+    answer = page.locator("#answer").inner_text()
+    assert "[7]" in answer and " ms" in answer
+    page.get_by_text("The same by hand").click()
+    assert "curl -sS http://127.0.0.1" in page.locator("main").inner_text()
+
+
+def test_what_cannot_be_asked_is_told_beside_what_was_typed(visit: Callable[..., Any]) -> None:
+    page = visit("/models/ml/fraud")
+    page.get_by_label("What to ask").fill('{"nothing": 1}')
+    page.get_by_role("button", name="Ask").click()
+    assert "none of messages, prompt, instances or inputs" in page.locator("#answer").inner_text()
+    assert page.get_by_label("What to ask").input_value() == '{"nothing": 1}'
+
+
+def test_a_restart_is_a_new_rollout(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/models/ml/fraud")
+    page.get_by_role("button", name="Restart").click()
+    assert "Restart has begun" in page.locator("#said").inner_text()
+    live = site.run(site.cluster.get(ResourceKey("apps", "Deployment", "ml", "fraud-predictor")))
+    assert "kubectl.kubernetes.io/restartedAt" in live["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_who_may_only_look_finds_a_command_in_place_of_buttons(visit: Callable[..., Any]) -> None:
+    page = visit("/models/ml/fraud", "rita")
+    assert page.get_by_role("button", name="Ask").count() == page.get_by_role("button", name="Restart").count() == 0
+    assert "argosy model try fraud" in page.locator("main").inner_text()
+
+
+def test_what_somebody_may_not_see_is_nowhere(visit: Callable[..., Any]) -> None:
+    page = visit("/models", "bob")
+    assert "No model is served here" in page.locator("main").inner_text()
+    page.expected.append("404")
+    page.goto(page.url + "/ml/fraud")
+    assert "nothing here" in page.title()
+
+
+def test_a_model_that_fails_shows_it_in_two_windows_at_once(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    one, other = visit("/models/ml/fraud"), visit("/models")
+    for page in (one, other):
+        page.locator('#pulse[data-state="live"]').wait_for()
+    conditions = [
+        {"type": "Ready", "status": "False"},
+        {"type": "IngressReady", "status": "False", "message": "no host"},
+    ]
+    site.run(site.put(site.service(conditions=conditions)))
+    one.locator("#readiness").get_by_text("no host").wait_for()
+    other.locator("#m-ml-fraud").get_by_text("Degraded").wait_for()
+    assert one.title().startswith("✖")
+    site.run(site.put(site.service()))
+    other.locator("#m-ml-fraud").get_by_text("Healthy").wait_for()
+
+
+# -- notebooks --
+
+
+def test_cells_have_sources_outputs_and_html_behind_bars(visit: Callable[..., Any]) -> None:
+    page = visit("/notebooks/ml/train")
+    text = page.locator("#nbcells").inner_text()
+    assert "print(7)" in text and "seven" in text
+    cage = page.locator("iframe")
+    assert cage.get_attribute("sandbox") == ""
+    assert page.frame_locator("iframe").locator("#t").inner_text() == "8"
+    side = page.locator(".side").inner_text()
+    assert "model.pkl" in side and "InferenceService/fraud" in side and "alpha" in side
+
+
+def test_the_strip_leads_to_the_cell(visit: Callable[..., Any]) -> None:
+    page = visit("/notebooks/ml/train")
+    page.locator("#cell-strip a").first.click()
+    assert page.url.endswith("#cell-1")
+
+
+def test_another_run_can_be_asked_for(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/notebooks/ml/train")
+    page.get_by_role("button", name="Run again").click()
+    assert "runs once more" in page.locator("#said").inner_text()
+    live = site.run(site.cluster.get(ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ml", "train")))
+    assert live["metadata"]["annotations"]["mlops.dev/re-run"]
+
+
+def test_cells_appear_while_it_runs(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/notebooks/ml/train")
+    page.locator('#pulse[data-state="live"]').wait_for()
+    running = board_scene.job(phase="ValidationRunning", message="Validating notebook: 3 of 6 cells done")
+    site.run(site.put(running))
+    page.locator("#cell-strip .is-busy").wait_for()
+    assert page.locator("#cell-strip li").count() == 5  # a text is no cell that runs
+    site.run(site.put(board_scene.job()))
+    page.locator("#job-state").get_by_text("Succeeded").wait_for()
+
+
+def test_no_attack_of_a_notebook_a_model_or_a_message_runs(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/notebooks")
+    page.expected += BEHIND_BARS
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for path in ("/notebooks", "/notebooks/ml/hostile", "/models", "/models/ml/hostile", "/activity", "/doctor"):
+        page.goto(site.url + path)
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        page.evaluate("document.querySelectorAll('iframe').forEach((each, at) => at < 60 && (each.loading = 'eager'))")
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("window.ran") is None, path
+        assert page.locator("a[href^='javascript'], main script").count() == 0
+    assert [each for each in asked if "/ran" in each] == []
+    assert page.locator("text={{ 7 * 7 }}").count() == 0 and "49" not in page.locator("main").inner_text()
+
+
+def test_html_of_an_output_has_no_origin_even_when_it_is_opened_alone(
+    visit: Callable[..., Any], site: MachinesWorld
+) -> None:
+    page = visit("/models")
+    page.expected += BEHIND_BARS
+    for cell in (0, 3, 5, 8, 12, 21):
+        answer = page.goto(f"{site.url}/notebooks/ml/hostile/runs/2/html/{cell}/1")
+        assert answer.headers["content-security-policy"].startswith("sandbox;")
+        assert page.evaluate("self.origin") == "null" and page.evaluate("window.ran") is None
+
+
+# -- environments --
+
+
+def test_a_release_goes_from_dev_to_production_with_an_approval(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/environments", "ann@example.com")
+    assert "web:1.1" in page.locator("#e-staging .moves").inner_text()
+    page.locator("#e-staging").get_by_role("link", name="Promote…").click()
+    assert "web:1.0" in page.locator(".moves").inner_text()
+    page.get_by_label("Why (optional)").fill("it is good")
+    page.get_by_role("button", name="Promote").click()
+    assert "Promoted" in page.locator("#said").inner_text()
+    assert "It has all of dev" in page.locator("#e-staging").inner_text()
+    production = page.locator("#e-production")
+    assert "approval leads" in production.locator(".gates").inner_text()
+    production.get_by_role("button", name="Approve").click()
+    assert "Approved" in page.locator("#said").inner_text()
+    production.get_by_role("link", name="Promote…").click()
+    page.get_by_role("button", name="Promote").click()
+    history = page.locator("#promotions").inner_text()
+    assert history.count("promote") == 2 and "approve" in history and "it is good" in history and "page" in history
+
+
+def test_who_has_no_role_is_told_who_has(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/environments")
+    page.expected.append("400")
+    page.locator("#e-production").get_by_role("button", name="Hold").click()
+    assert "held on the page" in page.locator("#e-production").inner_text()
+    page.locator("#e-production").get_by_role("button", name="Resume").click()
+    assert page.locator("#e-production").get_by_role("button", name="Hold").count() == 1
+
+
+def test_who_may_only_look_at_environments_has_no_buttons(visit: Callable[..., Any]) -> None:
+    page = visit("/environments", "rita")
+    assert page.locator(".stage").count() == 3 and page.locator(".stage button.button").count() == 0
+
+
+# -- everywhere --
+
+
+def test_activity_is_filtered_by_its_address(visit: Callable[..., Any]) -> None:
+    page = visit("/activity?kind=sync")
+    assert set(page.locator("#happenings .source .tag").all_inner_texts()) == {"sync"}
+    page.get_by_label("Search activity").fill("web-dev")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=web-dev**")
+    assert page.locator("#happenings li").count() == 1 and "kind=sync" in page.url
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_can_be_read_without_javascript(path: str, visit: Callable[..., Any]) -> None:
+    page = visit(path, java_script_enabled=False)
+    assert page.locator("h1").count() == 1 and len(page.locator("main").inner_text()) > 40
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_accessible(path: str, theme: str, visit: Callable[..., Any], axe: Callable[..., None]) -> None:
+    page = visit(path, color_scheme=theme)
+    axe(page, f"{path} {theme}")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_a_phone(path: str, visit: Callable[..., Any]) -> None:
+    page = visit(path, viewport={"width": 320, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
