@@ -208,3 +208,13 @@ async def test_a_listener_that_fails_keeps_nothing_from_the_others(room: Room, l
     await until(lambda: _live(lookout) == "heard", lookout)
     stop()
     stop()
+
+
+async def test_a_tree_is_the_same_until_something_changes(room: Room, lookout: Lookout) -> None:
+    app = lookout.application(CONTROL, "models")
+    assert app is not None
+    first = await lookout.reader.signed("ann").tree(app)
+    assert await lookout.reader.signed("ben").tree(app) is first
+    await room.change(a="other")
+    await until(lambda: _live(lookout) == "other", lookout)
+    assert await lookout.reader.tree(app) is not first

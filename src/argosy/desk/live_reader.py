@@ -7,12 +7,15 @@ keeps in the cache what of an unwatched kind is gone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from argosy.cluster import Catalog, Cluster, Listing
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import Reader
+from argosy.live.tree import Node
+from argosy.model.application import Application
 from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -22,6 +25,7 @@ from argosy.schema.selectors import labels as read_labels
 from argosy.source.repositories import Repositories
 
 Knows = Callable[[GroupKind], bool]
+MOST_TREES: Final = 16
 
 
 class SeenCluster(Doorway):
@@ -66,11 +70,24 @@ class LiveReader(Reader):
     ) -> None:
         super().__init__(desk, repositories, crew, pool, cache)
         self._knows = knows
+        self._trees = _Trees()
 
     async def load_settings(self) -> None:
         """They are watched."""
 
+    async def tree(self, app: Application) -> list[Node]:
+        """The same as long as nothing changed: a page, its stream and its tabs ask for it one after another."""
+        version = str((app.wire.get("metadata") or {}).get("resourceVersion") or "")
+        changes = self._trees.changes
+        known = self._trees.get(app.key, version)
+        if known is None:
+            known = await super().tree(app)
+            if changes == self._trees.changes:
+                self._trees.keep(app.key, version, known)
+        return known
+
     def notice(self, before: Manifest | None, after: Manifest | None) -> None:
+        self._trees.forget()
         self._doorway.notice(before, after)
         if isinstance(self.cluster, SeenCluster):
             self.cluster.notice(before, after)
@@ -86,3 +103,24 @@ class LiveReader(Reader):
         await super()._put(key)
         if before is not None and self.cache.get(key) is before:  # no watch will tell that it is gone
             self.cache.drop(key)
+
+
+class _Trees:
+    """Shared by all copies of a reader."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self._kept: dict[ResourceKey, tuple[str, list[Node]]] = {}
+
+    def forget(self) -> None:
+        self.changes += 1
+        self._kept.clear()
+
+    def get(self, key: ResourceKey, version: str) -> list[Node] | None:
+        kept = self._kept.get(key)
+        return kept[1] if kept is not None and version and kept[0] == version else None
+
+    def keep(self, key: ResourceKey, version: str, tree: list[Node]) -> None:
+        if len(self._kept) >= MOST_TREES:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = (version, tree)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from html import escape
@@ -18,6 +19,7 @@ from minijinja import safe
 
 from argosy.model.times import written
 
+ODD = re.compile(r"[\s\x00-\x1f\\]")
 HEX = frozenset("0123456789abcdef")
 PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8"}
 STEPS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
@@ -26,8 +28,10 @@ STEPS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 def href(address: Any) -> str:
     """An address that a link may carry, or nothing: a path of this site, or http(s)."""
     text = str(address or "")
-    if any(letter.isspace() or ord(letter) < 32 or letter == "\\" for letter in text) or text.startswith("//"):
+    if ODD.search(text) or text.startswith("//"):
         return ""
+    if text[:1] == "/":  # a path of this site
+        return text
     try:
         parts = urlsplit(text)
     except ValueError:

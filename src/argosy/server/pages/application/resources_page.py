@@ -55,11 +55,16 @@ async def _rows(asked: Asked) -> tuple[list[Leaf], list[Leaf]]:
     return everything, shown
 
 
+def _page(asked: Asked, shown: list[Leaf]) -> tuple[int, int]:
+    """Which one is looked at, and how many there are."""
+    pages = max(1, -(-len(shown) // MOST))
+    return min(asked.query.number("page", 1, least=1), pages), pages
+
+
 async def resources_page(asked: Asked) -> Answer:
     everything, shown = await _rows(asked)
     query = asked.query
-    pages = max(1, -(-len(shown) // MOST))
-    page = min(query.number("page", 1, least=1), pages)
+    page, pages = _page(asked, shown)
     values = await framed(
         asked,
         "resources",
@@ -79,7 +84,8 @@ async def resources_page(asked: Asked) -> Answer:
 async def resources_parts(asked: Asked) -> dict[str, str]:
     _, shown = await _rows(asked)
     parts = await head_parts(asked)
-    for leaf in shown[:MOST]:
+    page, _ = _page(asked, shown)
+    for leaf in shown[(page - 1) * MOST : page * MOST]:
         parts[leaf.id] = rendering.part("app_tree.html", "leaf_row", leaf)
     return parts
 

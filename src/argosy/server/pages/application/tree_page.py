@@ -5,6 +5,8 @@ In: a request. Out: a page, its live parts. Never: writes.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from argosy.desk.applications import facts
 from argosy.desk.applications.reader import health_words
 from argosy.desk.applications.reasons import reason
@@ -15,9 +17,10 @@ from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
+from argosy.server.pages.application.addresses import with_query
 from argosy.server.pages.application.framing import app_of, framed, head_parts
 from argosy.server.pages.application.list_page import shape_of
-from argosy.server.pages.application.nodes import Leaf, Tree, grown, leaves
+from argosy.server.pages.application.nodes import Leaf, Tree, Window, grown, leaves
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 
@@ -39,8 +42,19 @@ async def found(asked: Asked) -> tuple[dict[ResourceKey, Leaf], Tree]:
         only_problems=query.text("show") == "problems",
         kind=query.text("kind"),
         text=query.text("q").strip(),
+        window=_window(asked),
     )
     return all_leaves, made
+
+
+def _window(asked: Asked) -> Window:
+    query = asked.query
+    kept = [(name, value) for name in query if name not in ("in", "from", "said") for value in query.all(name)]
+
+    def address(group: str, first: int) -> str:
+        return with_query(asked.path, [*kept, ("in", group), ("from", str(first) if first else "")])
+
+    return Window(query.text("in"), query.number("from", 0, most=10**6), address)
 
 
 async def _orphans(asked: Asked, app: Application) -> list[ResourceKey]:
@@ -72,9 +86,12 @@ async def tree_parts(asked: Asked) -> dict[str, str]:
         parts["tree"] = rendering.part("app_tree.html", "app_tree", made, app.name)
         return parts
     parts["shape"] = rendering.part("app_list.html", "shape", shape_of(leaf.id for leaf in all_leaves.values()))
-    for leaf in all_leaves.values():
-        parts[leaf.id] = rendering.part("app_tree.html", "tree_leaf", leaf)
-    return parts
+    return parts | {leaf.id: _rendered(leaf) for leaf in made.shown()}
+
+
+@lru_cache(maxsize=4096)
+def _rendered(leaf: Leaf) -> str:
+    return rendering.part("app_tree.html", "tree_leaf", leaf)
 
 
 NEEDS = May("applications", "get", application)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from argosy.desk.applications.facts import Row
 from argosy.live.relations import Parent
 from argosy.live.tree import Node
 from argosy.model.flow import Assessment, Health
 from argosy.model.names import ResourceKey
-from argosy.server.pages.application.nodes import MOST_BESIDE, Tree, grown, leaves
+from argosy.server.pages.application.nodes import (
+    MOST_BESIDE,
+    MOST_LEAVES,
+    MOST_SENT,
+    Group,
+    Tree,
+    Window,
+    grown,
+    leaves,
+)
 
 APP = ("argocd", "web")
 
@@ -89,3 +100,38 @@ def test_addresses_of_objects_cannot_be_broken_out_of() -> None:
     odd = ResourceKey("rbac.authorization.k8s.io", "ClusterRole", "", "system:a/b?x=1#y")
     found = leaves([], [Row(odd, "Synced")], {}, APP)[odd]
     assert found.url == "/apps/argocd/web/r/rbac.authorization.k8s.io/ClusterRole/-/system:a%2Fb%3Fx%3D1%23y"
+
+
+def many(count: int, pods: int = 0, **window: object) -> tuple[Tree, Group]:
+    """Very many siblings, each with some below it."""
+    sets = [node("Deployment", f"web-{at:04}", health=Health.HEALTHY) for at in range(count)]
+    below = [node("Pod", f"{each.key.name}-{at}", each.key) for each in sets for at in range(pods)]
+    made = Window(address=lambda name, at: f"{name}@{at}", **window)  # type: ignore[arg-type]
+    found = tree_of([*sets, *below], [], window=made)
+    assert found.total == count * (1 + pods)
+    (group,) = found.groups
+    return found, group
+
+
+@pytest.mark.parametrize("pods", [0, 3, 40])
+def test_of_very_many_a_part_is_sent_and_the_others_are_a_link_away(pods: int) -> None:
+    found, group = many(250, pods)
+    assert (group.first, group.count, group.start, group.is_open) == (0, 250, "", False)
+    seen = [each.leaf.name for each in group.branches]
+    while group.after:
+        assert len(list(found.shown())) <= MOST_LEAVES
+        name, _, first = group.after.partition("@")
+        found, group = many(250, pods, group=name, first=int(first))
+        assert group.is_open and group.start
+        seen += [each.leaf.name for each in group.branches]
+    assert seen == [f"web-{at:04}" for at in range(250)]
+
+
+def test_a_part_that_is_not_there_is_the_first_one() -> None:
+    _, group = many(250, group="Deployment", first=99_900)
+    assert (group.first, group.last) == (0, MOST_SENT)
+
+
+def test_only_what_is_sent_is_live() -> None:
+    found, group = many(250)
+    assert [leaf.name for leaf in found.shown()][::-1] == [each.leaf.name for each in group.branches]
