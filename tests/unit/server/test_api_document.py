@@ -14,7 +14,10 @@ from argosy.server.table import TABLE
 
 # The two answers that exist to hand out a token; and what only is sent.
 HANDED_OUT = {("SessionResponse", "token"), ("TokenResponse", "token"), ("SessionRequest", "password"),
-              ("PasswordRequest", "currentPassword"), ("PasswordRequest", "newPassword")}  # fmt: skip
+              ("PasswordRequest", "currentPassword"), ("PasswordRequest", "newPassword"),
+              ("/api/v1/projects/{project}/roles/{role}/token", "token")}  # fmt: skip
+# Public halves of keys.
+HANDED_OUT |= {("/api/v1/gpgkeys", "keyData"), ("/api/v1/gpgkeys/{keyID}", "keyData")}
 SECRET_WORDS = ("password", "token", "privatekey", "secret", "bearer", "keydata", "hash", "credential")
 DOCUMENT = document(TABLE, "argosy", "1.2.3")
 
