@@ -125,6 +125,6 @@ ROUTES = (
             Parameter("revision", "Show the revision, too.", "boolean"),
             Parameter("showAppName", "Show the name, too.", "boolean"),
         ),
-        tag="badge", operation="Badge",
+        tag="badge", operation="Badge", makes=(MEDIA,),
     ),
 )  # fmt: skip

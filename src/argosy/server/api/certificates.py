@@ -21,10 +21,9 @@ CERTIFICATE: Final = schema.fields(
     serverName=schema.TEXT, certType=schema.TEXT, certSubType=schema.TEXT, certData=schema.TEXT, certInfo=schema.TEXT
 )
 CERTIFICATES: Final = schema.fields(metadata=schema.ANY, items=schema.many(CERTIFICATE))
-KEY: Final = schema.fields(
-    keyID=schema.TEXT, fingerprint=schema.TEXT, owner=schema.TEXT, trust=schema.TEXT, subType=schema.TEXT,
-    keyData=schema.TEXT,
-)  # fmt: skip
+KEY: Final = schema.fields(  # argo: with keyData, which is public, where one is read
+    keyID=schema.TEXT, fingerprint=schema.TEXT, owner=schema.TEXT, trust=schema.TEXT, subType=schema.TEXT
+)
 KEYS: Final = schema.fields(metadata=schema.ANY, items=schema.many(KEY))
 
 

@@ -46,7 +46,7 @@ UPDATE: Final = May("projects", "update", projects.project)
 ROUTES = (
     Route(
         "POST", _PATH, UPDATE, made, "Make a token of a project's role. It is told once.",
-        takes=TO_MAKE, gives=schema.fields("token", token=schema.TEXT), tag="projects",
+        takes=TO_MAKE, gives="TokenResponse", tag="projects",
         operation="ProjectService_CreateToken",
     ),
     Route(
