@@ -45,6 +45,7 @@ class PageOptions:
     key: Path | None = None
     hostnames: tuple[str, ...] = ()
     repository: Path | None = None  # of promotions
+    runs: Path | None = None  # the folder of a cluster that runs here, which keeps the runs of its notebooks
     metrics_port: int = 0
     folder: Path | None = None  # None: that of this user
     is_simulated: bool = False
@@ -200,6 +201,7 @@ def _serve_options(options: PageOptions, port: int, certificate: Certificate | N
         is_tls=certificate is not None,
         is_simulated=options.is_simulated,
         repository=options.repository,
+        runs=options.runs,
         version=f"v{__version__}",
         port=port,
     )

@@ -116,7 +116,7 @@ def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -
         if accidents := await staged_in(cluster, repository) if example.has_accidents else ():
             tell(f"accidents are still staged: {', '.join(accidents)}; undo them with: argosy demo fix")
         async with contextlib.AsyncExitStack() as stack:
-            page = await stack.enter_async_context(beside(cluster, folder, options.port))
+            page = await stack.enter_async_context(beside(cluster, folder, options.port, repository.folder))
             if options.has_engine:
                 tell("starting the engine")
                 engine = EngineOptions(mirrors=folder.root / "mirrors", wave_delay=0.0, grace=GRACE)

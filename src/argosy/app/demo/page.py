@@ -24,10 +24,12 @@ class Page:
         self.work: asyncio.Task[None] | None = None
         self._is_ready = asyncio.Event()
 
-    async def serve(self, cluster: Cluster, folder: DataFolder, port: int | None) -> None:
+    async def serve(self, cluster: Cluster, folder: DataFolder, port: int | None, repository: Path) -> None:
         from argosy.app.serving import PageOptions, serving
 
-        options = PageOptions(port=port, folder=folder.root / FOLDER, is_simulated=True)
+        options = PageOptions(
+            port=port, folder=folder.root / FOLDER, is_simulated=True, repository=repository, runs=folder.root
+        )
         async with serving(cluster, "the demo", options) as served:
             self.url = served.url
             self._is_ready.set()
@@ -44,9 +46,11 @@ class Page:
 
 
 @contextlib.asynccontextmanager
-async def beside(cluster: Cluster, folder: DataFolder, port: int | None) -> AsyncIterator[Page]:
+async def beside(
+    cluster: Cluster, folder: DataFolder, port: int | None, repository: Path
+) -> AsyncIterator[Page]:
     page = Page()
-    page.work = asyncio.create_task(page.serve(cluster, folder, port), name="page")
+    page.work = asyncio.create_task(page.serve(cluster, folder, port, repository), name="page")
     try:
         yield page
     finally:
