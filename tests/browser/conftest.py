@@ -76,10 +76,11 @@ def axe() -> Axe:
         pytest.skip("no axe-core here; make install fetches it where there is npm")
     script = AXE.read_text()
 
-    def check(page: Any, what: str = "") -> None:
+    def check(page: Any, what: str = "", only: list[str] | None = None) -> None:
         if not page.evaluate("() => Boolean(window.axe)"):
             page.evaluate(script)  # from the tester's side: the page's own policy stays as it is
-        found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+        asked = {"resultTypes": ["violations"], **({"runOnly": only} if only else {})}
+        found = page.evaluate("(asked) => axe.run(document, asked)", asked)
         told = [
             f"{each['id']} ({each['impact']}): {node['target']} {node['failureSummary'].splitlines()[-1].strip()}"
             for each in found["violations"]

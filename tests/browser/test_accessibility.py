@@ -1,0 +1,157 @@
+"""Everybody can use every page: axe-core in both themes, a window as wide as a phone, no script, no mouse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from demo_theatre import Demo, demo
+
+Opens = Callable[..., Any]
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+
+APP = "/apps/openshift-gitops/llmops-staging"
+SERVICE = f"{APP}/r/serving.kserve.io/InferenceService/llmops-staging/staging-qwen25-05b-instruct"
+PAGES = (
+    "/apps",
+    "/apps?view=tiles",
+    "/apps?view=summary",
+    "/apps?q=nothing-is-called-so",
+    APP,
+    f"{APP}/tree?show=problems",
+    f"{APP}/resources",
+    f"{APP}/operation",
+    f"{APP}/diff",
+    f"{APP}/diff?format=yaml",
+    f"{APP}/events",
+    f"{APP}/logs",
+    f"{APP}/history",
+    f"{APP}/parameters",
+    f"{APP}/manifest",
+    f"{APP}/settings",
+    f"{APP}/sync",
+    f"{APP}/delete",
+    SERVICE,
+    f"{SERVICE}?tab=live",
+    f"{SERVICE}?tab=events",
+    "/models",
+    "/models/llmops-dev/dev-qwen25-05b-instruct",
+    "/notebooks",
+    "/environments",
+    "/activity",
+    "/doctor",
+    "/settings",
+    "/settings/appearance",
+    "/settings/projects",
+    "/settings/projects/default",
+    "/settings/repositories",
+    "/settings/clusters",
+    "/settings/health",
+    "/settings/accounts",
+    "/api/docs",
+    "/apps/openshift-gitops/there-is-none",
+)
+MISSING = "/apps/openshift-gitops/there-is-none"
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    with demo(tmp_path_factory.mktemp("home"), "--port", "0", "--api-port", "0", "--no-browser") as ready:
+        yield ready
+
+
+@pytest.fixture(scope="module")
+def signed_in(staged: Demo, chromium: Any) -> dict[str, Any]:
+    """The cookies of who came by the printed address, and where the page is."""
+    found = re.search(r"(http://\S+)/enter\?code=\S+", staged.printed)
+    assert found, staged.printed
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(found[0])
+    page.wait_for_url("**/apps")
+    state = context.storage_state()
+    context.close()
+    return {"base_url": found[1], "storage_state": state}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_nobody_is_kept_out(open_page: Opens, signed_in: dict[str, Any], axe: Any, path: str) -> None:
+    page = open_page(**signed_in)
+    page.expected += ["404 (Not Found)"] if path == MISSING else []
+    answer = page.goto(path)
+    assert answer.status == (404 if path == MISSING else 200)
+    assert page.locator("h1").count() == 1
+    axe(page)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    axe(page, f"{path}, dark", only=["color-contrast"])
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_every_page_is_read_without_a_script(open_page: Opens, signed_in: dict[str, Any]) -> None:
+    page = open_page(**signed_in, java_script_enabled=False)
+    page.expected += ["404 (Not Found)"]
+    for path in PAGES:
+        page.goto(path)
+        assert page.locator("h1").is_visible(), path
+        assert len(page.locator("main").inner_text()) > 40, path
+        unseen = page.locator(".find:visible, .copy:visible").count()
+        assert unseen == 0, f"{path}: a button that needs a script"
+
+
+def test_the_way_in_is_open_to_everybody(open_page: Opens, signed_in: dict[str, Any], axe: Any) -> None:
+    page = open_page(base_url=signed_in["base_url"])
+    page.goto("/apps")
+    assert "/login" in page.url
+    axe(page)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    axe(page, "the way in, dark", only=["color-contrast"])
+
+
+def test_a_theme_is_kept(open_page: Opens, signed_in: dict[str, Any]) -> None:
+    page = open_page(**signed_in)
+    page.goto("/apps?view=tiles")
+    page.click("[popovertarget=me]")
+    page.click("#me button[value=dark]")
+    page.wait_for_selector("html[data-theme=dark]")
+    assert page.url.endswith("/apps?view=tiles")
+
+
+def test_who_has_only_a_keyboard_finds_what_is_wrong_sees_why_and_syncs_it(
+    open_page: Opens, signed_in: dict[str, Any]
+) -> None:
+    page = open_page(**signed_in)
+    page.goto("/models")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("staging")
+    expect(page.locator("#palette-list [aria-selected=true]")).to_contain_text("llmops-staging")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{APP}")
+    expect(page.locator("main")).to_contain_text("1 of 3 objects differ")
+    page.keyboard.press("d")
+    page.wait_for_url(f"**{APP}/diff*")
+    expect(page.locator("main")).to_contain_text("limits.cpu")
+    page.keyboard.press("s")
+    page.wait_for_url(f"**{APP}/sync*")
+    press_until(page, "SYNCHRONIZE")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**said=*")
+    expect(page.locator("#app-head, main").first).to_contain_text("Synced")
+
+
+def press_until(page: Any, word: str) -> None:
+    """Tab, as somebody does who looks for a button."""
+    for _ in range(150):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.innerText || ''").strip().upper() == word:
+            return
+    raise AssertionError(f"no way to {word} by the keyboard")
+
+
+def test_pictures_of_the_page_are_small() -> None:
+    folder = Path(__file__).parents[2] / "docs" / "images"
+    for path in folder.glob("page-*.png"):
+        assert path.stat().st_size <= 120 * 1024, path.name
