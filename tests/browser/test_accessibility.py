@@ -126,7 +126,7 @@ def test_who_has_only_a_keyboard_finds_what_is_wrong_sees_why_and_syncs_it(
     page = open_page(**signed_in)
     page.goto("/models")
     page.keyboard.press("Control+k")
-    page.keyboard.type("staging")
+    page.keyboard.type("llmops-staging")
     expect(page.locator("#palette-list [aria-selected=true]")).to_contain_text("llmops-staging")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{APP}")
