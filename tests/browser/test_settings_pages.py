@@ -1,0 +1,172 @@
+"""Settings and the doctor, as somebody with a browser finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from machines_world import MachinesWorld, machines_world
+
+from argosy.model.names import GroupKind, ResourceKey
+
+PAGES = (
+    "/settings", "/settings/projects", "/settings/projects/default", "/settings/repositories", "/settings/clusters",
+    "/settings/health", "/settings/accounts", "/settings/appearance", "/doctor?deep=true",
+)  # fmt: skip
+SLEEPER = "while true do end"
+LUA = "A Lua check instead of the rule in force"
+CANARY = "tok-canary-1948"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachinesWorld]:
+    with machines_world(tmp_path_factory.mktemp("machines")) as made:
+        yield made
+
+
+@pytest.fixture
+def visit(site: MachinesWorld, open_page: Callable[..., Any]) -> Callable[..., Any]:
+    def go(path: str, who: str = "ann", **options: Any) -> Any:
+        page = open_page(**options)
+        page.context.add_cookies(site.cookies(who))
+        page.goto(site.url + path)
+        return page
+
+    return go
+
+
+def test_settings_lead_to_every_section(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/settings")
+    addresses = page.locator(".sections a").evaluate_all("all => all.map(each => each.getAttribute('href'))")
+    assert "/settings/health" in addresses and "/doctor" in addresses
+    for address in addresses:
+        assert page.goto(site.url + address).status == 200
+
+
+def test_a_project_tells_its_rules_and_when_its_windows_open(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    window = {"kind": "deny", "schedule": "0 3 * * *", "duration": "1h", "applications": ["*"]}
+    spec = {"description": "<b>ML</b>", "sourceRepos": ["https://example.com/*"], "syncWindows": [window],
+            "destinations": [{"server": "*", "namespace": "ml-*"}],
+            "roles": [{"name": "ci", "policies": ["p, proj:ml:ci, applications, sync, ml/*, allow"]}]}  # fmt: skip
+    metadata = {"name": "ml", "namespace": "argocd"}
+    site.run(
+        site.cluster.create(
+            {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
+        )
+    )
+    page = visit("/settings/projects/default")
+    page.expected.append("404")
+    page.locator("main").get_by_text("syncs are allowed at any time").wait_for()
+    _until(page, site.url + "/settings/projects/ml", "Project ml")
+    text = page.locator("main").inner_text()
+    assert all(
+        each in text for each in ("https://example.com/*", "ml-*", "0 3 * * *", "in ", "proj:ml:ci", "<b>ML</b>")
+    )
+
+
+def _until(page: Any, address: str, title: str) -> None:
+    """The lookout hears of it a moment later."""
+    for _ in range(50):
+        page.goto(address)
+        if title in page.locator("h1").inner_text().replace("\n", " "):
+            return
+    raise AssertionError(page.locator("main").inner_text())
+
+
+def test_a_manifest_is_judged_by_the_rule_in_force_or_by_a_script(visit: Callable[..., Any]) -> None:
+    page = visit("/settings/health")
+    page.get_by_role("button", name="Judge").click()
+    answer = page.locator(".answer").inner_text()
+    assert "Progressing" in answer and "1 of 2 updated replicas are available" in answer
+    page.get_by_label(LUA).fill('return {status = "Degraded", message = "<i>no</i>"}')
+    page.get_by_role("button", name="Judge").click()
+    assert "Degraded" in page.locator(".answer").inner_text() and "<i>no</i>" in page.locator(".answer").inner_text()
+
+
+def test_a_script_that_never_ends_and_text_that_is_no_manifest_are_told(visit: Callable[..., Any]) -> None:
+    page = visit("/settings/health")
+    page.get_by_label(LUA).fill(SLEEPER)
+    page.get_by_role("button", name="Judge").click()
+    assert "Unknown" in page.locator(".answer").inner_text(timeout=30_000)
+    page.get_by_label("An object, as YAML or JSON").fill("a: [")
+    page.get_by_label(LUA).fill("")
+    page.get_by_role("button", name="Judge").click()
+    assert "manifest" in page.locator("#try .note").inner_text()
+
+
+def test_a_repository_is_added_with_credentials_that_are_never_shown(
+    visit: Callable[..., Any], site: MachinesWorld
+) -> None:
+    page = visit("/settings/repositories")
+    page.expected.append("400")
+    page.get_by_text("Add a repository").click()
+    page.get_by_label("Address").fill("https://127.0.0.1:9/none.git")
+    page.get_by_label("Password or token").fill(CANARY)
+    page.get_by_role("button", name="Add").click()
+    assert "127.0.0.1" in page.locator("#add .note").inner_text(timeout=40_000)
+    assert CANARY not in page.content() and page.get_by_label("Password or token").input_value() == ""
+
+
+def test_a_repository_is_removed(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    metadata = {"name": "repo-1", "namespace": "argocd", "labels": {"argocd.argoproj.io/secret-type": "repository"}}
+    data = {"url": "https://127.0.0.1:9/old.git", "password": CANARY}
+    site.run(site.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}))
+    page = visit("/settings/repositories")
+    assert "kept" in page.locator("tbody").inner_text(timeout=40_000) and CANARY not in page.content()
+    page.get_by_role("button", name="Remove").click()
+    assert "Removed" in page.locator("#said").inner_text()
+    left = site.run(site.cluster.get(ResourceKey("", "Secret", "argocd", "repo-1")))  # argo: somebody else's Secret
+    assert "argocd.argoproj.io/secret-type" not in (left["metadata"].get("labels") or {})
+
+
+def test_a_token_is_shown_once_and_can_be_revoked(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    site.run(_prepared(site))
+    page = visit("/settings/accounts")
+    page.get_by_role("button", name="New token").click()
+    token = page.locator("#token pre").inner_text()
+    assert token.count(".") == 2
+    page.goto(site.url + "/settings/accounts")
+    assert token not in page.content() and page.get_by_role("button", name="Revoke").count() == 1
+    page.get_by_role("button", name="Revoke").click()
+    assert "Revoked" in page.locator("#said").inner_text()
+    assert page.get_by_role("button", name="Revoke").count() == 0
+
+
+async def _prepared(site: MachinesWorld) -> None:
+    from argosy.desk.accounts.changing import AccountBook
+
+    await AccountBook(site.cluster, "argocd").prepare()
+
+
+def test_who_may_only_look_at_settings_cannot_change_them(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/settings/accounts", "rita")
+    assert page.get_by_role("button", name="New token").count() == 0
+    page.goto(site.url + "/settings/repositories")
+    assert page.get_by_role("button", name="Remove").count() == 0
+    page.expected.append("404")
+    page.get_by_text("Add a repository").click()
+    page.get_by_label("Address").fill("https://example.com/x.git")
+    page.get_by_role("button", name="Add").click()
+    assert "nothing here" in page.title()
+    labels = {"argocd.argoproj.io/secret-type": "repository"}
+    assert site.site.lookout.cache.list(GroupKind("", "Secret"), labels=labels) == []
+
+
+def test_every_page_can_be_read_without_a_script(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/settings", java_script_enabled=False)
+    for path in PAGES:
+        page.goto(site.url + path)
+        assert page.locator("h1").count() == 1 and len(page.locator("main").inner_text()) > 40, path
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_of_settings_is_accessible_in_both_themes_and_fits_a_phone(
+    path: str, visit: Callable[..., Any], axe: Callable[..., None]
+) -> None:
+    page = visit(path)
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        axe(page, f"{path} {theme}")
+    page.set_viewport_size({"width": 320, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
