@@ -1,0 +1,99 @@
+"""Passwords cannot be guessed, whatever is tried: many at once, other names in between, servers that are killed.
+
+100,000 guesses over 20 names at three servers of one cluster. Of each account at most five are compared in any five
+minutes, also of one whose server was killed between counting and comparing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from identity_room import CHEAP, Glance, Room, identity_room
+
+from argosy.desk.accounts.passwords import Hashing
+from argosy.server.identity.attempts import MOST, WINDOW
+from argosy.server.identity.caller import BadLogin
+from argosy.server.identity.identities import Identities
+
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+REAL = [f"sailor-{number}" for number in range(12)]
+NOBODY = [f"ghost-{number}" for number in range(8)]
+GUESSES, SERVERS, RACE = 100_000, 3, 200
+
+
+class Noting(Hashing):
+    """Notes whose password was compared, and when."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__(CHEAP)
+        self.now = now
+        self.noted: dict[bytes, list[float]] = {}
+
+    async def fits(self, password: str, kept: bytes) -> bool:
+        if kept:
+            self.noted.setdefault(kept, []).append(self.now())
+        return await super().fits(password, kept)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def guess(server: Identities, name: str, password: str) -> None:
+    with pytest.raises(BadLogin):
+        await server.login(name, password)
+
+
+async def fleet(room: Room, hashing: Hashing) -> list[Identities]:
+    found = []
+    for _ in range(SERVERS):
+        glance = Glance(room.cluster)
+        found.append(room.server(glance, hashing))
+        await glance.look()
+    return found
+
+
+async def killed(tasks: list[asyncio.Task[None]], moments: int) -> None:
+    """In the middle of it; what a server had in memory is gone."""
+    for _ in range(moments):
+        await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def worst(times: list[float]) -> int:
+    """The most that were compared within one window."""
+    return max(sum(1 for later in times[at:] if later - begin < WINDOW) for at, begin in enumerate(times))
+
+
+async def test_no_account_is_guessed_at_more_than_five_times_in_five_minutes(
+    tmp_path: Path, size: Callable[[int], int], rng: random.Random
+) -> None:
+    async with identity_room(tmp_path) as room:
+        await room.settings(**{f"accounts__{name}": "login" for name in REAL})
+        await room.identities.book.set_password(REAL[0], "never guessed")
+        kept = (await room.secret())[f"accounts.{REAL[0]}.password"].decode()
+        # Each has a hash of its own, by which it is told from the others; that it fits nothing is no matter.
+        hashes = {name: kept[:-2] + f"{number:02d}" for number, name in enumerate(REAL)}
+        await room.secrets(**{f"accounts__{name}__password": text for name, text in hashes.items()})
+        hashing = Noting(lambda: room.clock.now().timestamp())
+        servers = await fleet(room, hashing)
+        made, wanted = 0, size(GUESSES)
+        while made < wanted:
+            names = rng.choices([*REAL, *NOBODY], k=RACE) if rng.random() < 0.5 else [rng.choice(REAL)] * RACE
+            tasks = [asyncio.create_task(guess(rng.choice(servers), name, f"g{made}")) for name in names]
+            made += len(tasks)
+            if rng.random() < 0.2:
+                await killed(tasks, rng.randrange(40))
+                servers = await fleet(room, hashing)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            room.clock.leap(rng.choice([0.0, 0.0, 1.5, 20.0, 120.0, 299.0, 301.0]))
+        found = {name: worst(hashing.noted.get(text.encode(), [0.0])) for name, text in hashes.items()}
+        assert max(found.values()) <= MOST
+        assert sum(len(times) for times in hashing.noted.values()) > MOST  # some were, or nothing is shown
