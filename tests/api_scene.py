@@ -16,6 +16,8 @@ from engine_room import CONTROL, Room, config_map, engine_room, shared_crew
 from site_world import Answered, Client, KnownPeople, anything, nothing, on_a_socket
 
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.site import opened_site
+from argosy.desk.accounts.codes import Codes
 from argosy.desk.applications.desk import Desk
 from argosy.desk.lookout import open_lookout
 from argosy.model.manifest import Manifest
@@ -49,7 +51,14 @@ class ApiScene:
     client: Client
     site: Site
     entry: Entry
-    people: KnownPeople
+    people: KnownPeople | None = None
+    codes: Codes | None = None  # where people are real
+
+    async def token(self) -> str:
+        """Of a session of the admin's own."""
+        assert self.codes is not None
+        found: str = await self.site.identities.enter(self.codes.mint())  # type: ignore[attr-defined]
+        return found
 
     async def ask(self, method: str, path: str, document: Any = None, who: str = "ann") -> Answered:
         where = path if path.startswith("/") else f"{AT}/{path}"
@@ -84,19 +93,40 @@ class ApiScene:
 async def api_scene(
     folder: Path, allowed: dict[str, Callable[[str, str, str], bool]] | None = None, routes: Iterable[Route] = TABLE
 ) -> AsyncIterator[ApiScene]:
-    async with engine_room(folder) as room:
-        assert isinstance(room.cluster, EmbeddedCluster)
-        room.cluster.plane.actions.pod_logs = PrintedLines()
+    """Who asks is who a test says: ann may everything, bob nothing."""
+    async with _room(folder) as (room, repositories):
         desk = Desk(room.cluster, "a test", CONTROL, CONTROL)
-        repositories = Repositories(folder / "seen", SourceSettings())
         people = KnownPeople({"ann": anything, "bob": nothing, **(allowed or {})})
         async with open_lookout(desk, repositories, shared_crew()) as lookout:
             site = Site(desk, lookout, people, None, ServeOptions(version="1.2.3"))
             async with on_a_socket(site, routes) as (client, entry):
-                try:
-                    yield ApiScene(room, client, site, entry, people)
-                finally:
-                    repositories.close()
+                yield ApiScene(room, client, site, entry, people)
+
+
+@contextlib.asynccontextmanager
+async def real_scene(folder: Path) -> AsyncIterator[ApiScene]:
+    """With the accounts and policies of the cluster, as `argosy serve` has them."""
+    own = folder / "own"
+    own.mkdir(mode=0o700)
+    async with _room(folder) as (room, repositories):
+        options = ServeOptions(version="1.2.3")
+        async with (
+            opened_site(room.cluster, "a test", options, own, CONTROL, repositories, shared_crew()) as site,
+            on_a_socket(site, TABLE) as (client, entry),
+        ):
+            yield ApiScene(room, client, site, entry, codes=Codes(own))
+
+
+@contextlib.asynccontextmanager
+async def _room(folder: Path) -> AsyncIterator[tuple[Room, Repositories]]:
+    async with engine_room(folder) as room:
+        assert isinstance(room.cluster, EmbeddedCluster)
+        room.cluster.plane.actions.pod_logs = PrintedLines()
+        repositories = Repositories(folder / "seen", SourceSettings())
+        try:
+            yield room, repositories
+        finally:
+            repositories.close()
 
 
 def a_folder() -> dict[str, Manifest]:
@@ -120,4 +150,4 @@ def a_folder() -> dict[str, Manifest]:
     }  # fmt: skip
 
 
-__all__ = ["AT", "CONTROL", "LINES", "SECRET_VALUE", "ApiScene", "a_folder", "api_scene"]
+__all__ = ["AT", "CONTROL", "LINES", "SECRET_VALUE", "ApiScene", "a_folder", "api_scene", "real_scene"]

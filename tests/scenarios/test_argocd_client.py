@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from api_scene import ApiScene, a_folder, api_scene
+from api_scene import ApiScene, a_folder, real_scene
 
 pytestmark = pytest.mark.anyio
 argocd = pytest.importorskip("argocd_python_client", reason="argocd-python-client: pip install argosy[dev]")
@@ -29,7 +29,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScene]:
-    async with api_scene(tmp_path_factory.mktemp("client")) as found:
+    async with real_scene(tmp_path_factory.mktemp("client")) as found:
         found.room.repository.push({**a_folder(), "other/one.yaml": a_folder()["app/settings.yaml"]})
         await found.room.deliver()
         await found.room.until(lambda status: status["sync"]["status"] == "OutOfSync")
@@ -37,11 +37,10 @@ async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScen
         yield found
 
 
-def client(api: ApiScene, who: str = "ann") -> Any:
+async def client(api: ApiScene, token: str = "") -> Any:
     configuration = argocd.Configuration(host=f"http://127.0.0.1:{api.client.port}")
-    return service.ApplicationServiceApi(
-        argocd.ApiClient(configuration, header_name="Authorization", header_value=f"Bearer {who}")
-    )
+    shown = f"Bearer {token or await api.token()}"
+    return service.ApplicationServiceApi(argocd.ApiClient(configuration, "Authorization", shown))
 
 
 async def called(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -49,7 +48,7 @@ async def called(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any
 
 
 async def test_it_lists_and_reads(api: ApiScene) -> None:
-    their = client(api)
+    their = await client(api)
     listed = await called(their.application_service_list)
     assert "models" in [each["metadata"]["name"] for each in listed["items"]]
     app = await called(their.application_service_get, "models")
@@ -72,7 +71,7 @@ async def test_it_creates_syncs_and_deletes(api: ApiScene) -> None:
     from argocd_python_client.model.v1alpha1_application_source import V1alpha1ApplicationSource
     from argocd_python_client.model.v1alpha1_application_spec import V1alpha1ApplicationSpec
 
-    their = client(api)
+    their = await client(api)
     source = V1alpha1ApplicationSource(repo_url=api.room.repository.url, path="other", target_revision="main")
     place = V1alpha1ApplicationDestination(server="https://kubernetes.default.svc", namespace="ml")
     spec = V1alpha1ApplicationSpec(project="default", source=source, destination=place)
@@ -91,7 +90,7 @@ async def test_it_creates_syncs_and_deletes(api: ApiScene) -> None:
 
 async def test_it_watches(api: ApiScene) -> None:
     """It hands out the raw response where it is told not to read it to its end; frames are read as documented."""
-    their, frames, has_begun = client(api), [], threading.Event()
+    their, frames, has_begun = await client(api), [], threading.Event()
 
     def watch() -> None:
         answer = their.application_service_watch(name="models", _preload_content=False, _request_timeout=PATIENCE)
@@ -113,7 +112,7 @@ async def test_it_watches(api: ApiScene) -> None:
 
 
 async def test_it_reads_logs(api: ApiScene) -> None:
-    their = client(api)
+    their = await client(api)
     await api.room.sync()
     await api.over("models")
     await api.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
@@ -131,6 +130,6 @@ async def test_it_is_told_what_it_may_not(api: ApiScene) -> None:
     from argocd_python_client.exceptions import ForbiddenException, UnauthorizedException
 
     with pytest.raises(ForbiddenException, match="permission denied"):
-        await called(client(api, "bob").application_service_get, "models")
+        await called((await client(api)).application_service_get, "nobodys")
     with pytest.raises(UnauthorizedException, match="no session information"):
-        await called(client(api, "stranger").application_service_get, "models")
+        await called((await client(api, "stranger")).application_service_get, "models")

@@ -264,7 +264,7 @@ async def test_what_is_in_a_repository_is_told(world: World) -> None:
     for wrong in ({}, {"source": 5}, {"source": {**source, "path": "../.."}}, {"source": {"repoURL": URL}}):
         assert (await code(world, "ann", "POST", f"{where}/appdetails", wrong))[0] == 400
     assert (await code(world, "ann", "GET", f"{where}/apps?revision=nowhere"))[0] == 400
-    assert (await code(world, "ann", "GET", f"{where}/helmcharts"))[0] == 501
+    assert (await code(world, "ann", "GET", f"{where}/helmcharts"))[0] == 400
     await denied(world, "dan", "GET", f"{where}/apps")  # who only reads has no clone made
 
 

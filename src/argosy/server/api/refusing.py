@@ -15,4 +15,5 @@ UNIMPLEMENTED: Final = 12  # argo: the code of gRPC
 def not_built(what: str, instead: str) -> Json:
     told = f"{what}; {instead}"
     document: dict[str, Any] = {"error": told, "code": UNIMPLEMENTED, "message": told}
-    return Json(document, code=501)
+    # argo: 501 there. No 5xx here: programs try those again, and this stays as it is.
+    return Json(document, code=400)
