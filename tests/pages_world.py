@@ -11,11 +11,12 @@ import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from engine_room import CONTROL, Room, engine_room, shared_crew
-from site_world import KnownPeople, anything
+from site_world import KnownPeople, anything, nothing
 
 from argosy.app.listening import bind, listening
 from argosy.desk.applications.desk import Desk
@@ -34,6 +35,14 @@ def may_read(resource: str, action: str, thing: str) -> bool:
     return action == "get"
 
 
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """One for all sites of this process: workers that render end with the thread that started them."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="sites", daemon=True).start()
+    return loop
+
+
 class World:
     """`do` runs what a test wants done in the loop of the site."""
 
@@ -43,50 +52,44 @@ class World:
         self.room: Room
         self.site: Site
         self.port = 0
-        self.people = KnownPeople({"ann": anything, "rita": may_read, "bob": lambda *_: False})
-        self._loop = asyncio.new_event_loop()
-        self._end: asyncio.Event
-        self._thread = threading.Thread(target=self._run, name="a site", daemon=True)
+        self.people = KnownPeople({"ann": anything, "rita": may_read, "bob": nothing})
         self._ready: Future[None] = Future()
+        self._end = asyncio.Event()
+        self._life: Future[None]
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, furnish: Callable[[Room], Awaitable[None]]) -> None:
-        self._furnish = furnish
-        self._thread.start()
+        self._life = asyncio.run_coroutine_threadsafe(self._live(furnish), _loop())
+        self._life.add_done_callback(self._ended)
         self._ready.result(PATIENCE)
 
     def do(self, work: Callable[[Room], Awaitable[Any]]) -> Any:
-        return asyncio.run_coroutine_threadsafe(_awaited(work, self.room), self._loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(_awaited(work, self.room), _loop()).result(PATIENCE)
 
     def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(PATIENCE)
+        _loop().call_soon_threadsafe(self._end.set)
+        self._life.result(PATIENCE)
 
     def cookies(self, who: str = "ann") -> list[dict[str, Any]]:
         return [{"name": "argosy", "value": who, "url": self.url}]
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_until_complete(self._live())
-        except BaseException as error:
-            if not self._ready.done():
-                self._ready.set_exception(error)
-            raise
+    def _ended(self, life: Future[None]) -> None:
+        if not self._ready.done() and (error := life.exception()):
+            self._ready.set_exception(error)
 
-    async def _live(self) -> None:
-        self._end = asyncio.Event()
+    async def _live(self, furnish: Callable[[Room], Awaitable[None]]) -> None:
         async with contextlib.AsyncExitStack() as stack:
             self.room = await stack.enter_async_context(engine_room(self.folder))
-            await self._furnish(self.room)
+            await furnish(self.room)
             desk = Desk(self.room.cluster, "a test", CONTROL, CONTROL)
             repositories = Repositories(self.folder / "page-mirrors", SourceSettings())
             stack.callback(repositories.close)
             lookout = await stack.enter_async_context(open_lookout(desk, repositories, shared_crew()))
             hub = Hub(lookout, LIVES)
+            stack.push_async_callback(hub.close)
             self.site = Site(desk, lookout, self.people, hub, ServeOptions(version="1.2.3", is_simulated=True))
             entry = Entry(self.site, TABLE)
             self.port = await stack.enter_async_context(listening(entry, [bind("127.0.0.1", 0)], closing=entry.close))

@@ -155,7 +155,7 @@ def leaves(
 
 def _leaf(node: Node, row: Row | None, said: str, app: tuple[str, str]) -> Leaf:
     health = node.health.health.value if node.health and node.health.health else ""
-    info = tuple((str(name), str(value)) for name, value in node.info)
+    info = tuple((str(name), str(value)) for name, value in node.info if value)
     return Leaf(
         node.key,
         element_of(node.key),

@@ -1,0 +1,357 @@
+"""Everything of one Application in a real browser: what it shows, what its buttons do, and how it changes by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+from apps_scene import CONTROL, SECRET_WORD, event, furnish, well
+from engine_room import Room, config_map
+from pages_world import World, world
+
+OpenPage = Callable[..., Any]
+WEB = "/apps/argocd/web"
+OBJECT = f"{WEB}/r/apps/Deployment/ml/web"
+TABS = ("tree", "resources", "operation", "diff", "events", "logs", "history", "parameters", "manifest", "settings")
+OBJECT_TABS = ("summary", "live", "desired", "last-applied", "diff", "events", "logs", "health", "fields")
+
+
+class Printing:
+    """What a node would tell of a container: two lines, and then whatever comes."""
+
+    def __init__(self) -> None:
+        self.more: asyncio.Queue[str] = asyncio.Queue()
+
+    async def lines(self, pod: Any, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
+        if tail != 0:
+            for line in ("started on port 8080", "<b>GET</b> /healthz 200")[-(tail or 2) :]:
+                yield line
+        while follow:
+            yield await self.more.get()
+
+
+PRINTING = Printing()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    async def all_of_it(room: Room) -> None:
+        room.cluster.plane.actions.pod_logs = PRINTING  # type: ignore[attr-defined]
+        await furnish(room)
+        await a_pod(room)
+
+    with world(tmp_path_factory.mktemp("app") / "site", all_of_it) as made:
+        yield made
+
+
+async def a_pod(room: Room) -> None:
+    owner = await room.get("apps/Deployment", "web")
+    assert owner is not None
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": owner["metadata"]["uid"]}
+    metadata = {"name": "web-1", "namespace": "ml", "ownerReferences": [reference]}
+    spec = {"containers": [{"name": "main", "image": "registry.example.com/web:1.0"}]}
+    await room.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+@pytest.fixture
+def page(site: World, open_page: OpenPage) -> Any:
+    return a_page(site, open_page)
+
+
+def a_page(site: World, open_page: OpenPage, who: str = "ann", **options: Any) -> Any:
+    made = open_page(base_url=site.url, **options)
+    made.context.add_cookies(site.cookies(who))
+    return made
+
+
+# -- what it shows -------------------------------------------------------------------------------------------------
+
+
+def test_the_head_says_how_it_is_at_which_commit_and_why(page: Any) -> None:
+    page.goto("/apps/argocd/fraud")
+    head = page.inner_text("#app-head")
+    assert "OutOfSync" in head
+    assert "2 of 2 objects differ" in head
+    assert "Raise the threshold of fraud" in head
+    assert page.title().startswith("▲ fraud")
+
+
+def test_the_tree_shows_what_came_of_an_object_below_it(page: Any) -> None:
+    page.goto(WEB)
+    pod = page.locator("#r--Pod-ml-web-1")
+    assert pod.is_visible()
+    above = pod.locator("xpath=ancestor::li[2]")
+    assert above.locator(":scope > .node").inner_text().startswith("Deployment")
+    pod.get_by_role("link").click()
+    page.wait_for_url(f"**{WEB}/r/-/Pod/ml/web-1")
+    page.get_by_role("link", name="Deployment/web").click()
+    page.wait_for_url(f"**{OBJECT}")
+
+
+def test_the_tree_can_show_problems_only(page: Any) -> None:
+    page.goto("/apps/argocd/ranker/tree?show=problems")
+    names = page.locator("#tree .name").all_inner_texts()
+    assert "ranker" in names
+    page.goto("/apps/argocd/docs/tree?show=problems")
+    assert "No problems" in page.inner_text("main")
+
+
+def test_the_difference_says_who_and_where_and_what_is_deleted(page: Any) -> None:
+    page.goto("/apps/argocd/fraud/diff")
+    text = page.inner_text("main")
+    assert "will be deleted" in page.inner_text(".prune-block")
+    assert "data.threshold" in text
+    assert "your change" in text
+    assert "fraud/settings.yaml:3" in text
+    page.get_by_role("link", name="Side by side").click()
+    page.wait_for_url("**format=yaml**")
+    assert page.locator(".sides .changed").count() == 1
+
+
+def test_the_difference_can_be_to_another_ref(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/fraud/diff")
+    page.fill("#with", "main~1")
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_url("**with=main**")
+    assert "Nothing can be compared" in page.inner_text("main")  # such a ref is nobody's branch
+    first = site.do(_first)
+    page.goto(f"/apps/argocd/fraud/diff?with={first}")
+    assert "0.8" in page.inner_text("main")
+
+
+async def _first(room: Room) -> str:
+    history = (await room.app("fraud"))["status"]["history"]
+    return str(history[0]["revision"])
+
+
+def test_a_ref_that_cannot_be_rendered_is_told_with_its_file(page: Any) -> None:
+    page.goto("/apps/argocd/broken/diff")
+    assert "missing.yaml" in page.inner_text("main")
+
+
+def test_the_operation_pins_what_it_waits_for_and_goes_on_before_the_eyes(site: World, open_page: OpenPage) -> None:
+    one, other = a_page(site, open_page), a_page(site, open_page)
+    for each in (one, other):
+        each.goto("/apps/argocd/ranker/operation")
+        each.wait_for_selector("#pulse[data-state=live]")
+        assert "Waiting for" in each.inner_text("#blocker")
+        assert "Deployment/ranker" in each.inner_text("#blocker")
+        assert "no node has room for ranker" in each.inner_text("#blocker")
+    site.do(lambda room: well(room, "ranker"))
+    for each in (one, other):
+        each.wait_for_selector("#operation:has-text('successfully synced')")
+        each.wait_for_selector("#app-head:has-text('Healthy')")
+        assert each.locator("#blocker").count() == 0
+
+
+def test_events_of_objects_and_syncs_are_one_story(page: Any, site: World) -> None:
+    page.goto(f"{WEB}/events")
+    assert "OperationCompleted" in page.inner_text("#moments")
+    assert "Deployed" in page.inner_text("#moments")
+    site.do(lambda room: event(room, "Deployment", "web", "Warning", "Unsettled", "it shakes"))
+    page.goto(f"{WEB}/events?show=warnings")
+    assert "it shakes" in page.inner_text("#moments")
+
+
+def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
+    page.goto(f"{WEB}/logs?q=healthz")
+    assert page.locator("#log li").count() == 1
+    assert "<b>GET</b> /healthz 200" in page.inner_text("#log")
+
+
+def test_logs_are_followed_line_by_line(page: Any, site: World) -> None:
+    page.goto(f"{WEB}/logs?follow=1")
+    page.wait_for_timeout(300)
+    site.do(lambda room: PRINTING.more.put("GET /predict 200"))
+    page.wait_for_selector("#log:has-text('GET /predict 200')")
+
+
+def test_manifests_hide_what_is_secret(page: Any) -> None:
+    for path in (f"{WEB}/manifest", f"{WEB}/manifest?side=live", f"{WEB}/r/-/Secret/ml/web?tab=live"):
+        page.goto(path)
+        text = page.content()
+        assert "password" in text
+        assert SECRET_WORD not in text
+        assert "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5" not in text
+
+
+def test_an_object_says_who_set_which_field_and_which_rule_judged_it(page: Any) -> None:
+    page.goto(f"{OBJECT}?tab=fields")
+    line = page.locator("tr", has_text=".spec.replicas").first
+    assert "argocd-controller" in line.inner_text() or "argosy" in line.inner_text()
+    page.goto(f"{OBJECT}?tab=health")
+    assert "built-in apps/Deployment" in page.inner_text("main")
+    assert "Healthy" in page.inner_text("main")
+
+
+def test_an_object_of_somebody_else_is_not_shown(page: Any) -> None:
+    page.expected = ["404"]
+    answer = page.goto(f"{WEB}/r/-/ConfigMap/argocd/argocd-cm")
+    assert answer.status == 404
+    absent = page.goto(f"{WEB}/r/-/ConfigMap/ml/nosuch")
+    assert absent.status == 404
+
+
+# -- what its buttons do -------------------------------------------------------------------------------------------
+
+
+def test_a_sync_of_some_resources_is_asked_for_by_the_panel(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/fraud/sync")
+    assert "Prune" in page.inner_text(".plan")
+    page.locator("input[name=resource][value=':ConfigMap:ml/fraud-extra']").uncheck()
+    assert page.locator("[data-all]").evaluate("box => box.indeterminate")
+    page.get_by_role("button", name="SYNCHRONIZE").click()
+    page.wait_for_url("**/apps/argocd/fraud/operation?said=synced")
+    site.do(lambda room: room.until_over("fraud"))
+    page.wait_for_selector("#operation:has-text('successfully synced')")
+    found = site.do(lambda room: room.get("ConfigMap", "fraud"))
+    assert found["data"]["threshold"] == "0.9"
+
+
+def test_a_dry_run_changes_nothing(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/fraud/sync")
+    page.get_by_role("button", name="DRY RUN").click()
+    page.wait_for_url("**/operation?said=dry-run")
+    site.do(lambda room: room.until_over("fraud"))
+    page.wait_for_selector("#operation:has-text('dry run')")
+    assert site.do(lambda room: room.get("ConfigMap", "fraud-extra")) is not None
+
+
+def test_replace_is_refused_without_its_word(page: Any) -> None:
+    page.expected = ["400"]
+    page.goto("/apps/argocd/fraud/sync")
+    page.get_by_role("checkbox", name="REPLACE").check()
+    page.get_by_role("button", name="SYNCHRONIZE").click()
+    assert "type the word replace" in page.inner_text("main")
+
+
+def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
+    site.room.repository.push({"docs/settings.yaml": config_map("docs", theme="dark")}, "Go dark")
+    page.goto("/apps/argocd/docs")
+    page.get_by_role("button", name="Release").first.click()
+    page.wait_for_url("**said=released")
+    page.get_by_role("button", name="REFRESH").click()
+    page.wait_for_url("**said=refreshed")
+    site.do(lambda room: room.until(lambda status: len(status["history"]) == 2, "docs"))
+    page.goto("/apps/argocd/docs/history")
+    assert "Go dark" in page.inner_text("#history")
+    page.get_by_role("link", name="ROLLBACK").last.click()
+    page.wait_for_url("**/rollback?id=0")
+    assert "dark" in page.inner_text(".plan")
+    page.fill("#f-reason", "too dark")
+    page.get_by_role("button", name="ROLLBACK").click()
+    page.wait_for_url("**said=rollback")
+    page.wait_for_selector("#app-banners:has-text('too dark')")
+    site.do(lambda room: room.until_over("docs"))
+    found = site.do(lambda room: room.get("ConfigMap", "docs"))
+    assert found["data"]["theme"] == "light"
+
+
+def test_a_policy_is_saved(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/ranker/settings")
+    page.get_by_role("checkbox", name="Automatic sync").check()
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_url("**said=saved")
+    app = site.do(lambda room: room.app("ranker"))
+    assert app["spec"]["syncPolicy"]["automated"] == {"prune": False, "selfHeal": False}
+
+
+def test_an_action_of_an_object_runs(page: Any, site: World) -> None:
+    page.goto(OBJECT)
+    page.get_by_role("button", name="restart").click()
+    page.wait_for_url("**said=acted")
+    found = site.do(lambda room: room.get("apps/Deployment", "web"))
+    assert "kubectl.kubernetes.io/restartedAt" in found["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_an_object_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
+    page.expected = ["400"]
+    page.goto(f"{WEB}/r/-/Pod/ml/web-1/delete")
+    page.fill("#f-sure", "web-2")
+    page.get_by_role("button", name="DELETE").click()
+    assert "nothing was deleted" in page.inner_text("main")
+    page.fill("#f-sure", "web-1")
+    page.get_by_label("At once").check()
+    page.get_by_role("button", name="DELETE").click()
+    page.wait_for_url("**said=deleted")
+    site.do(lambda room: room.until_gone("Pod", "web-1"))
+
+
+def test_an_application_is_deleted_by_its_name_alone(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/broken")
+    page.locator("summary[aria-label='More actions']").click()
+    page.get_by_role("link", name="Delete…").click()
+    page.fill("#f-sure", "broken")
+    page.get_by_label("They stay").check()
+    page.get_by_role("button", name="DELETE").click()
+    page.wait_for_url("**/apps?said=deleted")
+    site.do(lambda room: room.until_gone("argoproj.io/Application", "broken", CONTROL))
+
+
+def test_who_may_only_read_is_refused_what_changes(site: World, open_page: OpenPage) -> None:
+    page = a_page(site, open_page, "rita")
+    page.expected = ["404"]
+    page.goto(f"{WEB}/settings")
+    assert page.get_by_role("button", name="Save").count() == 0
+    assert page.goto(f"{WEB}/delete").status == 404
+    assert page.goto(f"{WEB}/r/apps/Deployment/ml/web/delete").status == 404
+
+
+# -- for everybody -------------------------------------------------------------------------------------------------
+
+
+def test_every_page_is_read_without_a_script(site: World, open_page: OpenPage) -> None:
+    page = a_page(site, open_page, java_script_enabled=False)
+    for tab in TABS:
+        assert page.goto(f"{WEB}/{tab}").ok, tab
+    page.goto(f"{WEB}/tree")
+    assert "Deployment" in page.inner_text("#tree")
+    page.goto("/apps/argocd/fraud/sync")
+    page.get_by_role("button", name="DRY RUN").click()
+    page.wait_for_url("**said=dry-run")
+
+
+def test_every_page_is_accessible_by_day(site: World, open_page: OpenPage, axe: Any) -> None:
+    page = a_page(site, open_page, color_scheme="light")
+    others = [f"{WEB}/sync", f"{WEB}/delete", f"{WEB}/rollback?id=0", "/apps/argocd/fraud/diff"]
+    for path in [f"{WEB}/{tab}" for tab in TABS] + others + [f"{OBJECT}?tab={tab}" for tab in OBJECT_TABS]:
+        page.goto(path)
+        axe(page, path)
+
+
+def test_what_has_colours_of_its_own_is_accessible_by_night(site: World, open_page: OpenPage, axe: Any) -> None:
+    page = a_page(site, open_page, color_scheme="dark")
+    diff, yaml = "/apps/argocd/fraud/diff", "/apps/argocd/fraud/diff?format=yaml"
+    for path in (f"{WEB}/tree", f"{WEB}/operation", diff, yaml, f"{WEB}/logs", f"{WEB}/sync"):
+        page.goto(path)
+        axe(page, path)
+
+
+def test_every_page_fits_a_phone(site: World, open_page: OpenPage) -> None:
+    page = a_page(site, open_page, viewport={"width": 320, "height": 700})
+    for path in [f"{WEB}/{tab}" for tab in TABS] + [f"{WEB}/sync", "/apps/argocd/fraud/diff", f"{OBJECT}?tab=fields"]:
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320, path
+
+
+def test_keys_lead_through_an_application(page: Any) -> None:
+    page.goto(WEB)
+    for key, place in (
+        ("d", "diff"),
+        ("w", "operation"),
+        ("h", "history"),
+        ("e", "events"),
+        ("t", "tree"),
+        ("s", "sync"),
+    ):
+        page.keyboard.press(key)
+        page.wait_for_url(f"**{WEB}/{place}")
+
+
+def test_argo_cds_addresses_lead_here(page: Any) -> None:
+    page.goto("/applications/argocd/web")
+    assert page.url.endswith(WEB)
+    page.goto("/")
+    assert page.url.endswith("/apps")
