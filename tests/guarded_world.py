@@ -6,6 +6,7 @@ a socket. Never: a mock of a cluster.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import secrets
@@ -75,9 +76,10 @@ class World:
 
 
 async def ask(
-    entry: Entry, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    entry: Entry, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"",
+    linger: float = 0.0,
 ) -> Answered:
-    """Straight at the application; of a stream, what it says first."""
+    """Straight at the application; of a stream, what it says while somebody lingers."""
     raw, _, query = path.partition("?")
     given = {"host": "localhost", **{name.lower(): value for name, value in (headers or {}).items()}}
     if body:
@@ -93,6 +95,7 @@ async def ask(
     async def receive() -> dict[str, Any]:
         nonlocal read
         if read:
+            await asyncio.sleep(linger)
             return {"type": "http.disconnect"}
         read = True
         return {"type": "http.request", "body": body, "more_body": False}

@@ -1,0 +1,259 @@
+"""Fifteen kinds of secret, planted; then every answer, page, error, event, log line and argument is looked through.
+
+A canary may be handed to the cluster that it is for, and to nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+import pytest
+from engine_room import Repository
+from guarded_routes import FILL, ROWS_BY_ROUTE, address, sent
+from guarded_world import CONTROL, World, application, ask, declared, guarded_world, secret
+
+from argosy.model.manifest import dump
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.server.answers import Json
+from argosy.server.asked import Asked
+from argosy.server.doors.masking import Mask
+from argosy.server.routes import Route, SignedIn
+from argosy.server.table import TABLE
+
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+KINDS = ["data", "stringData", "last-applied", "repository-password", "ssh-key", "github-app-key", "cluster-token"]
+KINDS += ["exec-env", "oidc-secret", "signing-key", "account-hash", "api-token", "webhook-secret", "notification-token"]
+KINDS += ["session-cookie", "desired-data", "desired-text"]
+APP = "canary"
+KIND = {"apiVersion": "v1", "kind": "Secret"}
+SECRET_PATH = f"/apps/{CONTROL}/{APP}/r/-/Secret/team-a/creds"
+
+
+class Canaries(dict[str, str]):
+    def __init__(self) -> None:
+        super().__init__({kind: f"cnry-{secrets.token_hex(12)}" for kind in KINDS})
+        lines = "\n".join(secrets.token_urlsafe(48) for _ in range(5))
+        self["ssh-key"] = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}\n-----END OPENSSH PRIVATE KEY-----\n"
+        self["github-app-key"] = f"-----BEGIN RSA PRIVATE KEY-----\n{lines[::-1]}\n-----END RSA PRIVATE KEY-----\n"
+
+    def forms(self) -> Iterator[tuple[str, bytes]]:
+        """Each as it is, and as it may be told: base64 wherever it begins, hexadecimal, its beginning."""
+        for kind, value in self.items():
+            lines = [line for line in value.splitlines() if not line.startswith("-----")]
+            for raw in (line.encode() for line in lines):
+                yield kind, raw
+                yield kind, raw[:14]
+                yield kind, raw.hex().encode()
+                for skipped in range(3):
+                    part = raw[skipped:]
+                    yield kind, base64.b64encode(part[: len(part) // 3 * 3])
+
+    def found_in(self, data: bytes) -> set[str]:
+        return {kind for kind, form in self.forms() if form in data}
+
+
+def planted(canaries: Canaries) -> list[dict[str, Any]]:
+    live = secret("creds", {}, password=canaries["data"])
+    applied = {**live, "data": {}, "stringData": {"password": canaries["last-applied"]}}
+    live["metadata"] |= {
+        "namespace": "team-a",
+        "annotations": {
+            "kubectl.kubernetes.io/last-applied-configuration": json.dumps(applied),
+            "argocd.argoproj.io/tracking-id": f"{APP}:/Secret:team-a/creds",
+        },
+    }
+    config = {
+        "bearerToken": canaries["cluster-token"],
+        "execProviderConfig": {"command": "x", "env": {"TOKEN": canaries["exec-env"]}},
+    }
+    remote = {"server": "https://remote.example.com", "name": "remote", "config": json.dumps(config)}
+    password, key = canaries["repository-password"], canaries["ssh-key"]
+    return [
+        live,
+        {**secret("texts", {}), "stringData": {"token": canaries["stringData"]}},
+        declared("repository", "repo-password", url="https://git.example.com/p", username="bot", password=password),
+        declared("repository", "repo-ssh", url="git@git.example.com:s", sshPrivateKey=key),
+        declared(
+            "repo-creds", "repo-app", url="https://git.example.com/g", githubAppID="1", githubAppInstallationID="2",
+            githubAppPrivateKey=canaries["github-app-key"],
+        ),
+        declared("cluster", "remote", **remote),
+        secret("argocd-notifications-secret", {}, **{"slack-token": canaries["notification-token"]}),
+    ]  # fmt: skip
+
+
+def in_git(canaries: Canaries, folder: Path) -> dict[str, Any]:
+    """An Application whose Secrets are in Git."""
+    repository = Repository(folder)
+    encoded = base64.b64encode(canaries["desired-data"].encode()).decode()
+    manifests = [
+        {**KIND, "metadata": {"name": "creds"}, "data": {"password": encoded}},
+        {**KIND, "metadata": {"name": "b"}, "stringData": {"t": canaries["desired-text"]}},
+    ]
+    repository.push({f"app/{number}.yaml": dump(each) for number, each in enumerate(manifests)})
+    made = application("team-a")
+    made["metadata"]["name"] = APP
+    made["spec"]["source"]["repoURL"] = repository.url
+    made["status"] = {
+        "resources": [
+            {"kind": "Secret", "version": "v1", "namespace": "team-a", "name": name, "status": "OutOfSync"}
+            for name in ("creds", "b")
+        ],
+        "sync": {"status": "OutOfSync", "revision": repository.head},
+        "history": [{"id": 1, "revision": repository.head, "deployedAt": "2026-01-01T00:00:00Z"}],
+    }
+    return made
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def canaries() -> Canaries:
+    return Canaries()
+
+
+@pytest.fixture(scope="module")
+async def world(
+    anyio_backend: str, canaries: Canaries, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    folder = tmp_path_factory.mktemp("canaries")
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": CONTROL}}
+    roots = {**settings, "data": {"source.local.roots": str(folder)}}
+    manifests = [roots, *planted(canaries), in_git(canaries, folder / "repository")]
+    async with guarded_world(folder, manifests) as made:
+        own = {
+            "oidc.clientSecret": canaries["oidc-secret"],
+            "webhook.github.secret": canaries["webhook-secret"],
+            "accounts.hashed.password": canaries["account-hash"],
+            "server.secretkey": canaries["signing-key"],
+        }
+        data = {name: base64.b64encode(value.encode()).decode() for name, value in own.items()}
+        key = ResourceKey("", "Secret", CONTROL, "argocd-secret")
+        before = await made.cluster.get(key)
+        await made.cluster.patch(key, {"data": data})
+        await made.site.identities.standing.look_again(made.cluster)
+        token = await made.site.identities.book.add_token("admin")
+        canaries["api-token"], canaries["session-cookie"] = token.rpartition(".")[2], token.rpartition(".")[2]
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        made.callers["admin"] = made.callers["admin"]._replace(headers=headers)
+        await _until(lambda: before and made.site.lookout.cache.get(key) != before)
+        yield made
+
+
+async def _until(holds: Any) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.02)
+
+
+def addresses(route: Route) -> Iterator[str]:
+    row = ROWS_BY_ROUTE[route.method, route.path]
+    case = FILL[row.about]("own")
+    yield address(route, case)
+    if row.about == "application":
+        names = {"name": APP, "applicationName": APP, "group": "-", "kind": "Secret", "rns": "team-a", "rname": "creds"}
+        query = {"kind": "Secret", "group": "", "version": "v1", "namespace": "team-a", "resourceName": "creds"}
+        yield address(route, case._replace(values={**case.values, **names}, query=query))
+        yield address(route, case._replace(values={**case.values, **names}, query={}))
+    if row.about == "repository":
+        for url in ("https://git.example.com/p", "git@git.example.com:s", "https://git.example.com/g"):
+            yield address(route, case._replace(values={"repo": url, "url": url}))
+    if row.about == "cluster":
+        yield address(route, case._replace(values={"id": "https://remote.example.com"}))
+
+
+TABS = ("live", "desired", "diff", "applied", "last-applied", "events", "summary", "manifest", "yaml", "")
+
+
+async def test_no_answer_has_a_canary(world: World, canaries: Canaries, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger().addFilter(lambda record: True)
+    entry, headers = world.entry(TABLE), dict(world.callers["admin"].headers)
+    assert len(entry.mask.known) > 40
+    paths = [path for route in TABLE if route.method == "GET" for path in addresses(route)]
+    paths += [f"{SECRET_PATH}?tab={tab}" for tab in TABS]
+    paths += [f"/api/nowhere/{quote(each)}" for each in ("x", canaries["data"])]
+    leaks, sizes, arguments = [], 0, b""
+    for path in paths:
+        got = await ask(entry, "GET", path, headers, linger=0.2)
+        arguments += command_lines()
+        sizes += len(got.body)
+        told = got.body + json.dumps(dict(got.headers)).encode()
+        leaks += [f"GET {path}: {kind}" for kind in canaries.found_in(told)]
+        assert got.code != 500, (path, got.body[:500])
+    assert leaks == []
+    assert sizes > 100_000, "there was nothing to look through"
+    assert canaries.found_in(arguments) == set()
+    shown = [record for record in caplog.records if entry.log_filter.filter(record)]
+    assert canaries.found_in("\n".join(record.getMessage() for record in shown).encode()) == set()
+
+
+async def test_the_search_finds_canaries_where_nothing_is_masked(
+    world: World, canaries: Canaries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.server.doors.entry.masked_json", lambda document, names: orjson.dumps(document))
+    monkeypatch.setattr(Mask, "hide", lambda self, data: data)
+
+    async def careless(asked: Asked) -> Json:
+        found = asked.site.lookout.cache.list(GroupKind("", "Secret"))
+        return Json([*found, canaries["desired-text"], canaries["api-token"]])
+
+    entry = world.entry([Route("GET", "/api/v1/careless", SignedIn(), careless)])
+    got = await ask(entry, "GET", "/api/v1/careless", dict(world.callers["admin"].headers))
+    assert canaries.found_in(got.body) >= set(KINDS) - {"desired-data"}
+
+
+async def test_no_error_has_a_canary(world: World, canaries: Canaries) -> None:
+    """Bodies that name secrets, and bodies that cannot be done, at every route that takes one."""
+    entry, leaks = world.entry(TABLE), []
+    for route in TABLE:
+        if not route.changes:
+            continue
+        for caller in ("nothing", "viewer-a"):
+            case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
+            for text in ("{", json.dumps({"password": canaries["data"], "name": canaries["stringData"]})):
+                body, headers = sent(route, case, dict(world.callers[caller].headers))
+                body = text.encode() if route.is_api else body
+                got = await ask(entry, route.method, address(route, case), headers, body)
+                assert got.code != 500, (route.path, got.body[:300])
+                leaks += [f"{route.method} {route.path}: {kind}" for kind in canaries.found_in(got.body)]
+    assert leaks == []
+
+
+async def test_no_event_of_the_cluster_has_a_canary(world: World, canaries: Canaries) -> None:
+    for kind in await world.cluster.kinds():
+        if kind.kind in ("Event", "ConfigMap", "Application", "AppProject"):
+            for each in (await world.cluster.list(kind)).items:
+                assert canaries.found_in(json.dumps(each).encode()) == set(), each["metadata"]["name"]
+
+
+async def test_the_plain_bytes_of_the_store_have_no_canary(
+    world: World, canaries: Canaries, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = next(path for path in tmp_path_factory.getbasetemp().iterdir() if path.name.startswith("canaries"))
+    files = [each for each in folder.glob("argosy.db*") if each.is_file()]
+    assert files
+    assert {each.name: found for each in files if (found := canaries.found_in(each.read_bytes()))} == {}
+
+
+def command_lines() -> bytes:
+    """Of all processes that may be seen."""
+    found = b""
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            with suppress(OSError):
+                found += (each / "cmdline").read_bytes()
+    return found
