@@ -1,0 +1,110 @@
+"""Writes docs/reference/api.md from the table of routes: `python tools/make_api_page.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from argosy.server.api.openapi import needs_of, tag_of
+from argosy.server.routes import Route
+from argosy.server.table import TABLE
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
+HEAD = """\
+# The REST API
+
+```console
+$ argosy serve
+$ curl -s -H "Authorization: Bearer $TOKEN" http://localhost:8484/api/v1/applications?fields=items.metadata.name
+{"items":[{"metadata":{"name":"guestbook"}}]}
+```
+
+`argosy serve` and `argosy demo` answer under Argo CD's paths, in Argo CD's shapes, so that tools written for its REST API work; what
+is argosy's own is under `/api/argosy/v1`. `/api/openapi.json` and `/swagger.json` are the document for programs, `/api/docs` is the page
+for people. The table below is made from the same routes.
+
+## Who may
+
+Send a token as `Authorization: Bearer`: one of `POST /api/v1/session` for a name and a password, one of an account, or one of a role of
+a project. `argocd-rbac-cm` says what it may, in Argo CD's words. Each route below says what it needs: a resource and an action, of the
+object that it names. A list gives only what the caller may see. What is absent and what is forbidden is the same answer, to the byte:
+
+| code | `code` in the document | means |
+|---|---|---|
+| 400 | 3 | what was sent cannot be done; the message says what to write instead |
+| 401 | 16 | nobody has shown who they are |
+| 403 | 7 | it is not permitted, or it is not there |
+| 409 | 10 | somebody else changed it first |
+| 413, 429 | 8 | too much at once |
+| 501 | 12 | Argo CD has it, and argosy has not |
+| 503 | 14 | the cluster does not answer; try again |
+
+Every error is `{"error": …, "code": …, "message": …}`. Everything that changes something leaves a line in the log `argosy.audit`.
+
+## Lists
+
+`fields=items.metadata.name,items.status` gives these parts alone, `fields=-items.spec` all but those. Lists under `/api/argosy/v1` have
+pages: `limit` (100, at most 1000), and `continue` with the token of the page before.
+
+## Secrets
+
+Repositories, templates of credentials and clusters are Secrets in Argo CD's form (label `argocd.argoproj.io/secret-type`), so
+Argo CD and `kubectl` can read what is declared here, and the other way round. An answer has no field for a password, key or token:
+the shapes are lists of what may be told. On an update, secrets that are not sent stay, unless they would go elsewhere: another proxy,
+a host that is checked less, another type. Then they are dropped, and are to be sent again. The address itself cannot be changed: the
+one in the path is the one that is written.
+
+## Webhooks
+
+`POST /api/webhook` takes pushes of GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket and Bitbucket Server, at most 5 MiB each and ten a
+second from one address. The Applications that follow what was pushed are refreshed, each at most once in ten seconds; a refresh that
+comes too early is done when its time has come. Once `argocd-secret` has a secret of any host (`webhook.github.secret` and so on),
+whatever is not signed is refused, also of hosts without one. The same delivery once more does nothing.
+
+## Badges
+
+`GET /api/badge?name=guestbook` is a picture of health and sync; `revision=true` and `showAppName=true` add to it, `project=team` is the
+worst of a project. It is drawn only where `statusbadge.enabled` in `argocd-cm` is `"true"`, then for everybody.
+
+## What Argo CD has and argosy has not
+
+- Chart repositories and registries: `helmcharts` and `oci-tags` answer 501. Charts are read from Git.
+- Generators of ApplicationSets: they are kept and told of, `generate` answers 501, and no Applications come of them.
+- Other clusters: they are declared and told of, with the state `Unknown`; argosy delivers to the one that it runs in.
+- `rotate-auth` answers 400: there is no token of a service account that could be rotated.
+- Terminals (`/terminal`), extensions and Dex.
+
+## All routes
+
+"""  # noqa: E501 - a page
+
+
+def page() -> str:
+    return HEAD + "".join(_sections())
+
+
+def _sections() -> Iterator[str]:
+    """argosy's own last; each group in the order of its paths."""
+    shown = sorted(
+        (route for route in TABLE if route.is_api), key=lambda route: (_group(route), route.path, route.method)
+    )
+    group = ""
+    for route in shown:
+        if _group(route)[1] != group:
+            group = _group(route)[1]
+            yield f"\n### {group}\n\n| route | needs | |\n|---|---|---|\n"
+        yield f"| `{route.method} {route.path.replace('*}', '}')}` | {needs_of(route)} | {_about(route)} |\n"
+
+
+def _group(route: Route) -> tuple[bool, str]:
+    is_own = route.path.startswith("/api/argosy/")
+    tag = tag_of(route).removesuffix("Service").lower()
+    return is_own, f"argosy: {tag}" if is_own else tag
+
+
+def _about(route: Route) -> str:
+    return route.about.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
