@@ -1,0 +1,150 @@
+"""What a browser may be made to do by another site's page, at every route of the table: nothing.
+
+Every changing route × content types × origins with a cookie; every route under a foreign name; headers of every answer.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from guarded_routes import FILL, ROWS_BY_ROUTE, address, sent
+from guarded_world import World, ask, guarded_world, stubbed
+
+from argosy.desk.accounts.codes import Codes
+from argosy.server.answers import Json
+from argosy.server.asked import Asked, csrf_token
+from argosy.server.identity.caller import Shown
+from argosy.server.routes import Public, Route
+from argosy.server.table import TABLE
+
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+MEDIA = (JSON, FORM, "text/plain", "multipart/form-data; boundary=x", "")
+OWN = "http://localhost"
+ORIGINS = (OWN, "", "null", "https://evil.example.com", "http://sub.localhost", "https://localhost")
+GOLDEN = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    folder = tmp_path_factory.mktemp("browser")
+    async with guarded_world(folder) as made:
+        token = await made.site.identities.enter(Codes(folder / "page").mint())
+        made.callers["browser"] = made.callers["admin"]._replace(headers={"Cookie": f"argosy-1={token}"})
+        yield made
+
+
+async def reached(asked: Asked) -> Json:
+    return Json({"reached": True})
+
+
+async def of_session(world: World) -> str:
+    cookie = world.callers["browser"].headers["Cookie"].partition("=")[2]
+    caller = await world.site.identities.identify(Shown(cookies={"argosy-1": cookie}))
+    assert caller
+    return csrf_token(world.site, caller)
+
+
+def is_forged(route: Route, media: str, origin: str) -> bool:
+    """Whether it is what another site's page could make a browser send, or none that ours sends."""
+    return media != (JSON if route.is_api else FORM) or origin != OWN
+
+
+async def test_no_other_sites_page_changes_anything(
+    world: World, size: Callable[[int], int], rng: random.Random
+) -> None:
+    entry, token = world.entry(stubbed(TABLE, reached)), await of_session(world)
+    routes = [route for route in TABLE if route.changes and "*" not in route.media]
+    cells = [(route, media, origin) for route in routes for media in MEDIA for origin in ORIGINS]
+    assert len(cells) > 1500
+    chosen = cells if size(100) == 100 else rng.sample(cells, size(len(cells)) * 4)
+    wrong = []
+    for route, media, origin in chosen:
+        case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
+        body, _ = sent(route, case, {})
+        if not route.is_api:
+            words = {name: value for name, value in (case.body or {}).items() if isinstance(value, str)}
+            body = urlencode({**words, "csrf": token}).encode()
+        headers = {**world.callers["browser"].headers, "Content-Type": media, "Origin": origin}
+        got = await ask(entry, route.method, address(route, case), {k: v for k, v in headers.items() if v}, body)
+        is_in = b'"reached"' in got.body
+        has_object = ROWS_BY_ROUTE[route.method, route.path].about not in ("nothing", "set")
+        if is_forged(route, media, origin) and is_in:
+            wrong.append(f"{route.method} {route.path} as {media!r} from {origin!r} was let in")
+        if not is_forged(route, media, origin) and has_object and not is_in:
+            wrong.append(f"{route.method} {route.path} of our own page was kept out: {got.code} {got.body[:200]!r}")
+    assert wrong == [], f"{len(wrong)} of {len(chosen)}:\n" + "\n".join(wrong[:30])
+
+
+async def test_a_form_without_the_token_of_its_session_changes_nothing(world: World) -> None:
+    entry = world.entry(stubbed(TABLE, reached))
+    for route in TABLE:
+        if not route.changes or route.is_api or isinstance(route.needs, Public):
+            continue
+        case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
+        for token in ("", "0" * 64):
+            headers = {**world.callers["browser"].headers, "Content-Type": FORM, "Origin": OWN}
+            body = urlencode({"csrf": token}).encode()
+            got = await ask(entry, route.method, address(route, case), headers, body)
+            assert b'"reached"' not in got.body, route.path
+
+
+HOSTS = ("evil.example.com", "localhost.evil.example.com", "127.0.0.1.nip.io", "localhost@evil.example.com", "")
+
+
+async def test_no_route_answers_under_a_foreign_name(world: World) -> None:
+    entry = world.entry(stubbed(TABLE, reached))
+    for number, route in enumerate(TABLE):
+        case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
+        headers = {**world.callers["admin"].headers, "Host": HOSTS[number % len(HOSTS)]}
+        got = await ask(entry, route.method, address(route, case), headers)
+        if route.path not in ("/healthz", "/readyz"):
+            assert (got.code, b'"reached"' in got.body) == (421, False), route.path
+
+
+async def test_every_answer_of_every_route_has_the_same_headers(world: World) -> None:
+    entry = world.entry(stubbed(TABLE, reached))
+    for route in TABLE:
+        case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
+        for method, headers in asking(route, world):
+            body = sent(route, case, {})[0] if method == route.method and route.changes else b""
+            got = await ask(entry, method, address(route, case), headers, body)
+            assert {name: got.headers.get(name) for name in GOLDEN} == GOLDEN, (method, route.path, got.code)
+            assert not [name for name in got.headers if name.startswith("access-control") or name == "server"]
+
+
+def asking(route: Route, world: World) -> list[tuple[str, dict[str, Any]]]:
+    """As somebody, as nobody, and for what is not done there."""
+    return [(route.method, dict(world.callers["admin"].headers)), (route.method, {}), ("OPTIONS", {"Origin": "https://x"})]
+
+
+async def test_the_socket_of_a_browser_is_closed(world: World) -> None:
+    told: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        told.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "websocket.connect"}
+
+    await world.entry(TABLE)({"type": "websocket", "path": "/", "headers": []}, receive, send)  # type: ignore[arg-type]
+    assert told == [{"type": "websocket.close", "code": 1008}]
