@@ -20,7 +20,8 @@ import promotion_repository
 import pytest
 from engine_room import CONTROL, shared_crew
 from hostile_texts import PAYLOADS
-from pages_world import World
+from pages_world import PATIENCE, World
+from pages_world import _loop as sites_loop
 from site_world import KnownPeople, anything
 
 from argosy.apiserver.embedded import EmbeddedCluster
@@ -55,11 +56,16 @@ NOTEBOOK = {
 class _Model(BaseHTTPRequestHandler):
     """Answers as a server of models does."""
 
+    def do_GET(self) -> None:
+        self._answer({"name": "fraud", "ready": True}, 200 if "/v1/" in self.path else 404)
+
     def do_POST(self) -> None:
         sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        told = {"predictions": [sum(each) for each in sent["instances"]]}
+        self._answer({"predictions": [sum(each) for each in sent["instances"]]})
+
+    def _answer(self, told: Any, code: int = 200) -> None:
         data = json.dumps(told).encode()
-        self.send_response(200)
+        self.send_response(code)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -76,8 +82,8 @@ class MachinesWorld(World):
         readers = {"rita": lambda _, action, __: action == "get", "bob": _of_others}
         self.people = KnownPeople({"ann": anything, "ann@example.com": anything, **readers})
 
-    async def _live(self) -> None:
-        self._end = asyncio.Event()
+    async def _live(self, furnish: Any) -> None:
+        """Nobody delivers here: what a test wants to be there, it puts there."""
         with pytest.MonkeyPatch.context() as patch:
             promotion_repository.alone(patch)
             promotion_repository.begin(self.folder / "web")
@@ -91,7 +97,9 @@ class MachinesWorld(World):
             options = ServeOptions(
                 version="1.2.3", is_simulated=True, repository=self.folder / "web", runs=self.folder / "data"
             )
-            self.site = Site(desk, lookout, self.people, Hub(lookout, LIVES), options)
+            hub = Hub(lookout, LIVES)
+            stack.push_async_callback(hub.close)
+            self.site = Site(desk, lookout, self.people, hub, options)
             entry = Entry(self.site, TABLE)
             self.port = await stack.enter_async_context(listening(entry, [bind("127.0.0.1", 0)], closing=entry.close))
             self._ready.set_result(None)
@@ -101,7 +109,7 @@ class MachinesWorld(World):
 
     def run(self, work: Any) -> Any:
         """Something to be done in the loop of the site."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, sites_loop()).result(PATIENCE)
 
     async def put(self, manifest: Manifest) -> Manifest:
         """Created, or changed; with its status."""
@@ -225,11 +233,13 @@ def _whole(manifest: Manifest) -> Manifest:
     return found
 
 
+async def _nothing(_: Any) -> None: ...
+
+
 @contextlib.contextmanager
 def machines_world(folder: Path) -> Iterator[MachinesWorld]:
     made = MachinesWorld(folder)
-    made._thread.start()
-    made._ready.result(60)
+    made.start(_nothing)
     try:
         yield made
     finally:

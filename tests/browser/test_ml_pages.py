@@ -64,6 +64,12 @@ def test_what_cannot_be_asked_is_told_beside_what_was_typed(visit: Callable[...,
     assert page.get_by_label("What to ask").input_value() == '{"nothing": 1}'
 
 
+def test_a_probe_tells_what_each_health_path_said(visit: Callable[..., Any]) -> None:
+    page = visit("/models/ml/fraud")
+    page.get_by_role("button", name="Probe").click()
+    assert "/v1/models/fraud 200" in page.locator("#probes").inner_text()
+
+
 def test_a_restart_is_a_new_rollout(visit: Callable[..., Any], site: MachinesWorld) -> None:
     page = visit("/models/ml/fraud")
     page.get_by_role("button", name="Restart").click()
@@ -214,6 +220,17 @@ def test_activity_is_filtered_by_its_address(visit: Callable[..., Any]) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url("**q=web-dev**")
     assert page.locator("#happenings li").count() == 1 and "kind=sync" in page.url
+
+
+def test_what_somebody_did_by_the_page_is_in_its_activity(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    page = visit("/models/ml/fraud")
+    page.get_by_role("button", name="Restart").click()
+    page.goto(f"{site.url}/activity?kind=audit&q=restart")
+    line = page.locator("#happenings li").first.inner_text()
+    assert "POST /models/ml/fraud/restart" in line and "default/frauds" in line and "ann" in line
+    page.context.add_cookies(site.cookies("bob"))
+    page.goto(f"{site.url}/activity?kind=audit")
+    assert "restart" not in page.locator("main").inner_text()
 
 
 def test_every_page_can_be_read_without_javascript(visit: Callable[..., Any], site: MachinesWorld) -> None:

@@ -15,7 +15,7 @@ from argosy.desk.boards.environments import Happened
 from argosy.model.manifest import Manifest
 from argosy.report.wire import mapping
 
-KINDS: Final = ("sync", "promotion", "event", "setting")
+KINDS: Final = ("sync", "promotion", "event", "setting", "audit")
 MOST: Final = 2000  # that are put in order
 PAGE: Final = 50
 
@@ -160,6 +160,17 @@ def of_settings(manifests: Iterable[Manifest]) -> Iterator[Happening]:
                     str(wrote["time"]), "setting", "info", f"{kind} {name}", "changed", "", _page_of(kind, name),
                     str(wrote.get("manager") or ""),
                 )  # fmt: skip
+
+
+def of_audit(lines: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
+    """What was asked of this server that changes something, since it started."""
+    for each in lines:
+        result = str(each.get("result") or "")
+        severity = {"done": "ok", "refused": "warning"}.get(result, "error")
+        text = " · ".join(filter(None, (str(each.get("object") or ""), str(each.get("from") or ""))))
+        what = str(each.get("what") or "")
+        yield Happening(str(each.get("time") or ""), "audit", severity, what, f"{result} {text}".strip(), "", "",
+                        str(each.get("who") or ""))  # fmt: skip
 
 
 def _page_of(kind: str, name: str) -> str:

@@ -18,6 +18,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
+from argosy.server.doors.audit import Trail
 from argosy.server.pages.environments import looked
 from argosy.server.pages.owned import EVERYTHING
 from argosy.server.resolving import PROJECT, application_name, is_at_home, project_of
@@ -76,6 +77,9 @@ async def happenings(asked: Asked) -> AsyncIterator[Happening]:
     if asked.may("applications", "get", EVERYTHING):
         for each in activity.of_settings(_settings(asked)):
             yield each
+        if asked.may("accounts", "get", "*"):
+            for each in activity.of_audit(asked.site.part(Trail).lines):
+                yield each
     board, _ = await looked(asked)
     for each in activity.of_promotions(board.history if board else ()):
         yield each

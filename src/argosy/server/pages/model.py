@@ -65,6 +65,8 @@ def values(asked: Asked, said: Said | None = None) -> dict[str, Any]:
         "app_path": application_path(asked, asked.subject),
         "chain": [{"name": each.name, "state": LINKS[each.state], "text": each.about} for each in view.links],
         "open": [each for each in view.links if each.is_open],
+        "probes": [],
+        "is_probed": False,
         "may_try": asked.may("applications", TRY, asked.thing),
         "may_restart": asked.may("applications", RESTART, asked.thing),
         "said": said,
@@ -104,6 +106,15 @@ async def _asked(asked: Asked, served: ServedModel, typed: str) -> Said:
     )
 
 
+async def probed(asked: Asked) -> Page:
+    """Whether it says of itself that it is ready."""
+    served = read_model(asked.subject)
+    asker = partial(ask_warily, is_local=asked.site.options.is_loopback)
+    desk = ModelDesk(asked.site.desk.cluster, asked.site.desk.where, asker)
+    found = await desk.probe(served, insecure=False) if served.url else []
+    return Page("model.html", {**values(asked), "is_live": False, "probes": found, "is_probed": True})
+
+
 async def restarted(asked: Asked) -> Redirect:
     desk = desk_of(asked)
     live = await desk.cluster.get(key_of(asked.subject))
@@ -116,5 +127,6 @@ async def restarted(asked: Asked) -> Redirect:
 ROUTES = (
     Route("GET", "/models/{ns}/{name}", May("applications", "get", model), page, "A served model, as a page."),
     Route("POST", "/models/{ns}/{name}/try", May("applications", TRY, model), tried, "Ask a served model."),
+    Route("POST", "/models/{ns}/{name}/probe", May("applications", TRY, model), probed, "Ask whether it is ready."),
     Route("POST", "/models/{ns}/{name}/restart", May("applications", RESTART, model), restarted, "Replace its Pods."),
 )
