@@ -264,3 +264,31 @@ async def test_accounts_over_the_api_see_and_change_themselves_and_others_by_the
     assert (await ask("PUT", "/password", {**change, "currentPassword": PASSWORD})).json() == {}
     await room.glance.look()
     assert (await ask("GET", "/ann")).code == 401
+
+
+async def test_a_role_of_a_project_gets_tokens_over_the_api(world: World) -> None:
+    room = world.room
+    role = {"name": "ci", "policies": ["p, proj:sea:ci, applications, sync, sea/*, allow"]}
+    metadata = {"name": "sea", "namespace": NAMESPACE}
+    await room.cluster.create(
+        {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": {"roles": [role]}}
+    )
+    await room.glance.look()
+    admin = (await room.identities.enter(room.codes.mint()), "/api/v1/projects/sea/roles/ci/token")
+
+    async def ask(token: str, method: str, path: str, document: Any = None) -> Answered:
+        return await asyncio.to_thread(world.client.bearer, token, method, path, document)
+
+    made = [(await ask(admin[0], "POST", admin[1], {"id": name})).json()["token"] for name in ("one", "two")]
+    for token in made:
+        assert (await ask(token, "GET", "/api/v1/session/userinfo")).json()["username"] == "proj:sea:ci"
+        assert (await ask(token, "GET", "/api/v1/account/can-i/applications/sync/sea/a")).json() == {"value": "yes"}
+        assert (await ask(token, "GET", "/api/v1/account/can-i/applications/sync/ml/a")).json() == {"value": "no"}
+        assert (await ask(token, "POST", admin[1], {})).code == 403
+    assert (await ask(admin[0], "POST", admin[1], {"id": "one"})).code == 400
+    assert (await ask(admin[0], "POST", "/api/v1/projects/sea/roles/none/token", {})).code == 400
+    assert (await ask(admin[0], "DELETE", f"{admin[1]}/0?id=one")).json() == {}
+    await room.glance.look()
+    assert (await ask(made[0], "GET", "/api/v1/session/userinfo")).code == 401
+    assert (await ask(made[1], "GET", "/api/v1/session/userinfo")).code == 200
+    assert (await ask(admin[0], "DELETE", f"{admin[1]}/soon")).code == 400

@@ -156,8 +156,11 @@ class AccountBook:
             await self._cluster.create(
                 {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": _encoded(data)}
             )
-        except Conflict:
-            return
+        except Conflict:  # somebody else is creating it: until it can be read
+            for attempt in range(ATTEMPTS):
+                if await self._secret(name) is not None:
+                    return
+                await asyncio.sleep(_MOMENT * attempt)
 
     async def _change(self, change: Callable[[Mapping[str, bytes]], Data]) -> bool:
         """argocd-secret, with what a function makes of it; tried again where somebody else was first."""

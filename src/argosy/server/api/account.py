@@ -40,29 +40,24 @@ async def can(asked: Asked) -> Json:
 async def change_password(asked: Asked) -> Json:
     """argo: whoever asks shows their own password, whosever is changed."""
     given = await asked.mapping()
-    name = _text(given, "name") or asked.caller.name
+    name = text_of(given, "name") or asked.caller.name
     if not may(asked, "update", name):
         raise Refused
     identities, caller = asked.site.identities, asked.caller
     if caller.kind == "account":
-        if not await identities.verify(caller, _text(given, "currentPassword")):
+        if not await identities.verify(caller, text_of(given, "currentPassword")):
             raise UserError("current password does not match; send that of the account that asks", where="body")
     elif caller.kind != "person" or identities.book.now() - caller.claims.began > RECENTLY:
         raise UserError("who has not just signed in may change no password; sign in again", where="body")
-    await identities.book.set_password(name, _text(given, "newPassword"))
+    await identities.book.set_password(name, text_of(given, "newPassword"))
     return Json({})
 
 
 async def add_token(asked: Asked) -> Json:
     account = await _account(asked, "update")
     given = await asked.mapping()
-    seconds, token_id = given.get("expiresIn") or 0, _text(given, "id")
-    if isinstance(seconds, str) and seconds.isdecimal():  # argo: numbers of 64 bits may be texts
-        seconds = int(seconds)
-    if type(seconds) is not int or not 0 <= seconds < 1 << 36:
-        raise UserError("expiresIn is no number of seconds; send one, or 0 for no end", where="body")
-    token = await asked.site.identities.book.add_token(account.name, seconds=seconds, token_id=token_id)
-    return Json({"token": token})
+    book, token_id = asked.site.identities.book, text_of(given, "id")
+    return Json({"token": await book.add_token(account.name, seconds=seconds_of(given), token_id=token_id)})
 
 
 async def remove_token(asked: Asked) -> Json:
@@ -80,7 +75,16 @@ async def _account(asked: Asked, action: str) -> Account:
     return found
 
 
-def _text(given: dict[str, Any], name: str) -> str:
+def seconds_of(given: dict[str, Any]) -> int:
+    found = given.get("expiresIn") or 0
+    if isinstance(found, str) and found.isascii() and found.isdecimal() and len(found) < 12:
+        found = int(found)  # argo: numbers of 64 bits may be texts
+    if type(found) is not int or not 0 <= found < 1 << 36:
+        raise UserError("expiresIn is no number of seconds; send one, or 0 for no end", where="body")
+    return found
+
+
+def text_of(given: dict[str, Any], name: str) -> str:
     value = given.get(name) or ""
     if not isinstance(value, str):
         raise UserError(f"{name} is no text; send a JSON string", where="body")

@@ -30,6 +30,7 @@ from argosy.server.identity.standing import Standing, Watching
 IDLE: Final = 3600  # a session of a browser ends that long after its last request
 RENEWED: Final = 300  # seconds of use after which its token is made anew
 PADDING: Final = 0.4  # every answer to a login takes at least that long, whatever is found out
+BETWEEN_LOOKS: Final = 0.1  # seconds
 ARGOCD_COOKIE: Final = "argocd.token"  # argo
 LONGEST_NAME: Final = 64
 
@@ -54,6 +55,7 @@ class Identities:
         self.attempts = Attempts(cluster, namespace, clock)
         self.revoking = Revoking(cluster, namespace, clock)
         self.signing_in = SigningIn(self, clock)
+        self._looking, self._looked = asyncio.Lock(), float("-inf")
         self._logins = {"success": 0, "failure": 0}
 
     async def prepare(self) -> bool:
@@ -108,12 +110,21 @@ class Identities:
         try:
             return self._caller(claims, how)
         except BadToken:  # the signature is ours: perhaps it is newer than what the lookout knows
-            role = role_of(claims.subject)
-            await self.standing.look_again(self._cluster, role[0] if role else "")
+            await self._look_again(claims)
         try:
             return self._caller(tokens.read(token, self.standing.key, self._now()), how)
         except BadToken:
             raise BadCredential from None
+
+    async def _look_again(self, claims: Claims) -> None:
+        """One after another, and not for everybody: who was signed out may come back often."""
+        asked = self._clock.monotonic()
+        async with self._looking:
+            if self._looked > asked - BETWEEN_LOOKS:
+                return
+            role = role_of(claims.subject)
+            await self.standing.look_again(self._cluster, role[0] if role else "")
+            self._looked = self._clock.monotonic()
 
     def _caller(self, claims: Claims, how: How) -> Caller:
         """Raises BadToken for what was signed once, and does not count now."""

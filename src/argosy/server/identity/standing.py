@@ -130,7 +130,10 @@ class Standing:
         names = (("ConfigMap", SETTINGS), ("Secret", SECRET), ("ConfigMap", SESSIONS))
         keys = [ResourceKey("", kind, self.namespace, name) for kind, name in names]
         for key in [*keys, *([ResourceKey(*PROJECT, self.namespace, project)] if project else ())]:
-            self._newer[key] = await cluster.get(key)
+            known = self._known.get(key)
+            found = await cluster.get(key)
+            if self._known.get(key) is known:  # else the lookout was told of it meanwhile, perhaps of something newer
+                self._newer[key] = found
         self._made.clear()
 
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
