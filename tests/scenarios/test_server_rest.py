@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from rest_world import World, code, denied, path, rest_world, secrets_of, value
 
+from argosy.model.names import ResourceKey
+
 pytestmark = pytest.mark.anyio
 URL = "https://git.example.invalid/team/app"
 PROJECTS, REPOSITORIES, CLUSTERS = "/api/v1/projects", "/api/v1/repositories", "/api/v1/clusters"
@@ -127,7 +129,14 @@ async def test_what_a_project_tells_beside_itself(world: World) -> None:
     await world.ask("ann", "POST", PROJECTS, {"project": named("four", syncWindows=[window, shut])})
     assert (await world.get("ann", f"{PROJECTS}/four/syncwindows"))["windows"] == [window]
     assert (await world.get("ann", f"{PROJECTS}/four/links")) == {"items": []}
-    assert (await world.get("ann", f"{PROJECTS}/four/events"))["items"] == []
+    good, bad = "https://wiki.example.com/{{.project.metadata.name}}", "javascript:x"
+    link = f"- {{title: Runbook, url: '{good}'}}\n- {{title: x, url: '{bad}'}}\n"
+    key = ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
+    await world.cluster.patch(key, {"data": {"project.links": link}})
+    told = {"url": "https://wiki.example.com/four", "title": "Runbook"}
+    assert (await world.get("ann", f"{PROJECTS}/four/links")) == {"items": [told]}
+    happened = (await world.get("ann", f"{PROJECTS}/four/events"))["items"]
+    assert [(each["reason"], each["message"]) for each in happened] == [("ResourceCreated", "ann created project")]
     assert (await world.get("ann", f"{PROJECTS}/four/globalprojects")) == {"items": []}
 
 

@@ -22,7 +22,9 @@ from argosy.source.repositories import Repositories
 from argosy.source.urls import parse_url
 
 SECONDS: Final = 10.0
-AT_ONCE: Final = 4
+AT_ONCE: Final = 8
+MOST_KNOWN: Final = 1000
+Key = tuple[str, str, str]
 GOOD, BAD = "Successful", "Failed"  # argo: its words
 ONLY_GIT: Final = "argosy reads charts from Git, and no chart repositories; keep the chart in Git"
 
@@ -72,25 +74,42 @@ async def state_of(
 
 
 class States:
-    """Of many repositories, a few at a time; what was asked a moment ago is not asked again."""
+    """Of many repositories, some at a time; what was asked a moment ago is not asked again."""
 
     def __init__(self, seconds: float = 60.0) -> None:
         self._seconds = seconds
-        self._known: dict[tuple[str, str, str], tuple[float, State]] = {}
+        self._known: dict[Key, tuple[float, State]] = {}
+        self._asking: dict[Key, asyncio.Task[State]] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     async def of(
-        self, values: Mapping[str, str], mark: str, repositories: Repositories, *, is_forced: bool = False
+        self,
+        values: Mapping[str, str],
+        mark: str,
+        repositories: Repositories,
+        *,
+        is_forced: bool = False,
+        patience: float = SECONDS,
     ) -> State:
-        """`mark` changes with what is declared of it."""
+        """`mark` changes with what is declared of it. Who has no patience is told that it is being asked."""
         key = (values.get("url", ""), values.get("project", ""), mark)
         clock = asyncio.get_running_loop().time
         known = self._known.get(key)
         if known is not None and not is_forced and known[0] > clock():
             return known[1]
-        async with self._gate:
-            found = await state_of(values, repositories)
-        if len(self._known) > 1000:
-            self._known.clear()
-        self._known[key] = clock() + self._seconds, found
-        return found
+        if key not in self._asking:
+            self._asking[key] = asyncio.create_task(self._ask(key, values, repositories))
+        task = self._asking[key]
+        await asyncio.wait({task}, timeout=patience)
+        return task.result() if task.done() else State("Unknown", "its host is being asked; ask again in a moment")
+
+    async def _ask(self, key: Key, values: Mapping[str, str], repositories: Repositories) -> State:
+        try:
+            async with self._gate:
+                found = await state_of(values, repositories)
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = asyncio.get_running_loop().time() + self._seconds, found
+            return found
+        finally:
+            self._asking.pop(key, None)

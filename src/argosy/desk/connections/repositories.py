@@ -161,7 +161,8 @@ def kept(before: Declared, values: Mapping[str, str]) -> dict[str, str]:
     """With the secrets that it had, unless others are given, or they would go elsewhere than they were given for."""
     if any(key in values for key in SECRET_KEYS):
         return dict(values)
-    is_elsewhere = any(before.text(key) != values.get(key, "").strip() for key in ("url", "proxy", "type"))
+    is_elsewhere = any(before.text(key) != values.get(key, "").strip() for key in ("url", "proxy"))
+    is_elsewhere |= (before.text("type") or "git") != (values.get("type") or "git")
     is_weaker = any(values.get(key) == "true" and before.text(key) != "true" for key in WEAKENING)
     if is_elsewhere or is_weaker:
         return dict(values)

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.desk.applications.desk import Desk, clock
+from argosy.desk.applications.links import links_of
+from argosy.desk.applications.project_events import tell
 from argosy.desk.applications.project_updates import (
     check_applications,
     check_roles,
@@ -26,6 +28,7 @@ from argosy.model.names import GroupKind
 from argosy.model.project import read_project
 from argosy.policy.inheritance import givers
 from argosy.policy.windows import WindowError, is_active
+from argosy.report.events import Reason
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import FIELDS, chosen
@@ -112,6 +115,7 @@ async def created(asked: Asked) -> Json:
         if error.message.startswith("existing project spec"):
             raise UserError("existing project spec is different; use upsert flag to force update") from None
         raise
+    await tell(desk(asked), name, Reason.RESOURCE_CREATED, "created project")
     return await _read_again(asked, name)
 
 
@@ -132,6 +136,7 @@ async def updated(asked: Asked) -> Json:
         metadata = {**before["metadata"], **marks, **({"resourceVersion": version} if version else {})}
         read_project(manifest, f"AppProject {name}")
         await cluster.replace({**before, "metadata": metadata, "spec": manifest["spec"]})
+    await tell(desk(asked), name, Reason.RESOURCE_UPDATED, "updated project")
     return await _read_again(asked, name)
 
 
@@ -155,6 +160,7 @@ async def deleted(asked: Asked) -> Json:
         await delete_project(desk(asked), asked.thing)
     except PolicyError as error:  # argo: not a matter of who asks
         raise UserError(error.message, where=error.where) from None
+    await tell(desk(asked), asked.thing, Reason.RESOURCE_DELETED, "deleted project")
     return Json({})
 
 
@@ -199,7 +205,10 @@ async def events(asked: Asked) -> Json:
 
 async def links(asked: Asked) -> Json:
     """argo: deep links, which an installation declares in argocd-cm."""
-    return Json({"items": []})
+    text = (await map_data(desk(asked), "argocd-cm")).get("project.links", "")
+    found, _ = links_of(text, {"project": dict(asked.subject)}, "argocd-cm: project.links")
+    names = ("url", "title", "description", "iconClass")
+    return Json({"items": [{name: value for name, value in zip(names, each) if value} for each in found]})
 
 
 async def windows(asked: Asked) -> Json:

@@ -6,6 +6,7 @@ the one that was permitted.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Mapping
 from functools import partial
@@ -50,6 +51,7 @@ WRITE_CREDS: Final = Kind(
     "RepoCredsService_{}WriteRepositoryCredential", "repocreds",
 )  # fmt: skip
 
+PATIENCE: Final = 5.0  # seconds that a list waits for hosts
 STATE: Final = schema.fields(status=schema.TEXT, message=schema.TEXT, attemptedAt={"type": ["string", "null"]})
 PROJECT: Final = Parameter("appProject", "The project whose own it is.")
 UPSERT: Final = Parameter("upsert", "Change it where it is there, and different.", "boolean")
@@ -96,21 +98,23 @@ async def listed(asked: Asked, kind: Kind) -> Json:
         and (not project or each.text("project") == project)
         and asked.may(kind.resource, "get", repositories.thing_of(each))
     ]
-    return chosen(asked, {"metadata": {}, "items": [await _told(asked, kind, each) for each in found]})
+    items = await asyncio.gather(*(_told(asked, kind, each, PATIENCE) for each in found))
+    return chosen(asked, {"metadata": {}, "items": items})
 
 
 async def got(asked: Asked, kind: Kind) -> Json:
     return chosen(asked, await _told(asked, kind, asked.subject))
 
 
-async def _told(asked: Asked, kind: Kind, declared: Declared) -> dict[str, Any]:
+async def _told(asked: Asked, kind: Kind, declared: Declared, patience: float = 15.0) -> dict[str, Any]:
     document = repositories.document(declared, kind.shelf)
     if kind is not READ:
         return document
     mark = str(declared.manifest["metadata"].get("resourceVersion"))
     states = asked.site.part(States)
     rules = asked.site.lookout.rules
-    state = await states.of(declared.values, mark, rules.repositories, is_forced=asked.query.flag("forceRefresh"))
+    is_forced = asked.query.flag("forceRefresh")
+    state = await states.of(declared.values, mark, rules.repositories, is_forced=is_forced, patience=patience)
     return {**document, "connectionState": state.document()}
 
 
