@@ -78,7 +78,6 @@ async def test_it_creates_syncs_and_deletes(api: ApiScene) -> None:
     body = V1alpha1Application(metadata=V1ObjectMeta(name="theirs"), spec=spec)
     made = await called(their.application_service_create, body)
     assert made["metadata"]["name"] == "theirs"
-    await api.seen("theirs", lambda app: app["status"]["sync"])
     asked = await called(their.application_service_sync, "theirs", ApplicationApplicationSyncRequest(prune=True))
     assert asked["operation"]["sync"]["prune"] is True
     done = await api.over("theirs")

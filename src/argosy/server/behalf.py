@@ -6,11 +6,18 @@ any that the doors did not ask for.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any, Final
 
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import Reader
+from argosy.model.manifest import Manifest, key_of
 from argosy.server.asked import Asked
+
+SECONDS: Final = 2.0  # that the lookout is waited for
 
 
 def desk_of(asked: Asked) -> Desk:
@@ -23,3 +30,27 @@ def reader_of(asked: Asked) -> Reader:
     """Reads what the lookout has seen."""
     reader: Reader = asked.site.lookout.reader
     return reader.signed(asked.caller.name)
+
+
+async def until_seen(asked: Asked, written: Mapping[str, Any]) -> None:
+    """argo: until what was written is what is read here, for a moment at most: programs read what they wrote."""
+    manifest = dict(written)
+    key, lookout, seen = key_of(manifest), asked.site.lookout, asyncio.Event()
+
+    def look(_: Manifest | None, after: Manifest | None) -> None:
+        if after is not None and key_of(after) == key and _is_as_new(after, manifest):
+            seen.set()
+
+    stop = lookout.listen(look)
+    try:
+        look(None, lookout.cache.get(key))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(seen.wait(), SECONDS)
+    finally:
+        stop()
+
+
+def _is_as_new(found: Manifest, written: Manifest) -> bool:
+    """k8s: versions of one kind can be compared where they are numbers, and else only be the same."""
+    one, other = (str(each["metadata"].get("resourceVersion") or "") for each in (found, written))
+    return int(one) >= int(other) if one.isdecimal() and other.isdecimal() else one == other

@@ -22,6 +22,7 @@ from argosy.pipeline.permitting import permission
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
+from argosy.server.api.shapes_bodies import as_fields
 from argosy.server.api.shapes_tree import diffs_wire, hosts_wire, manifest_texts, node_wire
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import reader_of
@@ -50,7 +51,10 @@ def _refs(app: Application, query: Query) -> tuple[str, ...]:
     many = [each for each in query.all("revisions") if each]
     if many:
         positions = [_number(each) for each in query.all("sourcePositions")]
-        return tuple(many) if not positions and len(many) == len(app.sources) else positioned(app, many, positions)
+        if not positions and len(many) == len(app.sources):
+            return tuple(many)
+        with as_fields():
+            return positioned(app, many, positions)
     return (query.text("revision"),) if query.text("revision") else ()
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+import orjson
+
 from argosy.cluster import PatchKind
 from argosy.compare import masked
 from argosy.desk.applications.acting import Choice, actions_in_force, run_action
@@ -24,7 +26,7 @@ from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
 from argosy.server.api.applications_content import choice_of
 from argosy.server.api.naming_applications import finer, of_body
-from argosy.server.api.shapes_bodies import Body
+from argosy.server.api.shapes_bodies import Body, as_fields
 from argosy.server.api.shapes_tree import text_of
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
@@ -59,14 +61,13 @@ async def patched(asked: Asked) -> Json:
     if not sent:
         raise UserError("no patch is sent; send it as the body", where="body")
     manifest = await _object(asked, reader)
-    await patch_object(reader, asked.subject, manifest, sent if isinstance(sent, str) else _text(sent), kind)
+    with as_fields():
+        await patch_object(reader, asked.subject, manifest, sent if isinstance(sent, str) else _text(sent), kind)
     after = await asked.site.desk.cluster.get(key_of(manifest))
     return _shown(reader, after or manifest)
 
 
 def _text(sent: Any) -> str:
-    import orjson
-
     return orjson.dumps(sent).decode()
 
 

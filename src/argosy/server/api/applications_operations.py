@@ -22,7 +22,7 @@ from argosy.server.api.naming_applications import of_body
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.api.shapes_sync import has_manifests, refuse_manifests, revisions_of, sync_of
 from argosy.server.asked import Asked
-from argosy.server.behalf import desk_of, reader_of
+from argosy.server.behalf import desk_of, reader_of, until_seen
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 
@@ -54,6 +54,7 @@ async def synced(asked: Asked) -> Json:
         after = await desk.revise(app, make)
     except PolicyError as error:
         return declined(error)
+    await until_seen(asked, after.wire)
     return Json(dict(after.wire))
 
 
@@ -99,11 +100,13 @@ async def rolled_back(asked: Asked) -> Json:
         )
     except PolicyError as error:
         return declined(error)
+    await until_seen(asked, after.wire)
     return Json(dict(after.wire))
 
 
 async def terminated(asked: Asked) -> Json:
-    await terminate(desk_of(asked), asked.subject)
+    after = await terminate(desk_of(asked), asked.subject)
+    await until_seen(asked, after.wire)
     return Json({})
 
 

@@ -20,10 +20,10 @@ from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
 from argosy.server.api.naming_applications import of_body, of_manifest
-from argosy.server.api.shapes_bodies import Body
+from argosy.server.api.shapes_bodies import Body, as_fields
 from argosy.server.api.shapes_sync import refuse_manifests
 from argosy.server.asked import Asked, Refused
-from argosy.server.behalf import desk_of, reader_of
+from argosy.server.behalf import desk_of, reader_of, until_seen
 from argosy.server.resolving import application, application_name, project_of
 from argosy.server.routes import Found, May, Parameter, Route
 
@@ -58,8 +58,9 @@ async def created(asked: Asked) -> Json:
     if before is None:
         _check(asked, app)
         await create(desk, _signed(made, asked.caller.name), replaces=False)
-        after = await desk.get(app.key)
-        return Json(dict(after or made))
+        after = await desk.get(app.key) or made
+        await until_seen(asked, after)
+        return Json(dict(after))
     existing = _read(before)
     old = application_name(asked, existing.project, existing.namespace, existing.name)
     if not asked.may("applications", "get", old):
@@ -113,7 +114,8 @@ async def patched_by(asked: Asked) -> Json:
         raise UserError(f"{kind[:40]!r} is no kind of patch; send json or merge", where="patchType")
 
     def make(now: Mapping[str, Any]) -> Mapping[str, Any]:
-        wanted = patched(now, text, kind)
+        with as_fields():
+            wanted = patched(now, text, kind)
         return _overwritten(now, {"metadata": wanted["metadata"], "spec": _spec(wanted.get("spec"))})
 
     return Json(dict((await _write(asked, asked.subject, make)).wire))
@@ -142,7 +144,9 @@ async def _write(asked: Asked, app: Application, make: Make) -> Application:
         _check(asked, after)
         return wanted
 
-    return (await rewritten(desk, app, checked))[0]
+    after, _ = await rewritten(desk, app, checked)
+    await until_seen(asked, after.wire)
+    return after
 
 
 def _check(asked: Asked, app: Application) -> None:

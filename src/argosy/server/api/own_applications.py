@@ -26,7 +26,7 @@ from argosy.server.answers import Json
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.api.shapes_schema import COUNT, FLAG, TEXT, fields, many
 from argosy.server.asked import Asked
-from argosy.server.behalf import desk_of, reader_of
+from argosy.server.behalf import desk_of, reader_of, until_seen
 from argosy.server.resolving import application
 from argosy.server.routes import May, Parameter, Route
 
@@ -104,11 +104,13 @@ async def held(asked: Asked) -> Json:
     if len(reason) > LONGEST:
         raise UserError(f"is longer than {LONGEST} characters; say it shorter", where="reason")
     app, has_changed = await hold(desk_of(asked), asked.subject, reason)
+    await until_seen(asked, app.wire)
     return Json(_hold(read_hold(app.annotations), has_changed=has_changed))
 
 
 async def released(asked: Asked) -> Json:
     app, has_changed = await release(desk_of(asked), asked.subject)
+    await until_seen(asked, app.wire)
     return Json(_hold(read_hold(app.annotations), has_changed=has_changed))
 
 

@@ -6,12 +6,25 @@ at what was meant where it is of another kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from argosy.model.errors import UserError
 
 _NUMBERS: Final = 1 << 53
+
+
+@contextmanager
+def as_fields() -> Iterator[None]:
+    """What a desk says of a flag is told of the field of that name: nobody typed a flag here."""
+    try:
+        yield
+    except UserError as error:
+        if error.where.startswith("--"):
+            first, *rest = error.where.removeprefix("--").split("-")
+            error.where = first + "".join(each.capitalize() for each in rest)
+        raise
 
 
 class Body:

@@ -15,7 +15,7 @@ from argosy.model.application import Application
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
 from argosy.report.wire import given
-from argosy.server.api.shapes_bodies import Body
+from argosy.server.api.shapes_bodies import Body, as_fields
 
 LOCAL: Final = "what is delivered must be in Git: commit and push the manifests, then sync that revision"
 
@@ -57,7 +57,8 @@ def revisions_of(app: Application, body: Body) -> tuple[str, ...]:
         return ()
     if not positions and len(refs) == len(app.sources):
         return tuple(refs)
-    return positioned(app, refs, positions)
+    with as_fields():
+        return positioned(app, refs, positions)
 
 
 def chosen(app: Application, body: Body) -> Sequence[ResourceKey]:
