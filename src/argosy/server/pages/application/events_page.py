@@ -15,6 +15,7 @@ from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application.framing import app_of, framed, head_parts
+from argosy.server.pages.application.owned import nodes_of
 from argosy.server.pages.application.past import Moment, moments
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
@@ -26,7 +27,7 @@ async def events_of(asked: Asked) -> list[Manifest]:
     """Of the Application, of what it manages and of all that came of it."""
     app = app_of(asked)
     reader = reader_of(asked)
-    wanted = {(node.key.kind, node.key.namespace, node.key.name) for node in await reader.tree(app)}
+    wanted = {(node.key.kind, node.key.namespace, node.key.name) for node in await nodes_of(asked)}
     wanted |= {("Application", app.namespace, app.name), *_managed(app)}
     found = []
     for namespace in {each[1] for each in wanted}:

@@ -48,7 +48,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
         "state": page_state(head.health, head.sync),
         "crumbs": [("Apps", "/apps"), (app.name, head.base)],
         "head": head,
-        "tabs": tabs(app, here),
+        "tabs": tabs(app, here, has_logs=head.may["logs"]),
         "here": here,
         **values,
     }
@@ -60,6 +60,7 @@ async def head_parts(asked: Asked) -> dict[str, str]:
     return {
         "app-head": rendering.part("app_head.html", "app_head", head),
         "app-banners": rendering.part("app_head.html", "app_banners", head, ""),
+        "say": f"{head.name}: {head.health}, {head.sync}",
         "page-state": rendering.part("page.html", "page_mark", page_state(head.health, head.sync), head.name),
     }
 

@@ -5,7 +5,7 @@ In: an Application, its project, what is known of its commit, who asks. Out: Hea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from argosy.report.holds import read_hold
 from argosy.report.wire import mapping, mappings
 from argosy.server.pages.application.addresses import TABS, of_app
 
-May = Callable[[str], bool]  # an action on this Application
+CONFIRMATION = "ing confirmation of"  # deletion, pruning
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ class Header:
     conditions: tuple[tuple[str, str, str], ...]
     destination: str
     is_busy: bool
+    asks: bool  # something waits until somebody allows its deletion
     is_deleted: bool
     reconciled: str
     objects: int
@@ -124,6 +125,7 @@ def header(
         ),
         destination=f"{'this cluster' if target.is_here else target.name or target.server} / {target.namespace or '–'}",
         is_busy=facts.is_busy(app),
+        asks=CONFIRMATION in facts.why(app),
         is_deleted=bool(app.deleted),
         reconciled=str(app.status.get("reconciledAt") or ""),
         objects=len(mappings(app.status.get("resources"))),
@@ -131,11 +133,13 @@ def header(
     )
 
 
-def tabs(app: Application, here: str) -> tuple[Tab, ...]:
+def tabs(app: Application, here: str, *, has_logs: bool = True) -> tuple[Tab, ...]:
     differing = sum(1 for row in facts.rows(app) if row.status == "OutOfSync")
     counts = {"resources": len(facts.rows(app)), "diff": differing}
     return tuple(
-        Tab(name, word, of_app(app.namespace, app.name, name), name == here, counts.get(name, 0)) for name, word in TABS
+        Tab(name, word, of_app(app.namespace, app.name, name), name == here, counts.get(name, 0))
+        for name, word in TABS
+        if name != "logs" or has_logs
     )
 
 

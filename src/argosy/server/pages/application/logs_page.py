@@ -23,6 +23,7 @@ from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import of_app
 from argosy.server.pages.application.framing import app_of, framed
+from argosy.server.pages.application.owned import nodes_of
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 
@@ -71,6 +72,8 @@ async def logs_wanted(reader: Reader, asked: Asked, wish: LogWish) -> tuple[list
         found = await logs_of(reader, app_of(asked), wish.choice, "")
     except UserError:
         return [], []
+    owned = {node.key for node in await nodes_of(asked)}
+    found = [log for log in found if log.pod in owned]
     wanted = [
         log
         for log in found

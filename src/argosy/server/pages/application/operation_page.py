@@ -19,7 +19,9 @@ from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
+from argosy.server.pages.application.addresses import of_app
 from argosy.server.pages.application.framing import app_of, framed, head_parts
+from argosy.server.pages.application.owned import nodes_of
 from argosy.server.pages.application.past import Moment, moment
 from argosy.server.pages.application.waves import Blocker, timeline
 from argosy.server.resolving import application
@@ -48,7 +50,7 @@ async def hint_of(asked: Asked, blocker: Blocker | None) -> Hint | None:
     if manifest is None:
         return Hint(event=await _last_event(asked, {key}))
     said = (await reader.rules.assess_all([manifest]))[0]
-    below = {node.key for node in await reader.tree(app_of(asked)) if any(each.key == key for each in node.parents)}
+    below = {node.key for node in await nodes_of(asked) if any(each.key == key for each in node.parents)}
     health = said.health.value if said and said.health else ""
     pod, line = await _last_line(asked, key) if asked.may("logs", "get", asked.thing) else ("", "")
     event = await _last_event(asked, {key, *below})
@@ -94,7 +96,8 @@ async def operation_parts(asked: Asked) -> dict[str, str]:
     app = app_of(asked)
     made = timeline(app, clock())
     hint = await hint_of(asked, made.blocker if made else None)
-    body = rendering.part("app_operation.html", "operation", made, hint)
+    may = asked.may("applications", "sync", asked.thing)
+    body = rendering.part("app_operation.html", "operation", made, hint, of_app(app.namespace, app.name), may)
     return {**await head_parts(asked), "operation": body}
 
 

@@ -21,6 +21,7 @@ from argosy.server.pages.application.addresses import with_query
 from argosy.server.pages.application.framing import app_of, framed, head_parts
 from argosy.server.pages.application.list_page import shape_of
 from argosy.server.pages.application.nodes import Leaf, Tree, Window, grown, leaves
+from argosy.server.pages.application.owned import nodes_of, shows_orphans
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 
@@ -30,11 +31,11 @@ MOST_WHOLE = 300  # objects of a tree that is sent whole when anything of it cha
 async def found(asked: Asked) -> tuple[dict[ResourceKey, Leaf], Tree]:
     """All leaves, and the tree of those that are asked for."""
     app, reader, query = app_of(asked), reader_of(asked), asked.query
-    nodes = await reader.tree(app)
+    nodes = await nodes_of(asked)
     judged = [(node.key, node.health) for node in nodes if node.health]
     said = {key: reason(reader.cache.get(key) or {}, each.message) for key, each in judged}
     rows = facts.rows(app, health_words(dict(judged)))
-    orphans = await _orphans(asked, app) if query.text("orphans") else []
+    orphans = await _orphans(asked, app) if query.text("orphans") and shows_orphans(asked) else []
     all_leaves = leaves(nodes, rows, said, (app.namespace, app.name), orphans)
     made = grown(
         nodes,
@@ -73,7 +74,7 @@ async def tree_page(asked: Asked) -> Answer:
         "q": asked.query.text("q"),
         "orphans": bool(asked.query.text("orphans")),
     }
-    values = await framed(asked, "tree", tree=made, chosen=chosen, digest=digest)
+    values = await framed(asked, "tree", tree=made, chosen=chosen, digest=digest, has_orphans=shows_orphans(asked))
     return Page("application/tree.html", values)
 
 

@@ -1,0 +1,39 @@
+"""What an Application owns, as far as its project permits it.
+
+In: a request. Out: nodes. Never: what a project does not permit, nor what came of that.
+"""
+
+from __future__ import annotations
+
+from argosy.live.tree import Node
+from argosy.model.errors import UserError
+from argosy.model.names import ResourceKey
+from argosy.pipeline.permitting import permission
+from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
+from argosy.server.pages.application.framing import app_of
+
+
+async def nodes_of(asked: Asked) -> list[Node]:
+    """argo: below what is not permitted nothing is looked at."""
+    app, reader = app_of(asked), reader_of(asked)
+    nodes = await reader.tree(app)
+    try:
+        project = reader.project(app)
+    except UserError:
+        return []  # its page says that there is no such project
+    allowed = permission(app, project, reader.rules, await reader.kinds())
+    if all(allowed(node.key) for node in nodes):
+        return nodes
+    all_keys, kept = {node.key for node in nodes}, set[ResourceKey]()
+    for node in nodes:  # parents come before their children
+        above = [parent.key for parent in node.parents if parent.key in all_keys]
+        if allowed(node.key) and (not above or any(key in kept for key in above)):
+            kept.add(node.key)
+    return [node for node in nodes if node.key in kept]
+
+
+def shows_orphans(asked: Asked) -> bool:
+    """argo: only where the project watches for them."""
+    project = reader_of(asked).rules.projects.get(app_of(asked).project)
+    return project is not None and project.orphans is not None
