@@ -12,6 +12,7 @@ import hashlib
 import itertools
 import logging
 import secrets
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
@@ -19,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from argosy.model.errors import ArgosyError, UserError
+from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
 from argosy.server.asked import Absent, Asked, Query, Refused
 from argosy.server.doors import permission
@@ -29,6 +30,8 @@ from argosy.server.routes import Tree
 
 log = logging.getLogger(__name__)
 BETWEEN: Final = 0.25  # seconds between renders of one page
+AT_ONCE: Final = 4  # pages that are rendered; who asks for something else comes between
+PATIENCE: Final = 30.0  # seconds that one may take
 BEAT: Final = 15.0
 LOOK: Final = 0.9  # seconds between looks whether readers still may
 KEPT: Final = 30.0  # seconds that a page stays known when nobody looks, for those who come back
@@ -55,6 +58,7 @@ class Hub:
         self._groups: dict[tuple[str, ...], Group] = {}
         self._tasks: dict[tuple[str, ...], asyncio.Task[None]] = {}
         self._watching: asyncio.Task[None] | None = None
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self._recent: deque[_Change] = deque(maxlen=RECENT)
         self._names = (f"{secrets.token_hex(4)}-{number}" for number in itertools.count())
         self.changes = 0
@@ -112,7 +116,8 @@ class Hub:
             self._tasks[key] = asyncio.create_task(self._keep(key, group), name="live page")
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="live pages")
-        await group.fresh(self._at)
+        async with self._turns:
+            await group.fresh(self._at)
         return group
 
     def _key(self, page: Asked) -> tuple[str, ...]:
@@ -151,22 +156,29 @@ class Hub:
         """Renders one page whenever it may have become other."""
         while True:
             await group.is_dirty.wait()
-            group.is_dirty.clear()
-            started = _now()
-            if group.readers:
-                await self._refresh(group)
-            else:
+            if not group.readers:
+                group.is_dirty.clear()
                 group.is_old = True
-            # a page that takes long has as long a rest
-            await asyncio.sleep(max(BETWEEN, _now() - started))
+                continue
+            async with self._turns:
+                started, worked = _now(), time.thread_time()
+                group.is_dirty.clear()
+                await self._refresh(group)
+            # What takes long has as long a rest; and all together leave half of the time to whoever asks.
+            work = (time.thread_time() - worked) * len(self._groups) * 2
+            await asyncio.sleep(max(BETWEEN, _now() - started, work))
 
     async def _refresh(self, group: Group) -> None:
+        if not group.readers:  # they went while others had their turn
+            group.is_old = True
+            return
         try:
-            page = await permission.permitted(group.live.route, _anew(next(iter(group.readers)).asked))
-            await group.refresh(page, self._at)
+            async with asyncio.timeout(PATIENCE):
+                page = await permission.permitted(group.live.route, _anew(next(iter(group.readers)).asked))
+                await group.refresh(page, self._at)
         except (Refused, Absent, permission.Unknown):
             return  # who may not see it any more is told so by whoever looks after that
-        except (ArgosyError, UserError) as error:
+        except (ArgosyError, TimeoutError) as error:
             log.warning("%s: could not be rendered: %s", group.live.path, error)
         except Exception:
             log.exception("%s: could not be rendered", group.live.path)

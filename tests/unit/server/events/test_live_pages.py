@@ -7,6 +7,7 @@ import contextlib
 import html
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
@@ -353,3 +354,25 @@ async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(wo
         world.lookout.put({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
         async with world.live("/apps/argocd/a") as other:
             assert "s3cr3t-value" not in str(await patch(other))
+
+
+async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World) -> None:
+    seen = SimpleNamespace(at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
+    world.lookout.as_of = seen  # type: ignore[attr-defined]
+    async with world.live("/apps", since=world.hub.changes) as window:
+        assert (beat := await window.event()) is not None and beat.data["isUp"] is True
+        seen.is_up = False
+        beat = await window.event("beat")
+        assert beat is not None and beat.data == {"at": "2026-01-02T03:04:05Z", "isUp": False}
+
+
+async def test_a_hundred_other_pages_are_all_told_and_requests_come_between(world: World) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        windows = [await stack.enter_async_context(world.live(f"/apps?n={number}")) for number in range(90)]
+        for window in windows:
+            await patch(window)
+        world.lookout.put(app("a", "other"))
+        async with world.live("/apps/argocd/b") as another:
+            assert (await patch(another))["state"] == '<b id="state">Synced</b>'
+        for window in windows:
+            assert list(await patch(window)) == ["a-a"]
