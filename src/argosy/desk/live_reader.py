@@ -17,7 +17,7 @@ from argosy.desk.applications.reader import Reader
 from argosy.live.tree import Node
 from argosy.model.application import Application
 from argosy.model.errors import TransientError
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
 from argosy.runtime import Cache
@@ -87,7 +87,8 @@ class LiveReader(Reader):
         return known
 
     def notice(self, before: Manifest | None, after: Manifest | None) -> None:
-        self._trees.forget()
+        manifest = after or before or {}
+        self._trees.forget(manifest, is_all=self.settings.concerns(manifest))
         self._doorway.notice(before, after)
         if isinstance(self.cluster, SeenCluster):
             self.cluster.notice(before, after)
@@ -105,22 +106,41 @@ class LiveReader(Reader):
             self.cache.drop(key)
 
 
+class _Known:
+    """A tree, and what of it a change may be about."""
+
+    def __init__(self, version: str, nodes: list[Node]) -> None:
+        self.version, self.nodes = version, nodes
+        self._keys = {node.key for node in nodes}
+        self._namespaces = {key.namespace for key in self._keys} - {""}
+        self._uids = {node.uid for node in nodes}
+
+    def is_touched(self, manifest: Manifest) -> bool:
+        metadata = manifest["metadata"]
+        if (metadata.get("namespace") or "") in self._namespaces or key_of(manifest) in self._keys:
+            return True
+        return any(each.get("uid") in self._uids for each in metadata.get("ownerReferences") or ())
+
+
 class _Trees:
     """Shared by all copies of a reader."""
 
     def __init__(self) -> None:
         self.changes = 0
-        self._kept: dict[ResourceKey, tuple[str, list[Node]]] = {}
+        self._kept: dict[ResourceKey, _Known] = {}
 
-    def forget(self) -> None:
+    def forget(self, manifest: Manifest, *, is_all: bool) -> None:
         self.changes += 1
-        self._kept.clear()
+        if is_all:
+            self._kept.clear()
+        for key in [key for key, known in self._kept.items() if known.is_touched(manifest)]:
+            del self._kept[key]
 
     def get(self, key: ResourceKey, version: str) -> list[Node] | None:
-        kept = self._kept.get(key)
-        return kept[1] if kept is not None and version and kept[0] == version else None
+        known = self._kept.get(key)
+        return known.nodes if known is not None and version and known.version == version else None
 
-    def keep(self, key: ResourceKey, version: str, tree: list[Node]) -> None:
+    def keep(self, key: ResourceKey, version: str, nodes: list[Node]) -> None:
         if len(self._kept) >= MOST_TREES:
             del self._kept[next(iter(self._kept))]
-        self._kept[key] = (version, tree)
+        self._kept[key] = _Known(version, nodes)
