@@ -1,0 +1,47 @@
+"""Who may do what, over 100,000 random policies and questions: both evaluators give one answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from second_evaluator import ACTIONS, ASKED, NAMES, OBJECTS, OWN, RESOURCES, Line, as_project, expected, project_lines
+
+from argosy.policy.access import read_access
+from argosy.policy.rbac import Enforcer, Subjects
+
+pytestmark = pytest.mark.prove
+PAIRS, EACH = 100_000, 20
+ASKERS = ["ann", "bob", "", "proj:p:dev", "admin"]
+GROUPS = ["team", "crew", "role:admin", "nobody"]
+
+
+def line(rng: random.Random) -> Line:
+    if rng.random() < 0.35:
+        return ("g", rng.choice(NAMES), rng.choice(NAMES))
+    what = (rng.choice(RESOURCES), rng.choice(ACTIONS), rng.choice(OBJECTS))
+    return ("p", rng.choice(NAMES), *what, rng.choice(["allow", "allow", "deny"]))
+
+
+def own_lines(rng: random.Random) -> list[Line]:
+    return [(rng.choice(OWN), rng.choice(ACTIONS), rng.choice(OBJECTS)) for _ in range(rng.randrange(4))]
+
+
+def test_random_policies_are_decided_alike(size: Callable[[int], int], rng: random.Random) -> None:
+    yes = 0
+    for _ in range(size(PAIRS) // EACH):
+        policy = [line(rng) for _ in range(rng.randrange(16))]
+        usual = rng.choice(["", "", "role:readonly", "role:a"])
+        groups = {"p": ["team"], "q": ["crew", "ann"]}
+        own = {name: project_lines(name, own_lines(rng), groups[name]) for name in groups}
+        projects = [as_project(name, lines, groups[name]) for name, lines in own.items()]
+        name = rng.choice(ASKERS)
+        who = Subjects(name, tuple(rng.sample(GROUPS, rng.randrange(3))), name.startswith("proj:"))
+        quoted = "\n".join(", ".join(f'"{word}"' for word in each) for each in policy)
+        mine = Enforcer(read_access({"policy.csv": quoted, "policy.default": usual}), projects).permissions(who)
+        for asked in rng.sample(ASKED, EACH):
+            answer = mine.may(*asked)
+            yes += answer
+            assert answer == expected(policy, usual, own, who, asked), (policy, usual, own, who, asked)
+    assert yes > size(PAIRS) // 50  # or nothing is shown
