@@ -1,4 +1,4 @@
-"""A real browser for tests: one Chromium a session, one context a test.
+"""A real browser for tests: one Chromium a module, one context a test.
 
 In: Debian's Chromium and axe-core, where they are. Out: pages whose console must stay silent, and `axe`. Never: a test
 that is green because its browser was not there: it is skipped by name.
@@ -25,8 +25,9 @@ GRAVE = ("serious", "critical")
 Axe = Callable[..., None]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """Ended with its module: while it is open its loop runs in this thread, and no test with a loop of its own can."""
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if found is None:
         pytest.skip("no Chromium here; apt-get install chromium")
