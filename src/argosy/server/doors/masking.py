@@ -25,8 +25,6 @@ _TRIGGERS: Final = (b"Secret", b"stringData", LAST_APPLIED.encode(), b"\\u00")  
 MOST_DEPTH: Final = 200
 SHARED: Final = 16  # chunks of streams
 SECRET: Final = GroupKind("", "Secret")
-ARGO: Final = "argoproj.io"
-PUBLIC: Final = (GroupKind("", "Namespace"), GroupKind(ARGO, "Application"), GroupKind(ARGO, "AppProject"))
 _WORDS: Final = tuple(each.decode() for each in _TRIGGERS)
 
 
@@ -187,11 +185,12 @@ class Mask:
 
 
 def mask_of(lookout: Any) -> Mask:
-    """By the Secrets that the lookout sees. Names of what everybody sees are none."""
+    """By the Secrets that the lookout sees. Names of objects are none: a host that a Secret names is a Service, too."""
     cache = lookout.cache
 
     def public() -> set[str]:
-        return {key.name for kind in PUBLIC for key in cache.keys(kind)}
+        kinds = [kind for kind in cache.kinds() if kind != SECRET]
+        return {word for kind in kinds for key in cache.keys(kind) for word in (key.name, key.namespace)}
 
     mask = Mask(lambda: cache.list(SECRET), public)
 

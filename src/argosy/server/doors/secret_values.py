@@ -9,13 +9,17 @@ from __future__ import annotations
 import base64
 import binascii
 import html
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
 
 LEAST: Final = 8  # characters
+WORD: Final = re.compile(r"[A-Za-z]{8,}")
 LEAST_LINE: Final = 16  # of a value of several lines
 MOST_VALUE: Final = 64 << 10  # bytes; of a longer one (a release of Helm) the beginning is looked for
 LABEL: Final = "argocd.argoproj.io/secret-type"
@@ -33,11 +37,22 @@ PUBLIC_LEAVES: Final = {
 PUBLIC_ENDINGS: Final = ("Mtime", ".tokens")
 
 
+@cache
+def shipped_words() -> frozenset[str]:
+    """Words of our own pages and of Argo CD's kinds: whoever puts one into a Secret hides no page with it."""
+    import argosy.schema.definitions
+
+    server, definitions = Path(__file__).parents[1], Path(argosy.schema.definitions.__file__).parent
+    files = [*server.glob("templates/**/*.html"), *server.glob("static/*"), *server.glob("api/*.py")]
+    files += definitions.glob("*.argoproj.io.yaml")
+    return frozenset(word for file in files for word in WORD.findall(file.read_text(errors="replace")))
+
+
 def needles(secrets: Iterable[Mapping[str, Any]], public: Collection[str] = ()) -> tuple[bytes, ...]:
     found: dict[bytes, None] = {}
     for secret in secrets:
         for value in _values(secret):
-            if value not in public:
+            if value not in public and value not in shipped_words():
                 found.update(dict.fromkeys(_forms(value)))
     return tuple(sorted(found, key=len, reverse=True))
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from site_world import StillLookout
 
 from argosy.model.annotations import LAST_APPLIED
-from argosy.server.doors.masking import Mask, MaskedLogs, masked_json, without_secrets
+from argosy.server.doors.masking import Mask, MaskedLogs, mask_of, masked_json, without_secrets
 
 CANARY = "c4n4ry-VALUE/0123"
 
@@ -142,6 +143,18 @@ def test_addresses_of_declared_repositories_and_clusters_stay_readable() -> None
 def test_short_and_public_words_are_no_secrets() -> None:
     hidden = mask(secret("short"), secret("staging-east"), public=frozenset(["staging-east"]))
     assert hidden.hide_text("short staging-east") == "short staging-east"
+
+
+@pytest.mark.parametrize("word", ["OutOfSync", "Progressing", "resourceVersion", "applications"])
+def test_nobody_hides_words_of_the_page_by_a_secret_of_theirs(word: str) -> None:
+    assert mask(secret(word)).hide_text(f"it is {word}") == f"it is {word}"
+
+
+def test_names_of_objects_are_no_secrets() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "postgres-primary", "namespace": "bases"}}
+    host = secret("postgres-primary", metadata={"name": "host", "namespace": "bases"})
+    hidden = mask_of(StillLookout([service, host, secret("a-password-of-it")]))
+    assert hidden.hide_text("postgres-primary a-password-of-it") == "postgres-primary ++++++++"
 
 
 def test_a_secret_that_comes_later_is_known_from_then_on() -> None:
