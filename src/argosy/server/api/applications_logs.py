@@ -20,10 +20,9 @@ from argosy.model.errors import ClusterError, TransientError, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.report.wire import mapping, mappings
 from argosy.server.answers import Stream
-from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
 from argosy.server.api.shapes_logs import Wanted, entry, read_wanted
-from argosy.server.api.stream_frames import failure, frame, is_events, stream
+from argosy.server.api.stream_frames import MAKES, failure, frame, is_events, stream
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.resolving import application
@@ -140,10 +139,10 @@ AT: Final = "/api/v1/applications/{name}"
 ROUTES = (
     Route(
         "GET", f"{AT}/logs", NEEDS, logs, "What Pods of an Application printed: a JSON object a line.", query=QUERY,
-        gives=schema.ANY, tag="applications", operation="ApplicationService_PodLogs2",
+        makes=MAKES, tag="applications", operation="ApplicationService_PodLogs2",
     ),
     Route(
         "GET", f"{AT}/pods/{{podName}}/logs", NEEDS, logs, "What a Pod printed: a JSON object a line.", query=QUERY,
-        gives=schema.ANY, tag="applications", operation="ApplicationService_PodLogs",
+        makes=MAKES, tag="applications", operation="ApplicationService_PodLogs",
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from argosy.desk.applications.facts import rows
 from argosy.model.errors import ArgosyError
 from argosy.server.answers import Stream
 from argosy.server.api.applications_content import FILTER, choice_of, tree_of
-from argosy.server.api.stream_frames import BEAT, SIGN, failure, frame, is_events, stream
+from argosy.server.api.stream_frames import BEAT, MAKES, SIGN, failure, frame, is_events, stream
 from argosy.server.asked import Absent, Asked, Refused
 from argosy.server.behalf import reader_of
 from argosy.server.doors import permission
@@ -96,6 +96,6 @@ TREE: Final = Route(
     "Follow what an Application manages, with all that came of it.",
     query=(*FILTER, Parameter("appNamespace", "The namespace of the Application."),
            Parameter("project", "The project that it must be in.")),
-    tag="applications", operation="ApplicationService_WatchResourceTree",
+    tag="applications", operation="ApplicationService_WatchResourceTree", makes=MAKES,
 )  # fmt: skip
 ROUTES = (TREE,)

@@ -16,7 +16,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.schema.selectors import labels as read_labels
 from argosy.server.answers import Stream
-from argosy.server.api.stream_frames import BEAT, FRAMES, SIGN, is_events, stream
+from argosy.server.api.stream_frames import BEAT, FRAMES, MAKES, SIGN, is_events, stream
 from argosy.server.asked import Asked
 from argosy.server.events.changes import Changes
 from argosy.server.resolving import application_name, is_at_home, project_of
@@ -121,12 +121,12 @@ ROUTES = (
         "Follow Applications: a JSON document for each change.",
         query=(*CHOSEN, Parameter("appNamespace", "Only those of this namespace."),
                Parameter("repo", "Taken, and of no consequence."), Parameter("refresh", "Taken.")),
-        tag="applications", operation="ApplicationService_Watch",
+        tag="applications", operation="ApplicationService_Watch", makes=MAKES,
     ),
     Route(
         "GET", "/api/v1/stream/applicationsets", Filtered("applicationsets", "get"), partial(followed, APP_SETS),
         "Follow ApplicationSets: a JSON document for each change.",
         query=(*CHOSEN, Parameter("appsetNamespace", "Only those of this namespace.")),
-        tag="applicationsets", operation="ApplicationSetService_Watch",
+        tag="applicationsets", operation="ApplicationSetService_Watch", makes=MAKES,
     ),
 )  # fmt: skip
