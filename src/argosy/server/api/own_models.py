@@ -31,7 +31,7 @@ SECONDS: Final = 30.0
 MOST_ASKED: Final = 100_000  # characters
 WHOSE: Final = "Who may see its Application may; one that belongs to none is for who may see all of them."
 MODEL: Final = schema.fields(
-    "name", "namespace", name=schema.TEXT, namespace=schema.TEXT, application=schema.TEXT, health=schema.TEXT,
+    name=schema.TEXT, namespace=schema.TEXT, application=schema.TEXT, health=schema.TEXT,
     message=schema.TEXT, url=schema.TEXT, runtime=schema.TEXT, format=schema.TEXT, source=schema.TEXT,
     protocol=schema.TEXT, since=schema.TEXT, isSimulated=schema.FLAG, isCurrent=schema.FLAG, gpus=schema.TEXT,
     pods=schema.fields(ready=schema.COUNT, wanted=schema.COUNT), traffic=schema.many(schema.ANY),

@@ -25,14 +25,14 @@ from argosy.server.routes import Filtered, May, Parameter, Route
 TAG: Final = "notebooks"
 WHOSE: Final = "Who may see its Application may; one that belongs to none is for who may see all of them."
 ROW: Final = schema.fields(
-    "name", "namespace", name=schema.TEXT, namespace=schema.TEXT, application=schema.TEXT, phase=schema.TEXT,
+    name=schema.TEXT, namespace=schema.TEXT, application=schema.TEXT, phase=schema.TEXT,
     step=schema.TEXT, message=schema.TEXT, notebook=schema.TEXT, repository=schema.TEXT, ref=schema.TEXT,
     commit=schema.TEXT, started=schema.TEXT, ended=schema.TEXT, seconds={"type": ["number", "null"]},
     trigger=schema.TEXT, golden=schema.TEXT, cells=schema.fields(done=schema.COUNT, total=schema.COUNT),
     lastRun=schema.COUNT,
 )  # fmt: skip
 RUN_SHAPE: Final = schema.fields(
-    "number", number=schema.COUNT, generation=schema.COUNT, phase=schema.TEXT, message=schema.TEXT,
+    number=schema.COUNT, generation=schema.COUNT, phase=schema.TEXT, message=schema.TEXT,
     commit=schema.TEXT, started=schema.TEXT, ended=schema.TEXT, seconds={"type": ["number", "null"]},
     artefacts=schema.many(schema.ANY),
 )  # fmt: skip

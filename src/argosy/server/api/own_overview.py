@@ -22,13 +22,13 @@ from argosy.server.routes import Filtered, Parameter, Route
 
 TAG: Final = "overview"
 STAGE: Final = schema.fields(
-    "name", name=schema.TEXT, after=schema.TEXT, application=schema.TEXT, namespace=schema.TEXT, release=schema.TEXT,
+    name=schema.TEXT, after=schema.TEXT, application=schema.TEXT, namespace=schema.TEXT, release=schema.TEXT,
     runs=schema.TEXT, health=schema.TEXT, sync=schema.TEXT, since=schema.TEXT, models=schema.many(schema.TEXT),
     images=schema.many(schema.TEXT), problem=schema.TEXT, isByHand=schema.FLAG, coming={"type": ["object", "null"]},
     gates=schema.many(schema.ANY), holds=schema.many(schema.ANY),
 )  # fmt: skip
 HAPPENING: Final = schema.fields(
-    "time", time=schema.TEXT, kind=schema.TEXT, severity=schema.TEXT, title=schema.TEXT, text=schema.TEXT,
+    time=schema.TEXT, kind=schema.TEXT, severity=schema.TEXT, title=schema.TEXT, text=schema.TEXT,
     application=schema.TEXT, who=schema.TEXT, count=schema.COUNT, revision=schema.TEXT,
 )  # fmt: skip
 
