@@ -218,3 +218,15 @@ async def test_a_tree_is_the_same_until_something_changes(room: Room, lookout: L
     await room.change(a="other")
     await until(lambda: _live(lookout) == "other", lookout)
     assert await lookout.reader.tree(app) is not first
+
+
+async def test_a_list_that_somebody_has_stays_as_it_was(room: Room, lookout: Lookout) -> None:
+    for name in ("b", "a", "zz"):
+        await room.deliver(name)
+    await until(lambda: len(lookout.applications()) == 4, lookout)
+    kept = lookout.applications()
+    before = list(kept)
+    await room.annotate("b", anything="new")
+    await until(lambda: lookout.applications() is not kept, lookout)
+    assert [row.name for row in lookout.applications()] == ["a", "b", "models", "zz"]
+    assert list(kept) == before

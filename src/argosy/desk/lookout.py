@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import operator
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -36,6 +38,7 @@ from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 
 log = logging.getLogger(__name__)
+_place: Final = operator.attrgetter("name", "namespace")  # of a row in the list
 LOOK_SECONDS: Final = 0.5  # between looks whether the watches are up
 
 
@@ -118,7 +121,7 @@ class Lookout:
     def applications(self) -> Sequence[AppRow]:
         """Of all namespaces, by name and namespace. The same value as long as none has changed."""
         if self._ordered is None:
-            self._ordered = sorted(self._rows.values(), key=lambda row: (row.name, row.namespace))
+            self._ordered = sorted(self._rows.values(), key=_place)
         return self._ordered
 
     def row(self, namespace: str, name: str) -> AppRow | None:
@@ -150,16 +153,27 @@ class Lookout:
             self._follow_settings()
         key = key_of(manifest)
         if key.group_kind == APPLICATION:
-            self._ordered = None
-            if after is None:
-                self._rows.pop(key, None)
-            else:
-                self._rows[key] = row_of(after)
+            self._list(key, after)
         for each in tuple(self._listeners):
             try:
                 each(before, after)
             except Exception:  # one who cannot bear it must not keep it from the others
                 log.exception("a listener failed")
+
+    def _list(self, key: ResourceKey, after: Manifest | None) -> None:
+        if after is None:
+            self._rows.pop(key, None)
+            self._ordered = None
+            return
+        row = row_of(after)
+        is_new = key not in self._rows
+        self._rows[key] = row
+        if is_new or self._ordered is None:
+            self._ordered = None
+            return
+        ordered = list(self._ordered)  # whoever has the one before keeps it as it was
+        ordered[bisect_left(ordered, _place(row), key=_place)] = row
+        self._ordered = ordered
 
     def _follow_settings(self) -> None:
         rules = self.rules

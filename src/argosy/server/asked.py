@@ -103,6 +103,15 @@ class Asked:
     def may(self, resource: str, action: str, thing: str) -> bool:
         return self.site.identities.may(self.caller, resource, action, thing)
 
+    @property
+    def deciding(self) -> Callable[[str, str, str], bool]:
+        """The same as `may`, for those who ask it of thousands at once."""
+        permissions = getattr(self.site.identities, "permissions", None)
+        if permissions is None:
+            return self.may
+        decide: Callable[[str, str, str], bool] = permissions(self.caller).may
+        return decide
+
     def require(self, resource: str, action: str, thing: str) -> None:
         if not self.may(resource, action, thing):
             raise Refused

@@ -8,7 +8,8 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -65,12 +66,24 @@ class Facet(NamedTuple):
 class Selection:
     rows: tuple[AppRow, ...]  # of this page
     total: int  # that the caller may see
-    matching: int
     page: int
     pages: int
-    facets: Mapping[str, tuple[Facet, ...]]
-    matrix: Mapping[tuple[str, str], int]  # sync and health, of those that match
     query: Query
+    found: Sequence[AppRow] = field(repr=False)  # all that match
+    nearly: Mapping[str, Sequence[AppRow]] = field(repr=False)  # by filter, those that match but for it
+
+    @property
+    def matching(self) -> int:
+        return len(self.found)
+
+    @cached_property
+    def facets(self) -> Mapping[str, tuple[Facet, ...]]:
+        return _facets(self.found, self.nearly, self.query)
+
+    @cached_property
+    def matrix(self) -> Mapping[tuple[str, str], int]:
+        """Sync and health, of those that match."""
+        return Counter(map(operator.attrgetter("sync", "health"), self.found))
 
     @property
     def first(self) -> int:
@@ -100,12 +113,11 @@ def select(
     return Selection(
         rows=tuple(ordered[(page - 1) * size : page * size]),
         total=len(seen),
-        matching=len(ordered),
         page=page,
         pages=pages,
-        facets=_facets(matching, nearly, query),
-        matrix=Counter(map(operator.attrgetter("sync", "health"), matching)),
         query=query,
+        found=ordered,
+        nearly=nearly,
     )
 
 

@@ -46,10 +46,11 @@ async def listed(asked: Asked) -> Json:
 
 
 def _visible(asked: Asked) -> Iterator[Manifest]:
+    decide = asked.deciding
     for manifest in _chosen(asked):
         metadata = manifest["metadata"]
         thing = application_name(asked, project_of(manifest), metadata["namespace"], metadata["name"])
-        if asked.may("applications", "get", thing):
+        if decide("applications", "get", thing):
             yield manifest
 
 

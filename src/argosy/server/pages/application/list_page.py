@@ -74,10 +74,10 @@ def favourites_of(asked: Asked) -> frozenset[ResourceKey]:
 
 
 def selection_of(asked: Asked, query: Query) -> Selection:
-    lookout, control = asked.site.lookout, asked.site.desk.control
+    lookout, control, decide = asked.site.lookout, asked.site.desk.control, asked.deciding
 
     def may(row: AppRow) -> bool:
-        if not asked.may("applications", "get", row.permitted_as(control)):
+        if not decide("applications", "get", row.permitted_as(control)):
             return False
         return row.namespace == control or is_at_home(asked, lookout.cache.get(row.key) or _nothing(row))
 
