@@ -15,6 +15,7 @@ from argosy.report.wire import mapping
 
 OK, BAD, BUSY, WAITS = "ok", "bad", "busy", "waits"
 SERVER: Final = "kserve-container"
+OF_STORAGE: Final = ("persistentvolumeclaim", "storage", "download", "bucket")  # in what is told of a failure
 FETCHERS: Final = ("storage-initializer", "modelcar-init")
 ROUTES: Final = ("IngressReady", "RoutesReady", "PredictorRouteReady")
 
@@ -60,7 +61,8 @@ def _storage(service: Manifest, source: str, pods: Sequence[Manifest]) -> Link:
         return Link("storage", about, BAD, next(why for state, why in states if state == BAD))
     if any(state == BUSY for state, _ in states):
         return Link("storage", about, BUSY, next(why for state, why in states if state == BUSY))
-    if failure := _failure(service, ("ModelLoadFailed", "NoSupportingRuntime"), is_not=True):
+    failure = _failure(service)
+    if not invalid(service) and any(word in failure.lower() for word in OF_STORAGE):
         return Link("storage", about, BAD, failure)
     return Link("storage", about, OK if pods else WAITS, "" if pods else "no Pod has begun to fetch it")
 
@@ -109,12 +111,12 @@ def _model_status(service: Manifest) -> dict[str, Any]:
     return dict(mapping(mapping(service.get("status")).get("modelStatus")))
 
 
-def _failure(service: Manifest, reasons: Sequence[str] = (), *, is_not: bool = False) -> str:
-    """What KServe told last of a failure; `is_not`: of any other reason, and nothing where none is told."""
+def _failure(service: Manifest) -> str:
+    """What KServe told last of a failure, while there is one: the last one stays in the status."""
+    if str(mapping(_model_status(service).get("states")).get("targetModelState") or "") == "Loaded":
+        return ""
     found = mapping(_model_status(service).get("lastFailureInfo"))
     reason, message = str(found.get("reason") or ""), str(found.get("message") or "")
-    if is_not and (not reason or reason in reasons or invalid(service) or "storage" not in message.lower()):
-        return ""
     return ": ".join(filter(None, (reason, message)))
 
 

@@ -32,7 +32,7 @@ async def values(asked: Asked) -> dict[str, Any]:
     reader = reader_of(asked)
     report = Report(await examine(reader.desk, reader, Wanted(is_quick=not is_deep, seconds=SECONDS)))
     lines = sorted(report.lines, key=lambda each: (-each.severity.weight, each.cause, each.app))
-    groups = [_group(cause, list(found)) for cause, found in groupby(lines, key=lambda each: each.cause)]
+    groups = [_group(asked, cause, list(found)) for cause, found in groupby(lines, key=lambda each: each.cause)]
     worst = {each["severity"] for each in groups}
     return {
         "title": "Doctor",
@@ -48,7 +48,7 @@ async def values(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _group(cause: str, lines: list[Line]) -> dict[str, Any]:
+def _group(asked: Asked, cause: str, lines: list[Line]) -> dict[str, Any]:
     first = lines[0]
     return {
         "cause": cause,
@@ -62,6 +62,8 @@ def _group(cause: str, lines: list[Line]) -> dict[str, Any]:
                 "fix": each.fix,
                 "word": each.remedy.word,
                 "commands": commands_of(each.fix),
+                "said": words_of(each.fix),
+                "path": path_of(asked, each.app),
             }
             for each in lines
         ],
@@ -70,8 +72,22 @@ def _group(cause: str, lines: list[Line]) -> dict[str, Any]:
 
 def commands_of(text: str) -> list[str]:
     """What of an advice can be typed as it is."""
-    parts = (part.strip() for part in re.split(r"; |: (?=(?:argosy|argocd|kubectl|oc|git) )", text))
-    return [part for part in parts if part.startswith(PROGRAMS)]
+    return [part for part in _parts(text) if part.startswith(PROGRAMS)]
+
+
+def words_of(text: str) -> str:
+    """The rest of it."""
+    return "; ".join(part for part in _parts(text) if not part.startswith(PROGRAMS))
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r"; |: (?=(?:argosy|argocd|kubectl|oc|git) )", text) if part.strip()]
+
+
+def path_of(asked: Asked, app: str) -> str:
+    namespace, _, name = app.rpartition("/")
+    row = asked.site.lookout.row(namespace or asked.site.desk.control, name)
+    return f"/apps/{row.namespace}/{row.name}" if row else ""
 
 
 ROUTES = (

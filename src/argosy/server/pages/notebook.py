@@ -132,7 +132,7 @@ def _cell(index: int, told: Told | None, shown: ShownCell | None, view: RunView,
         shown.count if shown else None,
         outputs,
         frames,
-        told.error if told else "",
+        told.error if told and not any(each.kind == "error" for each in outputs) else "",
         notes,
     )
 
