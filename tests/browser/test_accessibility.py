@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,8 +149,3 @@ def press_until(page: Any, word: str) -> None:
             return
     raise AssertionError(f"no way to {word} by the keyboard")
 
-
-def test_pictures_of_the_page_are_small() -> None:
-    folder = Path(__file__).parents[2] / "docs" / "images"
-    for path in folder.glob("page-*.png"):
-        assert path.stat().st_size <= 120 * 1024, path.name
