@@ -21,14 +21,17 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.asynccontextmanager
-async def probed(port: int, measures: Sequence[Callable[[], str]]) -> AsyncIterator[int]:
-    """The port that it is served on, 0 where none is; -1 asks for any that is free."""
+async def probed(
+    port: int, measures: Sequence[Callable[[], str]], *, is_loopback: bool = False
+) -> AsyncIterator[int]:
+    """The port that it is served on, 0 where none is; -1 asks for any that is free. On this machine only, or beyond."""
     if not port:
         yield 0
         return
     try:
         answer = partial(_answer, measures)
-        server = await asyncio.start_server(answer, sock=_socket(max(port, 0)), limit=MOST_QUESTION)
+        listener = _socket(max(port, 0), is_loopback=is_loopback)
+        server = await asyncio.start_server(answer, sock=listener, limit=MOST_QUESTION)
     except OSError as error:
         why = error.strerror
         log.warning("port %s cannot be opened (%s): no probes and no metrics; give another --port", port, why)
@@ -38,8 +41,10 @@ async def probed(port: int, measures: Sequence[Callable[[], str]]) -> AsyncItera
         yield int(server.sockets[0].getsockname()[1])
 
 
-def _socket(port: int) -> socket.socket:
+def _socket(port: int, *, is_loopback: bool) -> socket.socket:
     """Of every address of this machine, of either kind."""
+    if is_loopback:
+        return socket.create_server(("127.0.0.1", port))
     if socket.has_dualstack_ipv6():
         with contextlib.suppress(OSError):
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)

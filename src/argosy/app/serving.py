@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 USUAL_PORT: Final = 8484
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - with TLS, where somebody asks for it
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ async def serving(
             with _masked_logs(entry):
                 async with (
                     listening(entry, listeners, certificate=certificate, closing=entry.close),
-                    probed(options.metrics_port, [lambda: measured(site, entry)]),
+                    probed(options.metrics_port, [lambda: measured(site, entry)], is_loopback=told.is_loopback),
                 ):
                     found = _served(options, told, port, where)
                     with entering.told(options.place, found.url) if found.is_loopback else contextlib.nullcontext():
@@ -184,7 +185,7 @@ def _certificate(options: PageOptions) -> Certificate | None:
         return None
     made = Certificate(options.place / "tls.crt", options.place / "tls.key")
     names = ["localhost", socket.gethostname(), *options.hostnames]
-    addresses = ["127.0.0.1", "::1", *([] if options.listen in ("0.0.0.0", "::") else [options.listen])]  # noqa: S104
+    addresses = ["127.0.0.1", "::1", *([] if options.listen in EVERYWHERE else [options.listen])]
     if not made.key.exists() or not speaks_for(made.certificate, names, addresses):
         self_signed(made.certificate, made.key, names, addresses)
     return made
@@ -210,8 +211,7 @@ def _serve_options(options: PageOptions, port: int, certificate: Certificate | N
 def _served(options: PageOptions, told: ServeOptions, port: int, where: str) -> Served:
     from argosy.apiserver.tls import fingerprint
 
-    name = options.hostnames[0] if options.hostnames else "127.0.0.1" if told.is_loopback else socket.gethostname()
-    url = f"{'https' if told.is_tls else 'http'}://{name}:{port}"
+    url = f"{'https' if told.is_tls else 'http'}://{_name(options)}:{port}"
     made = told.is_tls and options.certificate is None
     return Served(
         url=url,
@@ -221,6 +221,17 @@ def _served(options: PageOptions, told: ServeOptions, port: int, where: str) -> 
         fingerprint=fingerprint(options.place / "tls.crt") if made else "",
         instead_of=USUAL_PORT if options.port is None and port != USUAL_PORT else 0,
     )
+
+
+def _name(options: PageOptions) -> str:
+    """What people ask for it by."""
+    if options.listen in LOOPBACK:
+        return "[::1]" if options.listen == "::1" else "127.0.0.1"
+    if options.hostnames:
+        return options.hostnames[0]
+    if options.listen in EVERYWHERE:
+        return socket.gethostname()
+    return f"[{options.listen}]" if ":" in options.listen else options.listen
 
 
 @contextlib.contextmanager

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from argosy.server.asked import Asked, csrf_token
+from argosy.server.doors.host import hostname
 from argosy.server.identity.caller import Caller
 from argosy.server.routes import Public, Route
-from argosy.server.site import Site
+from argosy.server.site import LOOPBACK_HOSTS, Site
 
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
@@ -45,8 +46,11 @@ def check_origin(site: Site, route: Route, headers: Mapping[str, str], caller: C
 
 
 def _is_own(site: Site, origin: str, headers: Mapping[str, str]) -> bool:
-    scheme = "https" if site.options.is_tls else "http"
-    return origin in (f"{scheme}://{headers.get('host', '')}", site.options.origin or None)
+    host, scheme = headers.get("host", ""), "https" if site.options.is_tls else "http"
+    if origin in (f"{scheme}://{host}", site.options.origin or None):
+        return True
+    # Whoever speaks TLS for us passes the name on that was asked for; on this machine another server may have it.
+    return origin == f"https://{host}" and hostname(host) not in LOOPBACK_HOSTS
 
 
 def _check_media(route: Route, headers: Mapping[str, str], caller: Caller) -> None:

@@ -16,6 +16,7 @@ from argosy.server.doors import limits
 from argosy.server.doors.headers import POLICY, safe_location
 from argosy.server.doors.host import hostname, is_ours
 from argosy.server.doors.limits import TooMuch, Turnstile
+from argosy.server.doors.origin import Foreign, check_origin
 from argosy.server.identity.caller import Caller
 from argosy.server.routes import Public, Route, SignedIn, Tree
 
@@ -120,6 +121,24 @@ async def test_a_cookie_changes_something_only_from_our_page_and_as_json(client:
     for site in ("cross-site", "same-site", "none"):
         got = await code(client, method, path, "{}", Cookie="argosy=ann", Content_Type=JSON, Sec_Fetch_Site=site)
         assert got == 403
+
+
+def test_who_speaks_tls_for_us_passes_our_name_on() -> None:
+    route = Route("POST", "/api/v1/things", SignedIn(), told)
+    site = a_site([], PEOPLE, hosts=HOSTS)
+    caller = Caller("ann", (), "cookie", "x")
+    for host, origin, is_own in (
+        ("argosy.example.com", "https://argosy.example.com", True),
+        ("argosy.example.com", "https://argosy.example.com:8443", False),
+        ("argosy.example.com", "https://evil.example.com", False),
+        ("localhost", "https://localhost", False),
+    ):
+        headers = {"host": host, "origin": origin, "content-type": JSON}
+        if is_own:
+            check_origin(site, route, headers, caller)
+        else:
+            with pytest.raises(Foreign):
+                check_origin(site, route, headers, caller)
 
 
 async def test_a_token_needs_no_origin_and_bears_no_foreign_one(client: Client) -> None:
