@@ -32,11 +32,12 @@ object that it names. A list gives only what the caller may see. What is absent 
 | code | `code` in the document | means |
 |---|---|---|
 | 400 | 3 | what was sent cannot be done; the message says what to write instead |
+| 400 | 9 | not now: another operation runs, or automated sync would undo it |
+| 400 | 12 | Argo CD has it, and argosy has not |
 | 401 | 16 | nobody has shown who they are |
 | 403 | 7 | it is not permitted, or it is not there |
 | 409 | 10 | somebody else changed it first |
 | 413, 429 | 8 | too much at once |
-| 501 | 12 | Argo CD has it, and argosy has not |
 | 503 | 14 | the cluster does not answer; try again |
 
 Every error is `{"error": …, "code": …, "message": …}`. Everything that changes something leaves a line in the log `argosy.audit`.
@@ -45,6 +46,22 @@ Every error is `{"error": …, "code": …, "message": …}`. Everything that ch
 
 `fields=items.metadata.name,items.status` gives these parts alone, `fields=-items.spec` all but those. Lists under `/api/argosy/v1` have
 pages: `limit` (100, at most 1000), and `continue` with the token of the page before.
+
+## Applications
+
+What is written can be read at once. A body may name the Application, its namespace and its project; where it names others than the
+address does, it is refused. Of an Application that is sent the spec, labels, annotations and finalizers count, and no status. Who moves
+one to another project needs `create` and `update` there, too; whatever `validate` says, its project has to permit it. An `operation` in
+what is created needs `sync`. Single objects can be read, patched, deleted and acted on where they are in the Application's tree **and**
+its project permits them.
+
+| | |
+|---|---|
+| `refresh=normal`, `refresh=hard` | answered when the engine has compared it anew, within 45 s |
+| `POST …/sync` with `manifests` | refused, after `override` was asked for: what is delivered must be in Git |
+| `…/server-side-diff` | compares what Git has; manifests that are sent are refused |
+| `…/logs` | lines of JSON (`application/x-ndjson`; `application/json` to who asks for that), or server-sent events; times are those at which the server read a line; `untilTime` is refused |
+| `…/chartdetails`, `…/ocimetadata`, `manifestsWithFiles` | refused |
 
 ## Secrets
 
@@ -68,8 +85,8 @@ worst of a project. It is drawn only where `statusbadge.enabled` in `argocd-cm` 
 
 ## What Argo CD has and argosy has not
 
-- Chart repositories and registries: `helmcharts` and `oci-tags` answer 501. Charts are read from Git.
-- Generators of ApplicationSets: they are kept and told of, `generate` answers 501, and no Applications come of them.
+- Chart repositories and registries: `helmcharts` and `oci-tags` are refused. Charts are read from Git.
+- Generators of ApplicationSets: they are kept and told of, `generate` is refused, and no Applications come of them.
 - Other clusters: they are declared and told of, with the state `Unknown`; argosy delivers to the one that it runs in.
 - `rotate-auth` answers 400: there is no token of a service account that could be rotated.
 - Terminals (`/terminal`), extensions and Dex.

@@ -145,12 +145,14 @@ ROUTES = (
         query=NAMED, gives=schema.RESOURCE, tag="applications", operation="ApplicationService_GetResource",
     ),
     Route(
-        "POST", AT, May("applications", "update", finer("update")), patched, "Patch an object of an Application.",
+        "POST", AT, May("applications", "update", finer("update")), patched,
+        "Patch an object. Its action is `update/GROUP/KIND/NAMESPACE/NAME`.",
         query=(*NAMED, Parameter("patchType", f"Such as {MERGE} (default).")), takes=schema.TEXT,
         gives=schema.RESOURCE, tag="applications", operation="ApplicationService_PatchResource",
     ),
     Route(
-        "DELETE", AT, May("applications", "delete", finer("delete")), deleted, "Delete an object of an Application.",
+        "DELETE", AT, May("applications", "delete", finer("delete")), deleted,
+        "Delete an object. Its action is `delete/GROUP/KIND/NAMESPACE/NAME`.",
         query=(
             *NAMED, Parameter("force", "At once.", "boolean"), Parameter("orphan", "What came of it stays.", "boolean"),
         ),
@@ -161,12 +163,13 @@ ROUTES = (
         query=NAMED, gives=schema.ACTIONS, tag="applications", operation="ApplicationService_ListResourceActions",
     ),
     Route(
-        "POST", f"{AT}/actions", May("applications", "action", of_action), acted, "Act on an object.",
+        "POST", f"{AT}/actions", May("applications", "action", of_action), acted,
+        "Act on an object. Its action is `action/GROUP/KIND/NAME`.",
         query=NAMED, takes=schema.TEXT, gives=schema.NOTHING, tag="applications",
         operation="ApplicationService_RunResourceAction",
     ),
     Route(
-        "POST", f"{AT}/actions/v2", May("applications", "action", of_second), acted_again, "Act on an object.",
+        "POST", f"{AT}/actions/v2", May("applications", "action", of_second), acted_again, "The same, with parameters.",
         query=PLACE, takes=schema.ACTION, gives=schema.NOTHING, tag="applications",
         operation="ApplicationService_RunResourceActionV2",
     ),
