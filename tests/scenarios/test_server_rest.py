@@ -275,6 +275,8 @@ async def test_what_is_in_a_repository_is_told(world: World) -> None:
     assert (await code(world, "ann", "GET", f"{where}/apps?revision=nowhere"))[0] == 400
     assert (await code(world, "ann", "GET", f"{where}/helmcharts"))[0] == 400
     await denied(world, "dan", "GET", f"{where}/apps")  # who only reads has no clone made
+    for path_of in ("refs", "apps"):  # a project that is named would lend its credentials
+        await denied(world, "cid", "GET", f"{where}/{path_of}?appProject=default")
 
 
 @pytest.mark.parametrize(

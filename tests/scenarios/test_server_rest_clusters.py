@@ -90,6 +90,10 @@ async def test_clusters_are_for_those_who_may(world: World) -> None:
     await world.ask("ann", "POST", CLUSTERS, {**PROD, "project": "team"})
     where = f"{CLUSTERS}/{path(PROD['server'])}"
     assert [each["name"] for each in (await world.get("cid", CLUSTERS))["items"]] == ["prod"]
+    await world.ask("ann", "POST", CLUSTERS, {"server": "https://hidden:6443", "name": "hidden"})
+    for query in ("", "?upsert=true"):  # that it is there is not for everybody
+        await denied(world, "cid", "POST", f"{CLUSTERS}{query}", {"server": "https://hidden:6443", "project": "team"})
+    await world.ask("ann", "DELETE", f"{CLUSTERS}/{path('https://hidden:6443')}")
     await denied(world, "cid", "PUT", where, {**PROD, "project": "other"})
     await denied(world, "cid", "PUT", where, {**PROD, "project": ""})
     assert (await world.ask("cid", "PUT", where, {**PROD, "project": "team"})).code == 200

@@ -145,6 +145,10 @@ async def test_application_sets_are_for_those_who_may(world: World) -> None:
     for method, where in (("GET", ""), ("DELETE", ""), ("GET", "/resource-tree"), ("GET", "/events")):
         for name in ("foreign", "absent"):
             await denied(world, "cid", method, f"{SETS}/{name}{where}")
+    strange = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", **a_set("strange")}
+    await world.cluster.create({**strange, "metadata": {"name": "strange", "namespace": "ml"}})
+    await denied(world, "cid", "GET", f"{SETS}/strange?appsetNamespace=ml")  # no project takes it from there
+    assert (await world.get("cid", SETS))["items"] == []
     await denied(world, "cid", "POST", SETS, a_set("mine", "default"))
     await denied(world, "cid", "POST", SETS, a_set("mine", "{{project}}"))
     await denied(world, "cid", "POST", f"{SETS}?upsert=true", a_set("foreign", "team"))

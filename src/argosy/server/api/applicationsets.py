@@ -19,7 +19,7 @@ from argosy.server.api.refusing import not_built
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.api.streams import SETS, owner
 from argosy.server.asked import Asked
-from argosy.server.resolving import application_name
+from argosy.server.resolving import application_name, is_at_home
 from argosy.server.routes import Filtered, Found, May, Parameter, Route
 
 EVENT: Final = GroupKind("", "Event")
@@ -41,7 +41,12 @@ async def one(asked: Asked) -> Found | None:
         if error.code in (400, 404, 422):
             return None
         raise
-    return Found(found, _thing(asked, found)) if found else None
+    return Found(found, _thing(asked, found)) if found and _is_at_home(asked, found) else None
+
+
+def _is_at_home(asked: Asked, manifest: Manifest) -> bool:
+    """argo: a project says which namespaces it takes anything from."""
+    return is_at_home(asked, {"metadata": manifest["metadata"], "spec": {"project": owner(manifest)}})
 
 
 async def new(asked: Asked) -> Found | None:
@@ -77,6 +82,7 @@ async def listed(asked: Asked) -> Json:
         for each in every
         if (not projects or owner(each) in projects)
         and selector.matches(each["metadata"].get("labels"))
+        and _is_at_home(asked, each)
         and asked.may("applicationsets", "get", _thing(asked, each))
     ]
     return chosen(asked, {"metadata": {}, "items": sorted(found, key=lambda each: str(each["metadata"]["name"]))})

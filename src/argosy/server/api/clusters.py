@@ -104,8 +104,8 @@ def applications(asked: Asked) -> Counter[str]:
 async def created(asked: Asked) -> Json:
     desk, is_upsert = desk_of(asked), asked.query.flag("upsert")
     before = await clusters.find(desk, clusters.read_values(asked.subject)["server"])
-    if before is not None and is_upsert:
-        asked.require("clusters", "update", clusters.thing_of(before))
+    if before is not None:  # who may not see it may not learn from an error that it is there
+        asked.require("clusters", "update" if is_upsert else "get", clusters.thing_of(before))
     return Json(await _told(asked, await clusters.add(desk, asked.subject, replaces=is_upsert)))
 
 

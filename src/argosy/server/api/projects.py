@@ -105,9 +105,9 @@ async def created(asked: Asked) -> Json:
     name = manifest["metadata"]["name"]
     check_roles(name, manifest["spec"])
     there = await project(replace(asked, values={"name": name}))
-    if there is not None and body.flag("upsert"):
-        asked.require("projects", "update", name)
-        if "resourceVersion" in there.subject["metadata"]:
+    if there is not None:  # who may not see it may not learn from an error that it is there
+        asked.require("projects", "update" if body.flag("upsert") else "get", name)
+        if body.flag("upsert") and "resourceVersion" in there.subject["metadata"]:
             await _check(asked, there.subject, manifest)
     try:
         await create_project(desk(asked), manifest, replaces=body.flag("upsert"))

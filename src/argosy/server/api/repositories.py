@@ -122,7 +122,7 @@ async def created(asked: Asked, kind: Kind) -> Json:
     values, is_upsert = asked.subject, asked.query.flag("upsert")
     desk = desk_of(asked)
     before = await repositories.find(desk, kind.shelf, values["url"], values.get("project", ""))
-    if before is not None and is_upsert:
+    if before is not None and is_upsert and repositories.thing_of(before) == asked.thing:
         asked.require(kind.resource, "update", repositories.thing_of(before))
     if kind is READ and not asked.query.flag("credsOnly"):
         await _check(asked, values)

@@ -31,12 +31,14 @@ ONLY_GIT: Final = "argosy reads charts and manifests from Git, and from no chart
 
 async def readable(asked: Asked) -> Found | None:
     """One that is declared; or one that an Application which the caller may see is delivered from."""
-    url = asked.values["repo"]
-    found = await repositories.find(desk_of(asked), REPOSITORIES, url, asked.query.text("appProject"))
+    url, project = asked.values["repo"], asked.query.text("appProject")
+    found = await repositories.find(desk_of(asked), REPOSITORIES, url, project)
     if found is not None:
         return Found({"url": found.text("url"), "project": found.text("project")}, repositories.thing_of(found))
-    if _is_used(asked, url) or asked.may("repositories", "create", url):
-        return Found({"url": url, "project": asked.query.text("appProject")}, url)
+    # A project that is named lends its credentials: they are for those who may see its repositories.
+    thing = f"{project}/{url}" if project else url
+    if _is_used(asked, url) or asked.may("repositories", "create", thing):
+        return Found({"url": url, "project": project}, thing)
     return None
 
 
