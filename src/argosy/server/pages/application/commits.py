@@ -16,9 +16,10 @@ from argosy.model.times import written
 from argosy.report.history import deployments
 
 Told = tuple[str, str, str]  # subject, author, time
-SECONDS: Final = 0.8
+SECONDS: Final = 0.25
 MOST: Final = 4096  # that are remembered
 LONGEST: Final = 120  # letters of a subject
+_asking: dict[tuple[str, str, str], asyncio.Task[Told | None]] = {}
 _known: dict[tuple[str, str, str], Told] = {}  # commits never change
 
 
@@ -34,14 +35,22 @@ async def commits_of(reader: Reader, app: Application, wanted: Iterable[tuple[st
         else:
             found[revision] = known
     if unknown:
-        try:
-            async with asyncio.timeout(SECONDS):
-                for url, revision in unknown:
-                    if told := await _told(reader, app, url, revision):
-                        found[revision] = told
-        except TimeoutError:
-            pass
+        tasks = {revision: _asked(reader, app, url, revision) for url, revision in unknown}
+        done, _ = await asyncio.wait(tasks.values(), timeout=SECONDS)  # those that take longer are known next time
+        for revision, task in tasks.items():
+            if task in done and (told := task.result()):
+                found[revision] = told
     return found
+
+
+def _asked(reader: Reader, app: Application, url: str, revision: str) -> asyncio.Task[Told | None]:
+    """Once, however many pages ask for it meanwhile."""
+    key = (url, app.project, revision)
+    task = _asking.get(key)
+    if task is None or task.get_loop() is not asyncio.get_running_loop():
+        task = _asking[key] = asyncio.create_task(_told(reader, app, url, revision))
+        task.add_done_callback(lambda _: _asking.pop(key, None))
+    return task
 
 
 async def current(reader: Reader, app: Application, revisions: Iterable[str]) -> dict[str, Told]:

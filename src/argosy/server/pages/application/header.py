@@ -110,7 +110,7 @@ def header(
         base=of_app(app.namespace, app.name),
         sync=facts.sync_word(app),
         health=facts.health_word(app),
-        why=facts.why(app, found),
+        why=_why(app, found),
         message=facts.health_message(app),
         revisions=_revisions(app, commits or {}),
         policy=facts.policy_word(app),
@@ -131,6 +131,13 @@ def header(
         objects=len(mappings(app.status.get("resources"))),
         may=dict(may),
     )
+
+
+def _why(app: Application, found: str) -> str:
+    """Nothing where a banner says it already."""
+    told = facts.why(app, found)
+    types = {str(each.get("type")) for each in mappings(app.status.get("conditions"))}
+    return "" if told.partition(":")[0] in types else told
 
 
 def tabs(app: Application, here: str, *, has_logs: bool = True) -> tuple[Tab, ...]:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.desk.applications.facts import Row
+from argosy.desk.applications.facts import rows as rows_of
 from argosy.live.tree import Node
+from argosy.model.application import Application
 from argosy.model.names import ResourceKey
 from argosy.server.pages.application.addresses import element_of, of_resource
 from argosy.server.pages.application.keyed import Keyed
@@ -130,6 +132,16 @@ class Window:
             self.address(name, last) if last < len(branches) else "",
             is_open,
         )
+
+
+def told_rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> list[Row]:
+    """argo: a message is what apply said; that tells nothing of how it is now, but where it failed."""
+    results = app.state.results if app.state else ()
+    failed = {each.key for each in results if each.outcome == "SyncFailed" or each.progress in ("Failed", "Error")}
+    return [
+        row if row.key in failed or row.hook or "requires pruning" in row.message else row._replace(message="")
+        for row in rows_of(app, health)
+    ]
 
 
 def leaves(

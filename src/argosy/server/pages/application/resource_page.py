@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.compare import masked
-from argosy.desk.applications import facts
 from argosy.desk.applications.acting import Choice, actions_in_force
 from argosy.desk.applications.belonging import NotIts, belonging
 from argosy.desk.applications.differing import differing
@@ -30,7 +29,7 @@ from argosy.server.pages.application.diff_page import told
 from argosy.server.pages.application.events_page import events_of
 from argosy.server.pages.application.framing import app_of, framed
 from argosy.server.pages.application.logs_page import LogWish, logs_wanted, read
-from argosy.server.pages.application.nodes import Leaf, leaves
+from argosy.server.pages.application.nodes import Leaf, leaves, told_rows
 from argosy.server.pages.application.owned import nodes_of
 from argosy.server.pages.application.owners import owners
 from argosy.server.pages.application.past import moments
@@ -55,7 +54,7 @@ async def found(asked: Asked) -> tuple[Leaf, Manifest | None, list[Node]]:
     """The object, as the Application knows it; who asks for another learns nothing of it."""
     app, reader, key = app_of(asked), reader_of(asked), key_of_request(asked)
     nodes = await nodes_of(asked)
-    rows = facts.rows(app)
+    rows = told_rows(app)
     live = await _live(asked, key, is_managed=key in {row.key for row in rows})
     said = {node.key: reason(reader.cache.get(node.key) or {}, node.health.message) for node in nodes if node.health}
     known = leaves(nodes, rows, said, (app.namespace, app.name)).get(key)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from argosy.desk.applications import facts
 from argosy.desk.applications.reader import health_words
 from argosy.desk.applications.reasons import reason
 from argosy.model.application import Application
@@ -20,7 +19,7 @@ from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import with_query
 from argosy.server.pages.application.framing import app_of, framed, head_parts
 from argosy.server.pages.application.list_page import shape_of
-from argosy.server.pages.application.nodes import Leaf, Tree, Window, grown, leaves
+from argosy.server.pages.application.nodes import Leaf, Tree, Window, grown, leaves, told_rows
 from argosy.server.pages.application.owned import nodes_of, shows_orphans
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
@@ -34,7 +33,7 @@ async def found(asked: Asked) -> tuple[dict[ResourceKey, Leaf], Tree]:
     nodes = await nodes_of(asked)
     judged = [(node.key, node.health) for node in nodes if node.health]
     said = {key: reason(reader.cache.get(key) or {}, each.message) for key, each in judged}
-    rows = facts.rows(app, health_words(dict(judged)))
+    rows = told_rows(app, health_words(dict(judged)))
     orphans = await _orphans(asked, app) if query.text("orphans") and shows_orphans(asked) else []
     all_leaves = leaves(nodes, rows, said, (app.namespace, app.name), orphans)
     made = grown(
