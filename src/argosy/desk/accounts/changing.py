@@ -11,6 +11,7 @@ import base64
 import json
 import secrets
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.cluster import Cluster
@@ -27,6 +28,7 @@ from argosy.desk.accounts.reading import (
     map_data,
     read_accounts,
     read_marks,
+    read_time,
     secret_data,
     secret_key,
 )
@@ -98,8 +100,14 @@ class AccountBook:
         settings = await self._cluster.get(ResourceKey("", "ConfigMap", self._namespace, SETTINGS))
         passwords.check_rule(password, map_data(settings).get("passwordPattern", ""))
         made = await self.hashing.hashed(password)
-        at = self._now_written()
-        await self._change(lambda _: {secret_key(name, "password"): made, secret_key(name, "passwordMtime"): at})
+
+        def changed(data: Mapping[str, bytes]) -> Data:
+            """Whatever was given in this very second is older, too."""
+            before = read_time(data.get(secret_key(name, "passwordMtime"), b""))
+            at = datetime.fromtimestamp(max(self.now(), before + 1), UTC)
+            return {secret_key(name, "password"): made, secret_key(name, "passwordMtime"): written(at).encode()}
+
+        await self._change(changed)
 
     async def add_token(self, name: str, *, seconds: int = 0, token_id: str = "") -> str:
         """The token: it is told once, and only its id is kept."""

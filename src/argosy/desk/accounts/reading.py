@@ -111,7 +111,7 @@ def _account(name: str, is_enabled: bool, capabilities: tuple[str, ...], secrets
         is_enabled,
         capabilities,
         secrets.get(secret_key(name, "password"), b"").strip(),
-        _time(secrets.get(secret_key(name, "passwordMtime"), b"")),
+        read_time(secrets.get(secret_key(name, "passwordMtime"), b"")),
         read_marks(secrets.get(secret_key(name, "tokens"), b"")),
     )
 
@@ -121,7 +121,7 @@ def _is_true(text: str) -> bool:
     return text.strip().lower() not in ("false", "f", "0")
 
 
-def _time(text: bytes) -> int:
+def read_time(text: bytes) -> int:
     try:
         return int(datetime.fromisoformat(text.decode().strip().replace("Z", "+00:00")).timestamp())
     except (ValueError, OverflowError):

@@ -30,7 +30,8 @@ from argosy.server.identity.standing import Standing, Watching
 IDLE: Final = 3600  # a session of a browser ends that long after its last request
 RENEWED: Final = 300  # seconds of use after which its token is made anew
 PADDING: Final = 0.4  # every answer to a login takes at least that long, whatever is found out
-BETWEEN_LOOKS: Final = 0.1  # seconds
+BETWEEN_LOOKS: Final = 1.0  # seconds
+MOST_LOOKED_FOR: Final = 1_000
 ARGOCD_COOKIE: Final = "argocd.token"  # argo
 LONGEST_NAME: Final = 64
 
@@ -55,7 +56,8 @@ class Identities:
         self.attempts = Attempts(cluster, namespace, clock)
         self.revoking = Revoking(cluster, namespace, clock)
         self.signing_in = SigningIn(self, clock)
-        self._looking, self._looked = asyncio.Lock(), float("-inf")
+        self._looking = asyncio.Lock()
+        self._looked_for: dict[str, float] = {}
         self._logins = {"success": 0, "failure": 0}
 
     async def prepare(self) -> bool:
@@ -117,14 +119,16 @@ class Identities:
             raise BadCredential from None
 
     async def _look_again(self, claims: Claims) -> None:
-        """One after another, and not for everybody: who was signed out may come back often."""
-        asked = self._clock.monotonic()
+        """One after another, and for one token not often: who was signed out may come back."""
+        now = self._clock.monotonic()
+        if now - self._looked_for.get(claims.id, float("-inf")) < BETWEEN_LOOKS:
+            return
+        if len(self._looked_for) >= MOST_LOOKED_FOR:
+            self._looked_for.clear()
+        self._looked_for[claims.id] = now
         async with self._looking:
-            if self._looked > asked - BETWEEN_LOOKS:
-                return
             role = role_of(claims.subject)
             await self.standing.look_again(self._cluster, role[0] if role else "")
-            self._looked = self._clock.monotonic()
 
     def _caller(self, claims: Claims, how: How) -> Caller:
         """Raises BadToken for what was signed once, and does not count now."""

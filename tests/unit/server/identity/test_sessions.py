@@ -158,6 +158,18 @@ async def test_a_token_that_is_given_in_the_second_of_a_new_password_counts(room
     assert not await room.is_refused(await room.identities.login("ann", PASSWORD))
 
 
+async def test_a_password_that_is_changed_twice_in_a_second_ends_what_was_given_in_between(room: Room) -> None:
+    await room.settings(accounts__ann="apiKey, login")
+    given = []
+    for number in range(4):
+        await room.identities.book.set_password("ann", f"{PASSWORD} {number}")
+        await room.glance.look()
+        assert [await room.is_refused(token) for token in given] == [True] * len(given)
+        given += [await room.identities.book.add_token("ann")]
+        given += [await room.identities.login("ann", f"{PASSWORD} {number}")]
+        assert [await room.is_refused(token) for token in given[-2:]] == [False, False]
+
+
 async def test_two_servers_give_tokens_at_once_and_none_is_lost(room: Room) -> None:
     await room.account("ann", PASSWORD)
     other = room.server(room.glance)

@@ -1,0 +1,90 @@
+"""Signing in and out in a real browser, with a script and without one, also from a link on another site's page."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from signed_in_world import PASSWORD, SignedInWorld, signed_in_world
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignedInWorld]:
+    with signed_in_world(tmp_path_factory.mktemp("signed-in")) as made:
+        made.run(made.account("ann"))
+        yield made
+
+
+def signed_in(page: Any, world: SignedInWorld, password: str = PASSWORD, path: str = "/login") -> None:
+    page.goto(world.url + path)
+    page.get_by_label("Name").fill("ann")
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+@pytest.mark.parametrize("has_script", [True, False])
+def test_a_password_leads_to_the_page_that_was_wanted_and_sign_out_leads_back(
+    world: SignedInWorld, open_page: Callable[..., Any], has_script: bool
+) -> None:
+    page = open_page(java_script_enabled=has_script)
+    page.goto(f"{world.url}/settings")
+    assert page.url == f"{world.url}/login?next=%2Fsettings"
+    signed_in(page, world, "wrong", "/login?next=%2Fsettings")
+    page.get_by_text("The name or the password is not right").wait_for()
+    signed_in(page, world, path="/login?next=%2Fsettings")
+    page.wait_for_url(f"{world.url}/settings")
+    (cookie,) = [each for each in page.context.cookies() if each["name"].startswith("argosy-")]
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    page.locator("button[popovertarget=me]").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_text("You are signed out.").wait_for()
+    assert page.context.cookies() == []
+    page.goto(f"{world.url}/settings")
+    assert "/login" in page.url
+
+
+def test_the_page_to_sign_in_has_no_grave_fault(world: SignedInWorld, tab: Any, axe: Callable[..., None]) -> None:
+    tab.goto(f"{world.url}/login?error=refused")
+    axe(tab)
+
+
+def test_a_code_of_this_machine_opens_the_page_also_by_a_link_on_another_sites_page(
+    world: SignedInWorld, open_page: Callable[..., Any]
+) -> None:
+    page = open_page()
+    with elsewhere(f"{world.url}/enter?code={world.codes.mint()}") as address:
+        page.goto(address)
+        page.get_by_role("link", name="open").click()
+        page.wait_for_url(f"{world.url}/apps")
+    assert page.get_by_role("heading", level=1).inner_text()
+    page.goto(f"{world.url}/settings/accounts")
+    page.locator("main").get_by_text("admin").first.wait_for()
+
+
+class elsewhere:
+    """Another site, by another name of this machine, with a link."""
+
+    def __init__(self, link: str) -> None:
+        class Answer(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = f'<!doctype html><link rel="icon" href="data:,"><a href="{link}">open</a>'.encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *words: Any) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+
+    def __enter__(self) -> str:
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        return f"http://localhost:{self.server.server_port}/"
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
