@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from demo_theatre import Demo, demo
+from pages_world import World, world
 
 Opens = Callable[..., Any]
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -149,3 +150,37 @@ def press_until(page: Any, word: str) -> None:
             return
     raise AssertionError(f"no way to {word} by the keyboard")
 
+
+
+# -- where there is nothing yet --
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    async def nothing(room: Any) -> None:
+        """An installation on its first day."""
+
+    with world(tmp_path_factory.mktemp("bare"), nothing) as made:
+        yield made
+
+
+@pytest.mark.parametrize("path", ["/apps", "/apps?view=tiles", "/models", "/notebooks", "/environments"])
+def test_a_page_without_content_says_how_to_get_some(open_page: Opens, bare: World, axe: Any, path: str) -> None:
+    page = open_page()
+    page.context.add_cookies(bare.cookies())
+    assert page.goto(bare.url + path).status == 200
+    assert page.locator(".empty .command, .empty p").count() > 0
+    axe(page)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    axe(page, f"{path}, dark", only=["color-contrast"])
+    page.set_viewport_size({"width": 320, "height": 640})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_who_may_see_nothing_is_told_nothing(open_page: Opens, bare: World, axe: Any) -> None:
+    page = open_page()
+    page.expected += ["404 (Not Found)"]
+    page.context.add_cookies(bare.cookies("bob"))
+    page.goto(f"{bare.url}/apps/argocd/secret-plans")
+    assert "or it is not yours to see" in page.inner_text("main")
+    axe(page)

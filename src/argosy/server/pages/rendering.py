@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,7 @@ def toggled(frame: Frame, key: str, value: str) -> str:
     return changed(frame, **{key: others if value in chosen else [*chosen, value]})
 
 
+@lru_cache(4096)
 def icon(name: str, word: str = "") -> str:
     """A drawing of the sprite; decoration where the word stands beside it, else it says the word itself."""
     if name not in _drawings():
