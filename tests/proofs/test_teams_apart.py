@@ -1,0 +1,93 @@
+"""What one team may not see is in no answer to it: every route that only looks, with the answers as they are.
+
+Everything of the other team has one word in its name that nobody asks for. Where the word is told, there is a hole.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from guarded_routes import FILL, ROWS_BY_ROUTE, VARIANTS, address
+from guarded_world import CONTROL, MODEL, NOTEBOOK, World, application, ask, declared, guarded_world, owned, project
+from in_full import IN_FULL
+
+from argosy.server.table import TABLE
+
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+WORD = f"hidden-{secrets.token_hex(6)}"
+LIMITED = ["dev-a", "nothing"]
+LIMITED += [pytest.param(each, marks=IN_FULL) for each in ("viewer-a", "syncer-a", "proj:team-a:deployer")]
+DEEP = ("/live?at=%2Fapps", "/live?at=%2Factivity", "/apps?search=h", f"/apps/{CONTROL}/app-a/r/-/Secret/team-b/x")
+
+
+def other_teams() -> list[dict[str, Any]]:
+    app = application("team-b", annotations={"note": WORD})
+    app["metadata"]["name"] = WORD
+    for row in app["status"]["resources"]:
+        row["name"] = WORD
+    mine = project("team-b", [])
+    mine["metadata"]["name"], mine["spec"]["description"] = f"p-{WORD}", WORD
+    made = [app, mine]
+    for kind in (MODEL, NOTEBOOK):
+        thing = owned("team-b", *kind)
+        group = kind[0].partition("/")[0]
+        tracked = {"argocd.argoproj.io/tracking-id": f"{WORD}:{group}/{kind[1]}:team-b/{WORD}"}
+        thing["metadata"] |= {"name": WORD, "annotations": tracked}
+        made.append(thing)
+    url = f"https://git.example.com/{WORD}"
+    fields = {"url": url, "project": "team-b", "type": "git"}
+    made += [declared(each, f"{each}-{WORD}", **fields) for each in ("repository", "repo-creds", "repository-write")]
+    remote = {"server": f"https://{WORD}.example.com", "name": WORD, "project": "team-b", "config": "{}"}
+    event = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": WORD, "namespace": CONTROL}, "message": WORD,
+        "involvedObject": {"kind": "Application", "namespace": CONTROL, "name": WORD}, "reason": "OperationStarted",
+        "type": "Normal", "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    return [*made, declared("cluster", f"cluster-{WORD}", **remote), event]
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with guarded_world(tmp_path_factory.mktemp("teams"), other_teams()) as made:
+        yield made
+
+
+def paths() -> list[str]:
+    found = []
+    for route in TABLE:
+        if route.method == "GET":
+            fill = FILL[ROWS_BY_ROUTE[route.method, route.path].about]
+            found += [address(route, fill(variant)) for variant in VARIANTS]
+    return [*dict.fromkeys(found), *DEEP]
+
+
+@pytest.mark.parametrize("caller", LIMITED)
+async def test_nobody_is_told_what_another_team_has(world: World, caller: str) -> None:
+    entry, headers = world.entry(TABLE), dict(world.callers[caller].headers)
+    leaks = []
+    for path in paths():
+        got = await ask(entry, "GET", path, headers, linger=0.1)
+        assert got.code != 500, (path, got.body[:300])
+        if WORD.encode() in got.body or WORD in str(got.headers):
+            at = got.body.find(WORD.encode())
+            leaks.append(f"{path}: {got.body[max(0, at - 200) : at + 60]!r}")
+    assert leaks == []
+
+
+async def test_who_may_see_all_is_told_the_word_by_many_routes(world: World) -> None:
+    """Else the search above would find nothing because there is nothing."""
+    entry, headers, told = world.entry(TABLE), dict(world.callers["admin"].headers), set()
+    for path in paths():
+        got = await ask(entry, "GET", path, headers, linger=0.1)
+        if WORD.encode() in got.body:
+            told.add(path.partition("?")[0])
+    assert {"/api/v1/applications", "/api/v1/projects", "/api/v1/repositories", "/api/v1/clusters"} <= told
+    assert {"/apps", "/models", "/notebooks", "/metrics", "/settings/projects", "/settings/repositories"} <= told
