@@ -102,6 +102,19 @@ def application(number: int) -> dict[str, Any]:
     }
 
 
+def project(number: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": f"project-{number}", "namespace": CONTROL},
+        "spec": {
+            "sourceRepos": ["*"],
+            "destinations": [{"server": "*", "namespace": "*"}],
+            "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+        },
+    }
+
+
 def trees(objects: int) -> dict[str, tuple[int, int]]:
     """How many Deployments, and how many Pods of each; each has a ReplicaSet."""
     return {"wide": (objects // 3, 1), "deep": (objects // 30, 28)}
@@ -154,6 +167,7 @@ async def furnish(cluster: Cluster, applications: int, objects: int) -> None:
     for name, data in (("argocd-cm", accounts), ("argocd-rbac-cm", {"policy.csv": policy})):
         metadata = {"name": name, "namespace": CONTROL}
         await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    await create_all(cluster, [project(number) for number in range(7)])
     await create_all(cluster, [application(number) for number in range(applications)])
     for name, (count, pods) in trees(objects).items():
         app, deployments = large(name, count)

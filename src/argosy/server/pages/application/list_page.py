@@ -126,6 +126,7 @@ def _application(lookout: Any, row: AppRow) -> Any:
         return None  # its row says why
 
 
+@lru_cache(maxsize=2048)
 def _problems(lookout: Any, row: AppRow) -> tuple[tuple[Problem, ...], int, int, int]:
     app = _application(lookout, row)
     if app is None:

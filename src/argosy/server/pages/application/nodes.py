@@ -19,7 +19,7 @@ from argosy.server.pages.application.keyed import Keyed
 MOST_BESIDE = 20  # siblings of one kind that are shown unfolded
 MOST_SENT = 100  # of a group
 MOST_SENT_BELOW = 30  # of a group below something
-MOST_LEAVES = 1000  # of all groups together, with what is below
+MOST_LEAVES = 600  # of all groups together, with what is below
 LEAST_LEAVES = 50
 ILL = frozenset({"Degraded", "Missing", "Unknown"})
 UNEASY = ILL | {"Progressing", "Suspended"}
