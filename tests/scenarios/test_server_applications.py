@@ -265,6 +265,20 @@ async def test_no_answer_shows_a_secret(api: ApiScene) -> None:
     assert shown["data"]["key"].strip("+") == ""
 
 
+async def test_a_secret_that_differs_is_seen_to_differ_and_not_how(api: ApiScene) -> None:
+    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}, "data": {"key": SECRET_VALUE}}
+    api.room.repository.push({"secrets/one.yaml": other})
+    name = await made(api, source=source(api, "secrets"))
+    await api.ask("POST", f"{name}/sync", {})
+    await api.over(name)
+    api.room.repository.push({"secrets/one.yaml": {**other, "data": {"key": "YW5vdGhlci1zZWNyZXQtdmFsdWU="}}})
+    found = await api.ask("GET", f"{name}/managed-resources")
+    (item,) = found.json()["items"]
+    live, desired = (json.loads(item[side])["data"]["key"] for side in ("liveState", "targetState"))
+    assert item["modified"] is True and live != desired and not (live + desired).strip("+")
+    assert b"YW5vdGhlci1" not in found.body and SECRET_VALUE.encode() not in found.body
+
+
 async def test_a_commit_tells_of_itself(api: ApiScene) -> None:
     api.room.repository._git("tag", "v1.0.0")
     head = api.room.repository.head

@@ -89,6 +89,10 @@ class _Walk:
             hidden = dict(made or {})
         except Exception:  # one that cannot even be masked: all of it is hidden
             hidden = {"metadata": {"name": _name(secret)}}
+        if isinstance(given := secret.get("data"), Mapping) and isinstance(hidden.get("data"), Mapping):
+            # who hid it before saw both sides of a comparison: marks that differ stay different
+            shown = hidden["data"].items()
+            hidden["data"] = {name: given[name] if _is_mark(given.get(name)) else each for name, each in shown}
         for field in ("kind", "apiVersion"):
             if field in secret:
                 hidden[field] = secret[field]
@@ -119,6 +123,10 @@ def _is_odd(applied: Any) -> bool:
     except orjson.JSONDecodeError:
         return True
     return False
+
+
+def _is_mark(value: Any) -> bool:
+    return isinstance(value, str) and len(value) >= len(SHORTEST) and not value.strip("+")
 
 
 def _name(secret: Mapping[Any, Any]) -> str:
