@@ -79,7 +79,7 @@ class MachinesWorld(World):
         self.cluster: EmbeddedCluster
         self.model = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
         threading.Thread(target=self.model.serve_forever, daemon=True).start()
-        readers = {"rita": lambda _, action, __: action == "get", "bob": _of_others}
+        readers = {"rita": lambda _, action, __: action == "get", "bob": _of_others, "dora": _all_but_frauds}
         self.people = KnownPeople({"ann": anything, "ann@example.com": anything, **readers})
 
     async def _live(self, furnish: Any) -> None:
@@ -173,6 +173,11 @@ class MachinesWorld(World):
 def _of_others(resource: str, action: str, thing: str) -> bool:
     """Somebody of another project."""
     return thing.startswith("other/")
+
+
+def _all_but_frauds(resource: str, action: str, thing: str) -> bool:
+    """Allowed everything, and denied one."""
+    return thing != "default/frauds"
 
 
 def _results() -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from argosy.desk.boards import activity
 from argosy.desk.boards.activity import Happening, Wanted
-from argosy.model.application import APPLICATION
 from argosy.model.errors import ClusterError, TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -20,8 +19,8 @@ from argosy.server.answers import Page
 from argosy.server.asked import Asked
 from argosy.server.doors.audit import Trail
 from argosy.server.pages.environments import looked
-from argosy.server.pages.owned import EVERYTHING
-from argosy.server.resolving import PROJECT, application_name, is_at_home, project_of
+from argosy.server.pages.owned import sees_everything, visible_applications
+from argosy.server.resolving import PROJECT
 from argosy.server.routes import Filtered, Route
 
 EVENT: Final = GroupKind("", "Event")
@@ -69,12 +68,13 @@ def _wanted(asked: Asked) -> Wanted:
 
 
 async def happenings(asked: Asked) -> AsyncIterator[Happening]:
-    apps = _applications(asked)
+    apps = visible_applications(asked)
     for each in activity.of_applications(apps):
         yield each
-    for each in activity.of_events(await _events(asked), _whose(asked, apps)):
+    sees_all = sees_everything(asked, len(apps))
+    for each in activity.of_events(await _events(asked), _whose(asked, apps, sees_all)):
         yield each
-    if asked.may("applications", "get", EVERYTHING):
+    if sees_all:
         for each in activity.of_settings(_settings(asked)):
             yield each
         if asked.may("accounts", "get", "*"):
@@ -94,17 +94,7 @@ async def _events(asked: Asked) -> list[Manifest]:
         return []
 
 
-def _applications(asked: Asked) -> list[Manifest]:
-    found = []
-    for app in asked.site.lookout.cache.list(GroupKind(*APPLICATION)):
-        metadata = app["metadata"]
-        thing = application_name(asked, project_of(app), str(metadata["namespace"]), str(metadata["name"]))
-        if is_at_home(asked, app) and asked.may("applications", "get", thing):
-            found.append(app)
-    return found
-
-
-def _whose(asked: Asked, apps: list[Manifest]) -> activity.Whose:
+def _whose(asked: Asked, apps: list[Manifest], sees_all: bool) -> activity.Whose:
     """By what Applications list; Pods and the like by their owners. What is nobody's is told to who may see all."""
     known: dict[tuple[str, str, str], tuple[str, str] | None] = {}
     for app in apps:
@@ -114,7 +104,6 @@ def _whose(asked: Asked, apps: list[Manifest]) -> activity.Whose:
         for each in mapping(app.get("status")).get("resources") or ():
             key = (str(each.get("kind") or ""), str(each.get("namespace") or ""), str(each.get("name") or ""))
             known[key] = (name, f"{place[1]}/events")
-    sees_all = asked.may("applications", "get", EVERYTHING)
 
     def whose(kind: str, namespace: str, name: str) -> tuple[str, str] | None:
         key = (kind, namespace, name)

@@ -13,9 +13,9 @@ from argosy.advise.diagnosis import Line
 from argosy.desk.doctor.examining import Wanted, examine
 from argosy.desk.doctor.report import Report
 from argosy.server.answers import Page
-from argosy.server.asked import Asked
+from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import reader_of
-from argosy.server.pages.owned import everything
+from argosy.server.pages.owned import everything, sees_everything, visible_applications
 from argosy.server.routes import May, Parameter, Route
 
 SECONDS: Final = 6.0
@@ -30,7 +30,7 @@ async def values(asked: Asked) -> dict[str, Any]:
     """Quickly by what statuses tell; with `deep`, what is not well is compared, and what would help is proven."""
     is_deep = asked.query.flag("deep")
     reader = reader_of(asked)
-    report = Report(await examine(reader.desk, reader, Wanted(is_quick=not is_deep, seconds=SECONDS)))
+    report = Report(await examine(reader.desk, reader, _wanted(asked, is_deep)))
     lines = sorted(report.lines, key=lambda each: (-each.severity.weight, each.cause, each.app))
     groups = [_group(asked, cause, list(found)) for cause, found in groupby(lines, key=lambda each: each.cause)]
     worst = {each["severity"] for each in groups}
@@ -46,6 +46,17 @@ async def values(asked: Asked) -> dict[str, Any]:
         "follow_ups": list(report.follow_ups()),
         "is_deep": is_deep,
     }
+
+
+def _wanted(asked: Asked, is_deep: bool) -> Wanted:
+    """All of them; where some are denied, the others by their names."""
+    found = visible_applications(asked)
+    names = tuple(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found)
+    if sees_everything(asked, len(found)):
+        names = ()
+    elif not names:
+        raise Refused
+    return Wanted(names, is_quick=not is_deep, seconds=SECONDS)
 
 
 def _group(asked: Asked, cause: str, lines: list[Line]) -> dict[str, Any]:

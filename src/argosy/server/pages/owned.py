@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.desk.boards.owning import owner_of
+from argosy.model.application import APPLICATION
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.models.facts import INFERENCE_SERVICE
@@ -66,6 +67,26 @@ def visible(asked: Asked, kind: GroupKind) -> list[Manifest]:
     """All of a kind that the caller may see, by namespace and name."""
     found = [each for each in asked.site.lookout.cache.list(kind) if _may_see(asked, each)]
     return sorted(found, key=lambda each: (str(each["metadata"].get("namespace")), str(each["metadata"]["name"])))
+
+
+def all_applications(asked: Asked) -> list[Manifest]:
+    return [each for each in asked.site.lookout.cache.list(GroupKind(*APPLICATION)) if is_at_home(asked, each)]
+
+
+def visible_applications(asked: Asked) -> list[Manifest]:
+    found = []
+    for app in all_applications(asked):
+        metadata = app["metadata"]
+        thing = application_name(asked, project_of(app), str(metadata["namespace"]), str(metadata["name"]))
+        if asked.may("applications", "get", thing):
+            found.append(app)
+    return found
+
+
+def sees_everything(asked: Asked, visible_count: int) -> bool:
+    """A rule may allow all, and another one deny some: then what is nobody's may be of those."""
+    is_allowed = asked.may("applications", "get", EVERYTHING)
+    return is_allowed and visible_count == len(all_applications(asked))
 
 
 def _may_see(asked: Asked, manifest: Manifest) -> bool:
