@@ -6,6 +6,7 @@ the macros that the page uses, too.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from argosy.desk.applications import facts
@@ -15,7 +16,7 @@ from argosy.server.answers import Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
-from argosy.server.pages.application import commits
+from argosy.server.pages.application import causes, commits
 from argosy.server.pages.application.addresses import of_app, with_query
 from argosy.server.pages.application.header import Header, header, tabs
 from argosy.server.pages.looks import page_state
@@ -35,7 +36,8 @@ async def head_of(asked: Asked) -> Header:
     app, reader = app_of(asked), reader_of(asked)
     told = await commits.current(reader, app, facts.revisions(app))
     project = reader.rules.projects.get(app.project)
-    return header(app, project, clock(), permissions(asked), told)
+    found = header(app, project, clock(), permissions(asked), told)
+    return replace(found, why=causes.told(reader, found.why))
 
 
 async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:

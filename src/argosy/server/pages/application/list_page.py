@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from argosy.server.asked import Asked
 from argosy.server.doors.frame import MOST_FAVOURITES, preferences
 from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import element_of_app, of_app, of_resource
+from argosy.server.pages.application.causes import told
 from argosy.server.pages.application.header import window_mark
 from argosy.server.resolving import is_at_home
 from argosy.server.routes import Filtered, Route
@@ -102,6 +103,8 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
     if project is not None and project.windows and (app := _application(lookout, row)) is not None:
         mark = window_mark(app, project, clock())
         window = mark.text if mark else ""
+    if (why := told(lookout, row.why)) != row.why:
+        row = replace(row, why=why)
     return Shown(
         row,
         element_of_app(row.namespace, row.name),
