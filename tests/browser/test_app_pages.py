@@ -74,7 +74,7 @@ def test_the_head_says_how_it_is_at_which_commit_and_why(page: Any) -> None:
     head = page.inner_text("#app-head")
     assert "OutOfSync" in head
     assert "2 of 2 objects differ" in head
-    assert "Raise the threshold of fraud" in head
+    page.wait_for_selector("#app-head:has-text('Raise the threshold of fraud')")  # told later where it took long
     assert page.title().startswith("▲ fraud")
 
 

@@ -6,6 +6,7 @@ In: a reader, addresses and revisions. Out: texts. Never: keeps a page waiting: 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,26 +18,31 @@ from argosy.report.history import deployments
 
 Told = tuple[str, str, str]  # subject, author, time
 SECONDS: Final = 0.25
+PATIENCE: Final = 3.0  # seconds of who tells an open page later
+AGAIN: Final = 60.0  # seconds after which a host that did not know it is asked again
 MOST: Final = 4096  # that are remembered
 LONGEST: Final = 120  # letters of a subject
+_failed: dict[tuple[str, str, str], float] = {}  # when
 _asking: dict[tuple[str, str, str], asyncio.Task[Told | None]] = {}
 _known: dict[tuple[str, str, str], Told] = {}  # commits never change
 
 
-async def commits_of(reader: Reader, app: Application, wanted: Iterable[tuple[str, str]]) -> dict[str, Told]:
+async def commits_of(
+    reader: Reader, app: Application, wanted: Iterable[tuple[str, str]], seconds: float = SECONDS
+) -> dict[str, Told]:
     """By revision, of (repository, revision)."""
     asked = [(url, revision) for url, revision in dict.fromkeys(wanted) if _is_commit(revision)]
     found: dict[str, Told] = {}
     unknown = []
     for url, revision in asked:
         known = _known.get((url, app.project, revision))
-        if known is None:
-            unknown.append((url, revision))
-        else:
+        if known is not None:
             found[revision] = known
+        elif time.monotonic() - _failed.get((url, app.project, revision), -AGAIN) >= AGAIN:
+            unknown.append((url, revision))
     if unknown:
         tasks = {revision: _asked(reader, app, url, revision) for url, revision in unknown}
-        done, _ = await asyncio.wait(tasks.values(), timeout=SECONDS)  # those that take longer are known next time
+        done, _ = await asyncio.wait(tasks.values(), timeout=seconds)  # those that take longer are known next time
         for revision, task in tasks.items():
             if task in done and (told := task.result()):
                 found[revision] = told
@@ -53,9 +59,11 @@ def _asked(reader: Reader, app: Application, url: str, revision: str) -> asyncio
     return task
 
 
-async def current(reader: Reader, app: Application, revisions: Iterable[str]) -> dict[str, Told]:
+async def current(
+    reader: Reader, app: Application, revisions: Iterable[str], seconds: float = SECONDS
+) -> dict[str, Told]:
     pairs = [(source.repo_url, revision) for source, revision in zip(app.sources, revisions) if not source.chart]
-    return await commits_of(reader, app, pairs)
+    return await commits_of(reader, app, pairs, seconds)
 
 
 async def past(reader: Reader, app: Application) -> dict[str, Told]:
@@ -72,6 +80,9 @@ async def _told(reader: Reader, app: Application, url: str, revision: str) -> To
     try:
         commit = await reader.rules.repositories.mirror(url, project=app.project).commit(revision)
     except (ArgosyError, OSError, LookupError, ValueError):
+        if len(_failed) >= MOST:
+            _failed.clear()
+        _failed[(url, app.project, revision)] = time.monotonic()
         return None
     subject = commit.message.partition("\n")[0][:LONGEST]
     told = (subject, commit.author.partition(" <")[0], written(commit.at))

@@ -32,9 +32,9 @@ def permissions(asked: Asked) -> dict[str, bool]:
     return {**found, "logs": asked.may("logs", "get", asked.thing)}
 
 
-async def head_of(asked: Asked) -> Header:
+async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     app, reader = app_of(asked), reader_of(asked)
-    told = await commits.current(reader, app, facts.revisions(app))
+    told = await commits.current(reader, app, facts.revisions(app), seconds)
     project = reader.rules.projects.get(app.project)
     found = header(app, project, clock(), permissions(asked), told)
     return replace(found, why=causes.told(reader, found.why))
@@ -58,7 +58,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
 
 async def head_parts(asked: Asked) -> dict[str, str]:
     """Live: the head, and what title and favicon say."""
-    head = await head_of(asked)
+    head = await head_of(asked, commits.PATIENCE)
     return {
         "app-head": rendering.part("app_head.html", "app_head", head),
         "app-banners": rendering.part("app_head.html", "app_banners", head, ""),

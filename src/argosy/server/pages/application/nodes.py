@@ -174,7 +174,7 @@ def _leaf(node: Node, row: Row | None, said: str, app: tuple[str, str]) -> Leaf:
         app,
         row.status if row else "",
         health,
-        said or (row.message if row and row.status not in ("Synced", "") else ""),
+        (said if health != "Healthy" else "") or (row.message if row and row.status not in ("Synced", "") else ""),
         row.wave if row else None,
         node.created,
         row.hook if row else "",

@@ -120,7 +120,9 @@ def _steps(app: Application, state: OperationState) -> tuple[Step, ...]:
     for result in state.results:
         seen.add(result.key)
         place = (_place(result.phase.value), waves.get(result.key, 0))
-        found.setdefault(place, []).append(_task(app, result, is_over=state.progress.is_over))
+        found.setdefault(place, []).append(
+            _task(app, result, ended=state.progress.value if state.progress.is_over else "")
+        )
     if not state.progress.is_over and not state.request.sync.resources:
         for row in facts.rows(app):
             if row.key not in seen:
@@ -133,12 +135,14 @@ def _place(phase: str) -> int:
     return PHASES.index(phase) if phase in PHASES else 1
 
 
-def _task(app: Application, result: Result, *, is_over: bool) -> TaskRow:
+def _task(app: Application, result: Result, *, ended: str) -> TaskRow:
     progress = result.progress.value if result.progress else ""
     outcome = result.outcome.value if result.outcome else ""
     word = progress if result.hook or progress in ("Running", *FAILED) else outcome or progress
-    if outcome == "SyncFailed" or (is_over and outcome and not result.hook and progress == "Running"):
-        word = outcome  # nobody looks any more how it fares
+    if outcome == "SyncFailed":
+        word = outcome
+    elif ended and progress == "Running":  # argo: so it stays when the operation is over
+        word = outcome or ended if not result.hook else ended
     url = of_resource(app.namespace, app.name, result.key)
     return TaskRow(result.key, url, word or "Waiting", result.message, result.hook)
 

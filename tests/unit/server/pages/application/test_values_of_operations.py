@@ -84,3 +84,11 @@ def test_hooks_stand_in_their_phase() -> None:
     assert line is not None
     assert line.steps[0].phase == "PreSync"
     assert line.steps[0].tasks[0].hook == "PreSync"
+
+
+def test_what_an_operation_left_running_counts_as_done_when_it_is_over() -> None:
+    hook = result("after", "Running", hookType="PostSync", syncPhase="PostSync")
+    line = timeline(app([result("one"), hook], "Succeeded", finishedAt="2026-11-15T12:00:10Z"), NOW)
+    assert line is not None
+    assert [task.word for step in line.steps for task in step.tasks] == ["Synced", "Succeeded"]
+    assert (line.done, line.total) == (2, 2)
