@@ -183,7 +183,8 @@ def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.Cap
 
 
 SHIPPED = (
-    "llmops-via-argocd", "examples/notebooks-to-serving", "examples/sandbox", "deploy/notebooks", "integrations",
+    "llmops-via-argocd", "examples/notebooks-to-serving", "examples/sandbox", "deploy/notebooks", "deploy/page",
+    "integrations",
 )  # fmt: skip
 
 

@@ -1,0 +1,64 @@
+"""The files of deploy/page: what they install is what the command takes, and its rights are enough."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, furnish, shared_crew
+from serving import served
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.app.serving import PageOptions, serving
+from argosy.cli import command_line
+from argosy.cluster import User
+from argosy.model.errors import Forbidden
+from argosy.model.manifest import read_manifests
+from argosy.model.names import GroupKind, ResourceKey
+
+pytestmark = pytest.mark.anyio
+FOLDER = Path(__file__).parents[2] / "deploy" / "page"
+ACCOUNT = User(f"system:serviceaccount:{CONTROL}:argosy-page", ("system:serviceaccounts", "system:authenticated"))
+
+
+def manifests() -> list[dict[str, Any]]:
+    files = [FOLDER / name for name in ("roles.yaml", "deployment.yaml", "service.yaml")]
+    return [each for file in files for each in read_manifests(file.read_bytes(), where=file.name)]
+
+
+def test_the_command_of_the_pod_is_one() -> None:
+    (deployment,) = [each for each in manifests() if each["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    chosen = command_line().parse_args([*container["command"][1:], *container["args"]])
+    assert (chosen.listen, chosen.metrics_port, chosen.no_browser) == ("0.0.0.0", 8083, True)
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert ports == {"https": 8484, "metrics": chosen.metrics_port}
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[EmbeddedCluster]:
+    async with served(tmp_path / "plane", rbac=True) as found:
+        made = EmbeddedCluster(found.plane)
+        await furnish(made, CONTROL)
+        for each in manifests():
+            await made.create(each)
+        yield made
+
+
+async def test_its_account_may_all_that_the_page_needs_and_is_no_administrator(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    alone = cluster.acting_as(ACCOUNT)
+    options = PageOptions(port=0, listen="0.0.0.0", folder=tmp_path / "page")
+    async with serving(alone, "a test", options, namespace=CONTROL, crew=shared_crew()) as page:
+        assert page.fingerprint
+        assert await alone.get(ResourceKey("", "Secret", CONTROL, "argocd-secret"))
+    with pytest.raises(Forbidden):
+        await alone.replace(await _role(cluster))
+
+
+async def _role(cluster: EmbeddedCluster) -> Any:
+    found = await cluster.list(GroupKind("rbac.authorization.k8s.io", "ClusterRole"))
+    return next(each for each in found.items if each["metadata"]["name"] == "argosy-page-looks")
