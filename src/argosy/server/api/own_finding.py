@@ -6,19 +6,16 @@ those who may see all of it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any, Final
 
-from argosy.desk.doctor.examining import Wanted, examine
-from argosy.desk.doctor.report import Report
-from argosy.model.errors import TransientError
+from argosy.desk.doctor.examining import Wanted
 from argosy.model.names import GroupKind
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.server.answers import Json
 from argosy.server.api.shapes_schema import TEXT, fields, many
 from argosy.server.asked import Asked
-from argosy.server.behalf import desk_of, reader_of
+from argosy.server.pages.doctor import examined
 from argosy.server.pages.owned import JOB, everything, visible
 from argosy.server.resolving import is_at_home
 from argosy.server.routes import Filtered, May, Parameter, Route
@@ -35,7 +32,6 @@ PAGES: Final = (
     ("Settings", "/settings", "projects, repositories, clusters, health"),
     ("API", "/api/docs", "what programs can ask"),
 )
-_EXAMINING = asyncio.Semaphore(2)  # each compares many Applications
 
 
 async def palette(asked: Asked) -> Json:
@@ -78,11 +74,7 @@ async def doctor(asked: Asked) -> Json:
     query = asked.query
     names = tuple(each for each in query.all("app") if each)
     wanted = Wanted(names, query.text("match"), is_quick=query.flag("quick"), seconds=SECONDS)
-    if _EXAMINING.locked():
-        raise TransientError("others are being examined; try again in a moment")
-    async with _EXAMINING:
-        found = await examine(desk_of(asked), reader_of(asked), wanted)
-    return Json(Report(found).document(has_checklist=False))
+    return Json((await examined(asked, wanted)).document(has_checklist=False))
 
 
 ROUTES = (

@@ -31,6 +31,7 @@ GROUPS: Final = {
     "InferenceService": "serving.kserve.io", "NotebookValidationJob": "mlops.mlops.dev",
 }  # fmt: skip
 SECONDS: Final = 4.0  # for Events
+FRESH: Final = 2.0  # seconds
 COMMANDS: Final = ("argosy app list", "argosy app history NAME", "argosy promote history")
 
 
@@ -85,13 +86,26 @@ async def happenings(asked: Asked) -> AsyncIterator[Happening]:
         yield each
 
 
+class Heard:
+    """Events, as they were a moment ago: an open page would ask for all of them with every change."""
+
+    def __init__(self) -> None:
+        self.at, self.events = -FRESH, list[Manifest]()
+        self.turn = asyncio.Lock()
+
+
 async def _events(asked: Asked) -> list[Manifest]:
     """argo: Events are not watched, so they are asked for; without them the rest is told all the same."""
-    try:
-        async with asyncio.timeout(SECONDS):
-            return list((await asked.site.desk.cluster.list(EVENT)).items)
-    except (ClusterError, TransientError, TimeoutError):
-        return []
+    heard, clock = asked.site.part(Heard), asyncio.get_running_loop().time
+    async with heard.turn:
+        if clock() - heard.at >= FRESH:
+            try:
+                async with asyncio.timeout(SECONDS):
+                    heard.events = list((await asked.site.desk.cluster.list(EVENT)).items)
+            except (ClusterError, TransientError, TimeoutError):
+                heard.events = []
+            heard.at = clock()
+        return heard.events
 
 
 def _whose(asked: Asked, apps: list[Manifest], sees_all: bool) -> activity.Whose:

@@ -5,20 +5,24 @@ In: a request. Out: findings. Never: mends anything; tells of an Application to 
 
 from __future__ import annotations
 
+import asyncio
 import re
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
 from argosy.advise.diagnosis import Line
 from argosy.desk.doctor.examining import Wanted, examine
 from argosy.desk.doctor.report import Report
+from argosy.model.errors import TransientError
 from argosy.server.answers import Page
 from argosy.server.asked import Asked, Refused
-from argosy.server.behalf import reader_of
+from argosy.server.behalf import desk_of, reader_of
 from argosy.server.pages.owned import everything, sees_everything, visible_applications
 from argosy.server.routes import May, Parameter, Route
 
 SECONDS: Final = 6.0
+PATIENCE: Final = 8.0  # seconds that an examination waits for the one before
 PROGRAMS: Final = ("argosy ", "argocd ", "kubectl ", "oc ", "git ")
 
 
@@ -29,8 +33,7 @@ async def page(asked: Asked) -> Page:
 async def values(asked: Asked) -> dict[str, Any]:
     """Quickly by what statuses tell; with `deep`, what is not well is compared, and what would help is proven."""
     is_deep = asked.query.flag("deep")
-    reader = reader_of(asked)
-    report = Report(await examine(reader.desk, reader, _wanted(asked, is_deep)))
+    report = await examined(asked, Wanted(is_quick=not is_deep, seconds=SECONDS))
     lines = sorted(report.lines, key=lambda each: (-each.severity.weight, each.cause, each.app))
     groups = [_group(asked, cause, list(found)) for cause, found in groupby(lines, key=lambda each: each.cause)]
     worst = {each["severity"] for each in groups}
@@ -48,15 +51,40 @@ async def values(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _wanted(asked: Asked, is_deep: bool) -> Wanted:
-    """All of them; where some are denied, the others by their names."""
+class Turn(asyncio.Lock):
+    """Whose it is to be examined."""
+
+
+async def examined(asked: Asked, wanted: Wanted) -> Report:
+    """Of what the caller may see; one at a time, for it takes a while."""
+    wanted = _permitted(asked, wanted)
+    gate = asked.site.part(Turn)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await gate.acquire()
+    except TimeoutError:
+        raise TransientError("others are being examined; try again in a moment") from None
+    try:
+        return Report(await examine(desk_of(asked), reader_of(asked), wanted))
+    finally:
+        gate.release()
+
+
+def _permitted(asked: Asked, wanted: Wanted) -> Wanted:
+    """As it was asked for; where some are denied, those of the others by their names."""
     found = visible_applications(asked)
-    names = tuple(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found)
     if sees_everything(asked, len(found)):
-        names = ()
-    elif not names:
+        return wanted
+    places = ((str(each["metadata"]["namespace"]), str(each["metadata"]["name"])) for each in found)
+    names = tuple(
+        f"{namespace}/{name}"
+        for namespace, name in places
+        if (not wanted.names or {name, f"{namespace}/{name}"} & set(wanted.names))
+        and (not wanted.pattern or wanted.pattern in name)
+    )
+    if not names:
         raise Refused
-    return Wanted(names, is_quick=not is_deep, seconds=SECONDS)
+    return replace(wanted, names=names, pattern="")
 
 
 def _group(asked: Asked, cause: str, lines: list[Line]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from argosy.desk.promoting.planning import Asked as Planned
 from argosy.desk.promoting.session import Session, session
 from argosy.model.application import APPLICATION
 from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.promote.log import By
 from argosy.server.answers import Page, Redirect
@@ -67,6 +68,20 @@ def _state(found: Board | None) -> str:
     return "bad" if "Degraded" in words else "busy" if "Progressing" in words else "ok" if words else ""
 
 
+class Known:
+    """Applications of environments, when they were last looked at: changes of all others are of no consequence."""
+
+    def __init__(self) -> None:
+        self.applications: frozenset[str] | None = None
+
+
+def concerns(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+    """Whether a change of an Application, or of a notebook that may be a gate, is one of an environment."""
+    manifest = after or before or {}
+    known = asked.site.part(Known).applications
+    return known is None or manifest.get("kind") != "Application" or manifest["metadata"]["name"] in known
+
+
 async def looked(asked: Asked) -> tuple[Board | None, str]:
     """What may be seen of it; nothing, and why, where that cannot be."""
     if asked.site.options.repository is None:
@@ -75,6 +90,7 @@ async def looked(asked: Asked) -> tuple[Board | None, str]:
         found = await _with(asked, board)
     except UserError as error:
         return None, str(error)
+    asked.site.part(Known).applications = frozenset(each.application for each in found.stages)
     return visible(found, [each.application for each in found.stages if _may(asked, "get", each.application)]), ""
 
 

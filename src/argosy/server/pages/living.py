@@ -108,6 +108,6 @@ LIVE = (
     Live(
         "/notebooks/{ns}/{name}/runs/{id}", May("applications", "get", a_notebook), of_notebook, RUNNING, in_namespace
     ),
-    Live("/environments", LISTS, of_environments, touching(GroupKind(*APPLICATION), JOB)),
+    Live("/environments", LISTS, of_environments, touching(GroupKind(*APPLICATION), JOB), environments.concerns),
     Live("/activity", LISTS, of_activity, touching(GroupKind(*APPLICATION), JOB, INFERENCE_SERVICE, PROJECT)),
 )
