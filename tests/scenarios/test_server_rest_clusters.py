@@ -62,6 +62,16 @@ async def test_a_cluster_is_declared_as_a_secret_and_read_without_it(world: Worl
     assert await secrets_of(world, "cluster") == []
 
 
+async def test_annotations_that_are_secret_are_not_told(world: World) -> None:
+    key = ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
+    await world.cluster.patch(key, {"data": {"resource.sensitive.mask.annotations": "team/token"}})
+    await world.until(lambda: bool(world.lookout.rules.compare.masked_annotations))
+    marks = {"team/token": "canary-annotation", "team/name": "seen"}
+    got = await world.ask("ann", "POST", CLUSTERS, {**PROD, "annotations": marks})
+    assert got.json()["annotations"] == {"team/name": "seen"} and b"canary" not in got.body
+    await world.ask("ann", "DELETE", f"{CLUSTERS}/{path(PROD['server'])}")
+
+
 async def test_the_way_into_a_cluster_stays_as_long_as_as_much_is_checked(world: World) -> None:
     await world.ask("ann", "POST", CLUSTERS, {**PROD, "namespaces": ["a", "b"]})
     where = f"{CLUSTERS}/{path(PROD['server'])}"

@@ -84,7 +84,8 @@ async def got(asked: Asked) -> Json:
 
 async def _told(asked: Asked, declared: Declared) -> dict[str, Any]:
     state, version = await clusters.state_of(desk_of(asked), declared)
-    return clusters.document(declared, state, version, applications(asked)[clusters.server_of(declared)])
+    count = applications(asked)[clusters.server_of(declared)]
+    return clusters.document(declared, state, version, count, asked.site.lookout.rules.compare.masked_annotations)
 
 
 def applications(asked: Asked) -> Counter[str]:

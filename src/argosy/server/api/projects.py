@@ -78,7 +78,7 @@ def _sent(body: Body, asked: Asked) -> dict[str, Any]:
     if namespace not in ("", control):
         raise UserError(f"projects are in {control}; leave it out", where="project.metadata.namespace")
     spec = given.body("spec")
-    marks = {each: metadata.values[each] for each in MARKS if metadata.values.get(each)}
+    marks = {each: metadata.values[each] for each in MARKS if metadata.values.get(each) is not None}
     return {
         **HEAD,
         "metadata": {"name": name, "namespace": control, **marks},
