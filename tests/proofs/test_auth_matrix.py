@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -122,13 +123,18 @@ def test_few_routes_are_for_everybody() -> None:
 
 
 async def test_no_cell_of_the_matrix_is_a_hole(world: World, size: Callable[[int], int], rng: random.Random) -> None:
-    entry = world.entry(stubbed(TABLE, reached))
     everything = list(cells(TABLE, world.callers))
     assert len(everything) >= 5000
     each = list(world.callers)
     once = [(route, each[number % len(each)], VARIANTS[number % 3]) for number, route in enumerate(TABLE)]
     chosen = everything if size(100) == 100 else [*once, *rng.sample(everything, size(len(everything)))]
-    wrong = []
+    wrong = await holes(world, TABLE, chosen)
+    one_each = {line.partition(" as ")[0]: line for line in reversed(wrong)}
+    assert wrong == [], f"{len(wrong)} of {len(chosen)}, such as:\n" + "\n".join(one_each.values())
+
+
+async def holes(world: World, table: Any, chosen: Any) -> list[str]:
+    entry, wrong = world.entry(stubbed(table, reached)), []
     for route, caller, variant in chosen:
         row = ROWS_BY_ROUTE[route.method, route.path]
         case = FILL[row.about](variant)
@@ -139,8 +145,22 @@ async def test_no_cell_of_the_matrix_is_a_hole(world: World, size: Callable[[int
         wanted, found = expected(row, world.callers[caller].name, case), outcome(route, got)
         if found != wanted:
             wrong.append(f"{route.method} {route.path} as {caller} of {variant}: {found}, not {wanted}")
-    one_each = {line.partition(" as ")[0]: line for line in reversed(wrong)}
-    assert wrong == [], f"{len(wrong)} of {len(chosen)}, such as:\n" + "\n".join(one_each.values())
+    return wrong
+
+
+BUGS: dict[str, Callable[[Route], Route]] = {
+    "a route that asks for a session alone": lambda route: replace(route, needs=SignedIn()),
+    "a route for everybody": lambda route: replace(route, needs=Public("a bug")),
+    "another action": lambda route: replace(route, needs=May("applications", "get", route.needs.of)),  # type: ignore
+    "another resource": lambda route: replace(route, needs=May("logs", "sync", route.needs.of)),  # type: ignore
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+async def test_a_hole_that_is_put_in_is_found(world: World, bug: str) -> None:
+    path = "/api/v1/applications/{name}/sync"
+    table = [BUGS[bug](route) if route.path == path else route for route in TABLE]
+    assert await holes(world, table, cells([route for route in table if route.path == path], world.callers))
 
 
 async def state(world: World) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -26,10 +26,10 @@ _FOREIGN: Final = re.compile(r"\(\?[=!<>(]|\\[1-9gkZ]|[*+?}]\+|\[\[:")
 
 
 class Objects(NamedTuple):
-    """What the rules for one action on one resource say of names."""
+    """What the rules for one action on one resource say of names, as patterns; None: they deny all."""
 
-    allowed: Fits
-    denied: Fits
+    allowed: frozenset[str]
+    denied: frozenset[str] | None
 
 
 class Matching:
@@ -49,12 +49,16 @@ class Matching:
 
     def any_of(self, patterns: Iterable[str]) -> Fits:
         """What one of the patterns fits, of those that can be read."""
-        made = [fits for pattern in sorted(set(patterns)) if (fits := self.fitting(pattern)) is not None]
+        readable = [each for each in sorted(set(patterns)) if self.fitting(each) is not None]
+        made = [self.fitting(each) for each in readable]
         if _everything in made:
             return _everything
-        if not made:
-            return _nothing
-        return made[0] if len(made) == 1 else lambda text: any(fits(text) for fits in made)
+        if self.is_regex:
+            return _first_of([fits for fits in made if fits])
+        plain = frozenset(each for each in readable if _PLAIN.fullmatch(each))
+        globs = [glob_pattern(each, "").pattern for each in readable if each not in plain]
+        together = re.compile("|".join(globs), re.DOTALL).fullmatch if globs else None
+        return _first_of([fits for fits in (plain.__contains__ if plain else None, together) if fits])
 
     def _made(self, pattern: str) -> Fits | None:
         if len(pattern) > _LONGEST:
@@ -71,6 +75,23 @@ class Matching:
             return None
 
 
+def judge(voices: Iterable[Objects], matching: Matching) -> Fits:
+    """Whether one of the voices may, for one action on one resource: those that nothing is denied speak as one."""
+    free: set[str] = set()
+    bound: list[tuple[Fits, Fits]] = []
+    for objects in voices:
+        if objects.denied is None or not objects.allowed:
+            continue
+        if not objects.denied:
+            free |= objects.allowed
+        else:
+            bound.append((matching.any_of(objects.allowed), matching.any_of(objects.denied)))
+    freely = matching.any_of(free)
+    if not bound:
+        return freely
+    return lambda text: freely(text) or any(allowed(text) and not denied(text) for allowed, denied in bound)
+
+
 class RuleSet:
     """All rules that one voice has."""
 
@@ -80,13 +101,13 @@ class RuleSet:
         self._known: dict[tuple[str, str], Objects] = {}
         self.allows_any = any(rule.is_allowed for rule in rules)
 
-    def may(self, resource: str, action: str, name: str) -> bool:
+    def objects(self, resource: str, action: str) -> Objects:
         objects = self._known.get((resource, action))
         if objects is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             objects = self._known[resource, action] = self._objects(resource, action)
-        return bool(objects.allowed(name)) and not objects.denied(name)
+        return objects
 
     @cached_property
     def digest(self) -> str:
@@ -99,10 +120,10 @@ class RuleSet:
         for rule in self._rules:
             fits = self._fits(rule, resource, action)
             if fits is None and (self._matching.is_regex or not rule.is_allowed):
-                return Objects(_nothing, _everything)
+                return Objects(frozenset(), None)
             if fits:
                 (allowed if rule.is_allowed else denied).append(rule.name)
-        return Objects(self._matching.any_of(allowed), self._matching.any_of(denied))
+        return Objects(frozenset(allowed), frozenset(denied))
 
     def _fits(self, rule: Rule, resource: str, action: str) -> bool | None:
         """None: a pattern that would decide cannot be read."""
@@ -121,6 +142,17 @@ def _expression(pattern: str) -> Fits | None:
         return re.compile(pattern, re.ASCII).search
     except (re.error, RecursionError, OverflowError):
         return None
+
+
+def _first_of(made: Sequence[Fits]) -> Fits:
+    match made:
+        case []:
+            return _nothing
+        case [one]:
+            return one
+        case [one, other]:
+            return lambda text: one(text) or other(text)
+    return lambda text: any(fits(text) for fits in made)
 
 
 def _everything(_text: str) -> bool:

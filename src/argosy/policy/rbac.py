@@ -17,7 +17,7 @@ from typing import Final
 
 from argosy.model.project import Project
 from argosy.policy.access import AccessPolicy
-from argosy.policy.matching import Matching, RuleSet
+from argosy.policy.matching import Fits, Matching, RuleSet, judge
 from argosy.policy.roles import (
     OF_PROJECTS,
     Book,
@@ -50,7 +50,7 @@ class Enforcer:
 
     def __init__(self, policy: AccessPolicy, projects: Iterable[Project] = ()) -> None:
         self._policy = policy
-        self._matching = Matching(policy.is_regex)
+        self.matching = Matching(policy.is_regex)
         grants = chain(built_in_grants(policy.is_regex), policy.grants)
         self._common = book(grants, chain(built_in_members(), policy.members))
         self._projects = {each.name: book(project_grants(each), project_members(each)) for each in projects}
@@ -132,7 +132,7 @@ class Enforcer:
             for rule in (*self._common.rules.get(subject, ()), *here.rules.get(subject, ()))
         )
         if (known := self._sets.get(rules)) is None:
-            known = self._sets[rules] = RuleSet(rules, self._matching)
+            known = self._sets[rules] = RuleSet(rules, self.matching)
         return known
 
     def _by_subject(self) -> dict[str, set[str]]:
@@ -152,6 +152,7 @@ class Permissions:
         self._concerned = enforcer.concerned(asking)
         self._voices: dict[str, frozenset[RuleSet]] = {}
         self._answers: dict[tuple[str, str, str], bool] = {}
+        self._judges: dict[tuple[str, str, str], Fits] = {}
         self._digest = ""
 
     def may(self, resource: str, action: str, name: str) -> bool:
@@ -160,9 +161,7 @@ class Permissions:
         if answer is None:
             if len(self._answers) >= _MOST_ANSWERS:
                 self._answers.clear()
-            voices = self._heard(self._project(resource, name))
-            answer = any(voice.may(resource, action, name) for voice in voices)
-            self._answers[question] = answer
+            answer = self._answers[question] = bool(self._judge(self._project(resource, name), resource, action)(name))
         return answer
 
     @property
@@ -175,6 +174,15 @@ class Permissions:
                 told += [self._asking.name, *self._enforcer.project_names]
             self._digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
         return self._digest
+
+    def _judge(self, project: str, resource: str, action: str) -> Fits:
+        place = (project, resource, action)
+        if (known := self._judges.get(place)) is None:
+            if len(self._judges) >= _MOST_ANSWERS:
+                self._judges.clear()
+            objects = (voice.objects(resource, action) for voice in self._heard(project))
+            known = self._judges[place] = judge(objects, self._enforcer.matching)
+        return known
 
     def _heard(self, project: str) -> frozenset[RuleSet]:
         if (known := self._voices.get(project)) is None:

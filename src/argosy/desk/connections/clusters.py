@@ -7,7 +7,7 @@ another address than the one it was given for; connects to any but its own.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -75,8 +75,10 @@ async def state_of(desk: Desk, declared: Declared) -> tuple[State, str]:
     return State(GOOD, "", now()), version
 
 
-def document(declared: Declared, state: State, version: str, applications: int) -> dict[str, Any]:
-    """argo: a V1alpha1Cluster; its config by a list of what may be seen."""
+def document(
+    declared: Declared, state: State, version: str, applications: int, hidden: Collection[str] = ()
+) -> dict[str, Any]:
+    """argo: a V1alpha1Cluster; its config by a list of what may be seen. `hidden`: annotations that are secret."""
     found: dict[str, Any] = {
         "server": server_of(declared),
         "name": declared.text("name") or server_of(declared),
@@ -99,7 +101,8 @@ def document(declared: Declared, state: State, version: str, applications: int) 
         found["shard"] = int(shard)
     if asked := declared.annotations.get(REFRESH):
         found["refreshRequestedAt"] = asked
-    for name, marks in (("labels", declared.labels), ("annotations", declared.annotations)):
+    seen = {name: text for name, text in declared.annotations.items() if name not in hidden}
+    for name, marks in (("labels", declared.labels), ("annotations", seen)):
         if marks:
             found[name] = dict(marks)
     return found

@@ -94,7 +94,19 @@ def _responses(route: Route) -> dict[str, Any]:
 
 
 def _content(route: Route) -> dict[str, Any]:
-    return {media: {"schema": schema_of(route.gives) if media == JSON else {}} for media in route.makes}
+    given = schema_of(route.gives)
+    if any((each if isinstance(each, str) else each.name) == "fields" for each in route.query):
+        given = _without_required(given)  # whoever asks for some parts gets no others
+    return {media: {"schema": given if media == JSON else {}} for media in route.makes}
+
+
+def _without_required(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_required(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_list = isinstance(schema.get("required"), list)  # a property may have that name, too
+    return {name: _without_required(each) for name, each in schema.items() if name != "required" or not is_list}
 
 
 def needs_of(route: Route) -> str:

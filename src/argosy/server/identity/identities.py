@@ -18,7 +18,7 @@ from argosy.desk.accounts.passwords import Hashing
 from argosy.desk.accounts.reading import API_KEY, CAPABILITIES, LOGIN, Account
 from argosy.desk.accounts.tokens import DAY, ISSUER, PERSONS, SKEW, BadToken, Claims
 from argosy.model.application.policies import seconds_of
-from argosy.policy.rbac import Permissions
+from argosy.policy.rbac import Enforcer, Permissions
 from argosy.policy.roles import is_reserved, role_of
 from argosy.runtime.clock import SYSTEM_CLOCK, Clock, sleep
 from argosy.server.identity.attempts import UNKNOWN, Attempts
@@ -56,6 +56,7 @@ class Identities:
         self.attempts = Attempts(cluster, namespace, clock)
         self.revoking = Revoking(cluster, namespace, clock)
         self.signing_in = SigningIn(self, clock)
+        self._last: tuple[Enforcer | None, Caller | None, Permissions | None] = (None, None, None)
         self._looking = asyncio.Lock()
         self._looked_for: dict[str, float] = {}
         self._logins = {"success": 0, "failure": 0}
@@ -102,7 +103,13 @@ class Identities:
         return self.standing.enforcer.permissions(caller.subjects)
 
     def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
-        return self.standing.enforcer.permissions(caller.subjects).may(resource, action, thing)
+        """Of a list it is asked thousands of times for one caller: whose permissions were asked for last is kept."""
+        enforcer = self.standing.enforcer
+        last, of, known = self._last
+        if of is not caller or last is not enforcer or known is None:
+            known = enforcer.permissions(caller.subjects)
+            self._last = (enforcer, caller, known)
+        return known.may(resource, action, thing)
 
     async def _of_token(self, token: str, how: How) -> Caller:
         try:
@@ -149,6 +156,8 @@ class Identities:
         self._check_session(claims)
         if is_reserved(claims.subject) or any(map(is_reserved, claims.groups)):
             raise BadToken("it is called like a role")
+        if claims.subject in self.standing.accounts:
+            raise BadToken("it is called like an account")
         if not claims.provider or claims.provider != self.provider:
             raise BadToken("its identity provider is not asked any more")
         issuer = claims.provider.partition(" ")[0]

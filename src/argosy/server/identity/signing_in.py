@@ -95,7 +95,10 @@ class SigningIn:
             raise NotVouched("this browser has not asked that")
         self._use(state)
         secrets = Secrets(kept["s"], kept["n"], kept["v"])
-        return await self._conversation.person(provider, secrets, kept["c"], code, standing.policy.scopes)
+        person = await self._conversation.person(provider, secrets, kept["c"], code, standing.policy.scopes)
+        if person.subject in standing.accounts:
+            raise NotVouched("the provider's name for this person is that of an account")
+        return person
 
     def _use(self, state: str) -> None:
         now = self._now()

@@ -141,6 +141,7 @@ WRONG: dict[str, tuple[Callable[[IdentityProvider], None], str]] = {
     "from the future": (says(iat=NOW + 36000, exp=NOW + 37000), "not valid yet"),
     "no subject": (says(sub=None), "MissingRequiredClaim"),
     "an empty subject": (says(sub=" "), "cannot be used"),
+    "a subject like an account": (says(sub="admin"), "that of an account"),
     "a subject like a role": (says(sub="role:admin"), "cannot be used"),
     "a subject like a role of a project": (says(sub="proj:ml:ci"), "cannot be used"),
     "signed by nobody": (by("none"), "algorithm"),
