@@ -63,6 +63,14 @@ def test_a_row_opens_to_what_is_wrong_and_what_can_be_done(page: Any) -> None:
     page.wait_for_url("**/apps/argocd/fraud/diff")
 
 
+def test_a_row_is_refreshed_where_it_stands(page: Any) -> None:
+    page.goto("/apps")
+    row(page, "docs").locator("summary").click()
+    row(page, "docs").get_by_role("button", name="REFRESH").click()
+    page.wait_for_url("**/apps?said=refreshed")
+    assert "Refresh asked for" in page.inner_text("#said")
+
+
 def test_filters_are_in_the_address_and_can_be_taken_away(page: Any) -> None:
     page.goto("/apps")
     page.locator("#facet-health summary").click()
@@ -119,6 +127,11 @@ def test_favourites_are_this_browsers_own(page: Any, site: World, open_page: Ope
     page.get_by_role("button", name="Favourite").click()
     page.goto("/apps?fav=1")
     assert names(page) == ["docs"]
+    row(page, "docs").get_by_role("button", name="Favourite docs").click()
+    page.wait_for_url("**/apps")
+    row(page, "web").get_by_role("button", name="Favourite web").click()
+    page.goto("/apps?fav=1")
+    assert names(page) == ["web"]
     other = a_page(site, open_page)
     other.goto("/apps?fav=1")
     assert "No application fits" in other.inner_text("main")

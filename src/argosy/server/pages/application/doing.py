@@ -30,6 +30,8 @@ async def refresh(asked: Asked) -> Answer:
     wanted = {names.REFRESH: "hard" if is_hard else "normal", names.REFRESH_TIMESTAMP: stamp}
     await desk.revise(app, lambda _: {"metadata": {"annotations": wanted}})
     await desk.record(events.refreshed(app, at=now(), by=await desk.who(), is_hard=is_hard))
+    if form.text("back") == "list":
+        return Redirect(where="/apps?said=refreshed")
     tab = form.text("tab")
     return back_to(asked, "refreshed-hard" if is_hard else "refreshed", tab if tab in TABS else "")
 

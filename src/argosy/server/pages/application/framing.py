@@ -15,6 +15,7 @@ from argosy.model.application import Application
 from argosy.server.answers import Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
+from argosy.server.doors.frame import preferences
 from argosy.server.pages import rendering
 from argosy.server.pages.application import causes, commits
 from argosy.server.pages.application.addresses import of_app, with_query
@@ -52,6 +53,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
         "head": head,
         "tabs": tabs(app, here, has_logs=head.may["logs"]),
         "here": here,
+        "is_favourite": f"{app.namespace}/{app.name}" in preferences(asked).get("favourites", "").split("~"),
         **values,
     }
 

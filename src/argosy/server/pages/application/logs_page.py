@@ -28,6 +28,7 @@ from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 
 TAILS: Final = (100, 500, 1000, 5000)
+MOST_LINES: Final = 5000  # of a page
 MOST_LOGS: Final = 20  # containers that are read at once
 LONGEST: Final = 8192  # letters of a line
 PAUSE: Final = 0.1  # seconds in which lines are gathered
@@ -101,7 +102,7 @@ async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> tuple[list
                 raise each
             else:
                 made += each
-    return made, told
+    return made[-MOST_LINES:], told
 
 
 async def logs_page(asked: Asked) -> Answer:
