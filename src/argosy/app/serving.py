@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -110,6 +111,8 @@ async def _serve(
             opening.cancel()
             await asyncio.gather(opening, return_exceptions=True)
             return
+        gc.collect()
+        gc.freeze()  # what lives in the cluster stays, most of it; later collections need not look at it
         ready(opening.result())
         await ending
 
