@@ -41,11 +41,15 @@ KINDS = (
     "applications.argoproj.io", "appprojects.argoproj.io", "inferenceservices.serving.kserve.io",
     "notebookvalidationjobs.mlops.mlops.dev",
 )  # fmt: skip
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # one red dot
+)
 NOTEBOOK = {
     "cells": [
         {"cell_type": "markdown", "source": "# Frauds"},
         {"cell_type": "code", "execution_count": 1, "source": "print(7)",
-         "outputs": [{"output_type": "stream", "name": "stdout", "text": "seven\n"}]},
+         "outputs": [{"output_type": "stream", "name": "stdout", "text": "seven\n"},
+                     {"output_type": "display_data", "data": {"image/png": PIXEL, "text/plain": "<Figure>"}}]},
         {"cell_type": "code", "execution_count": 2, "source": "frame",
          "outputs": [{"output_type": "execute_result", "data": {"text/html": "<table id=t><tr><td>8</td></tr></table>",
                                                                "text/plain": "   0\n0  8"}}]},

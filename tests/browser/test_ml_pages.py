@@ -115,11 +115,26 @@ def test_cells_have_sources_outputs_and_html_behind_bars(visit: Callable[..., An
     page = visit("/notebooks/ml/train")
     text = page.locator("#nbcells").inner_text()
     assert "print(7)" in text and "seven" in text
+    picture = page.get_by_role("img", name="<Figure>")
+    assert picture.evaluate("each => each.naturalWidth") == 1
     cage = page.locator("iframe")
     assert cage.get_attribute("sandbox") == ""
     assert page.frame_locator("iframe").locator("#t").inner_text() == "8"
     side = page.locator(".side").inner_text()
     assert "model.pkl" in side and "InferenceService/fraud" in side and "alpha" in side
+
+
+def test_what_differs_from_the_golden_notebook_stands_beside_it(visit: Callable[..., Any], site: MachinesWorld) -> None:
+    diffs = [{"cellIndex": 1, "diffType": "output_mismatch", "severity": "major", "expected": "seven", "actual": "8"}]
+    counts = {"totalCells": 2, "matchedCells": 1, "mismatchedCells": 1}
+    compared = {"strategy": "normalized", "result": "failed", **counts, "diffs": diffs}
+    site.run(site.put(board_scene.job(comparisonResult=compared)))
+    page = visit("/notebooks")
+    page.locator("#n-ml-train").get_by_text("differs").wait_for()
+    page.goto(f"{site.url}/notebooks/ml/train")
+    sides = page.locator("#differences .pair-sides pre").all_inner_texts()
+    assert sides == ["seven", "8"] and "1 of 2 cells match" in page.locator("#golden").inner_text()
+    site.run(site.put({**board_scene.job(), "status": {**board_scene.job()["status"], "comparisonResult": None}}))
 
 
 def test_the_strip_leads_to_the_cell(visit: Callable[..., Any]) -> None:

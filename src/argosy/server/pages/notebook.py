@@ -23,6 +23,10 @@ from argosy.server.pages.owned import RUN, application_path, notebook
 from argosy.server.routes import May, Route
 
 MOST_OPEN: Final = 40
+FRAME: Final = """<!doctype html><meta charset="utf-8"><title>an output</title><style>
+body { font: 13px/1.5 system-ui, sans-serif; margin: 8px; } table { border-collapse: collapse; }
+td, th { border: 1px solid #ccc; padding: 2px 8px; text-align: right; }</style>
+"""
 STATES: Final = {"Success": "ok", "Failure": "failed", "Skipped": "waiting"}
 
 
@@ -175,7 +179,7 @@ async def framed(asked: Asked) -> Text:
     html = html_of(found, int(places[0]), int(places[1]))
     if html is None:
         raise Refused
-    return Text(html, "text/html; charset=utf-8", headers=(("content-security-policy", FRAMED),))
+    return Text(FRAME + html, "text/html; charset=utf-8", headers=(("content-security-policy", FRAMED),))
 
 
 async def run_again(asked: Asked) -> Redirect:

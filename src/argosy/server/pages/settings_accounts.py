@@ -47,7 +47,7 @@ async def values(asked: Asked, token: str = "", of: str = "") -> dict[str, Any]:
         "token": token,
         "token_of": of,
         "days": DAYS,
-        "commands": ["argocd account list", "argocd account update-password"],
+        "commands": ["argosy account list", "argosy account update-password"],
     }
 
 
