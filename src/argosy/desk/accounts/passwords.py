@@ -40,12 +40,19 @@ class Hashing:
                 found = await asyncio.to_thread(_compared, given, kept)
                 if found is not None:
                     return found
-            await asyncio.to_thread(_compared, b"nobody", self._nobodys)
+            await asyncio.to_thread(self._against_nobody)
             return False
+
+    async def prepare(self) -> None:
+        """So that the first whom nobody knows is not refused later than the second."""
+        await asyncio.to_thread(self._against_nobody)
 
     async def hashed(self, password: str) -> bytes:
         async with self._turns:
             return await asyncio.to_thread(bcrypt.hashpw, password.encode(), bcrypt.gensalt(self._cost))
+
+    def _against_nobody(self) -> None:
+        _compared(b"nobody", self._nobodys)
 
     @cached_property
     def _nobodys(self) -> bytes:

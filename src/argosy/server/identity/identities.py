@@ -64,6 +64,7 @@ class Identities:
     async def prepare(self) -> bool:
         """Before the first request; True: admin has a new password."""
         is_new = await self.book.prepare()
+        await self.book.hashing.prepare()
         await self.standing.look_again(self._cluster)
         return is_new
 
