@@ -171,3 +171,43 @@ def test_a_closed_choice_takes_no_room_on_a_phone(open_page: Opens, gallery_site
     page.goto(f"{gallery_site.url}/gallery")
     page.click("#facet-project summary")
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_of_many_pages_in_the_background_one_stays_live(open_page: Opens, gallery_site: Gallery) -> None:
+    """A browser has six connections to one place: the seventh page would wait for ever."""
+    gallery_site.drop()
+    first = open_page()
+    pages = [first, *(first.context.new_page() for _ in range(7))]
+    for page in pages:
+        page.goto(f"{gallery_site.url}/gallery?live=1")
+        page.wait_for_selector("#pulse[data-state=live]")
+        page.evaluate(HIDE)
+    shown = pages[-1]
+    shown.evaluate(SHOW)
+    shown.wait_for_selector("#pulse[data-state=live]")
+    gallery_site.patch({"page-state": part("page.html", "page_mark", "ok", "fraud · Healthy")})
+    expect(shown).to_have_title("fraud · Healthy – argosy")
+    expect(first).to_have_title("fraud · Healthy – argosy")
+
+
+HIDE = """() => {
+  Object.defineProperty(document, 'hidden', {get: () => window.isBehind, configurable: true});
+  window.isBehind = true;
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
+SHOW = "() => { window.isBehind = false; document.dispatchEvent(new Event('visibilitychange')); }"
+
+
+def test_a_server_that_refuses_is_said_to_be_away(tab: Any, gallery_site: Gallery) -> None:
+    tab.expected += ["503", "Failed to load resource"]
+    tab.clock.install()
+    gallery_site.is_refusing = True
+    try:
+        tab.goto(f"{gallery_site.url}/gallery?live=1")
+        for _ in range(3):
+            tab.clock.run_for(6000)
+        tab.wait_for_selector("html.is-stale")
+    finally:
+        gallery_site.is_refusing = False
+    tab.clock.run_for(6000)
+    tab.wait_for_selector("html:not(.is-stale)")

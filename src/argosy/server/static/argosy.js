@@ -1,4 +1,4 @@
-// The small machine under every page. It shows what the server says; pages read and forms post without it.
+// The machine under every page: it shows what the server says. Pages read and forms post without it.
 const $ = (id) => document.getElementById(id);
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const root = document.documentElement;
@@ -53,7 +53,6 @@ function replace(id, html) {
   keep(old, made, "details", "open");
   keep(old, made, "input[type=checkbox]", "checked");
   if (old.matches("details")) made.open = old.open;
-  if (old.matches(".is-here")) made.classList.add("is-here");
   const at = all(STOPS, old).indexOf(document.activeElement), { scrollTop } = old, isFocused = old === document.activeElement;
   old.replaceWith(made);
   made.scrollTop = scrollTop;
@@ -74,15 +73,14 @@ function asOf({ at, isUp }) {
 }
 function beat(state) {
   const pulse = $("pulse");
-  if (!pulse || pulse.dataset.state === state) return;
-  if (pulse.dataset.state === "lost" && state === "live") say("Connected again.");
+  if (pulse.dataset.state === state) return;
   pulse.dataset.state = state;
   root.classList.toggle("is-stale", state === "lost");
   if (state === "lost") say("Connection lost. This page may be old.");
 }
+let source, isOver, release;
 function listen() {
-  const source = new EventSource(document.body.dataset.live);
-  let isOver = false;
+  source = new EventSource(document.body.dataset.live);
   on(source, "patch", (event) => {
     const patch = JSON.parse(event.data);
     for (const [id, html] of Object.entries(patch.parts)) replace(id, html);
@@ -91,20 +89,31 @@ function listen() {
     if (patch.say) say(patch.say);
   });
   on(source, "beat", (event) => asOf(JSON.parse(event.data)));
-  on(source, "open", () => beat("live"));
+  on(source, "open", () => { heard = Date.now(); beat("live"); });
   on(source, "bye", () => { isOver = true; source.close(); beat("lost"); say("You are signed out."); });
   on(source, "error", () => {
-    if (isOver) return;
     if (Date.now() - heard > 5000) beat("lost");
-    if (source.readyState === EventSource.CLOSED) { isOver = true; setTimeout(listen, 5000); }
+    if (source.readyState === 2 && !isOver) setTimeout(tune, 5000);
   });
-  setInterval(() => Date.now() - heard > 40000 && beat("lost"), 5000);
 }
-if (document.body.dataset.live) listen();
-on(window, "pageshow", (event) => event.persisted && location.reload());
+function tune() { // a browser has six connections for all its pages: in the background one stays live
+  release?.();
+  if (document.hidden) navigator.locks?.request("argosy", { ifAvailable: true }, (lock) => {
+    if (!lock && document.hidden) source?.close();
+    if (!lock || !document.hidden) return null;
+    if (!source) listen();
+    return new Promise((free) => { release = free; });
+  });
+  else if (!isOver && source?.readyState !== 1) { source?.close(); listen(); }
+}
+if (document.body.dataset.live) {
+  tune();
+  on(document, "visibilitychange", tune);
+  setInterval(() => !document.hidden && Date.now() - heard > 40000 && beat("lost"), 5000);
+}
 on($("reload"), "click", () => location.reload());
 
-// -- logs: follow the end until the reader scrolls up
+// -- logs: follow until the reader scrolls up
 function follow() { for (const log of all("[data-follow]")) if (!("locked" in log.dataset)) log.scrollTop = log.scrollHeight; }
 for (const log of all("[data-stream]")) {
   const source = new EventSource(log.dataset.stream), list = log.querySelector("ol");
@@ -155,7 +164,6 @@ on(document, "click", async ({ target }) => {
   if (copy) {
     await navigator.clipboard.writeText(copy.dataset.copy);
     copy.classList.add("is-done");
-    setTimeout(() => copy.classList.remove("is-done"), 1500);
     say("Copied.");
   } else if (opens) open(opens.dataset.opens);
   else if (target.dataset?.follows) { $(target.dataset.follows).toggleAttribute("data-locked"); follow(); }
@@ -176,11 +184,11 @@ on(document, "change", ({ target }) => {
   const boxes = all("input[type=checkbox]:not([data-all])", group);
   if (target === head) for (const box of boxes) box.checked = head.checked;
   const on = boxes.filter((box) => box.checked).length;
-  head.checked = on > 0 && on === boxes.length;
+  head.checked = on === boxes.length;
   head.indeterminate = on > 0 && on < boxes.length;
 });
 
-// -- the palette: the server answers what is found
+// -- the palette: the server finds
 const field = $("palette-q"), found = $("palette-list");
 let asked = 0;
 async function find(text) {
@@ -215,10 +223,10 @@ on(field, "keydown", (event) => {
 });
 on(found, "click", ({ target }) => go(target.closest("li")));
 
-// -- keys: the page says which, by data-key
+// -- keys, by data-key
 let first = "";
 function help() {
-  const rows = [["j / k", "Next, previous row"], ["o", "Open or close a row"], ["x", "Select a row"], ["Esc", "Close"]];
+  const rows = [["j / k", "Next, previous row"], ["o", "Open a row"], ["x", "Select a row"], ["Esc", "Close"]];
   for (const it of all("[data-key]")) if (!rows.some(([key]) => key === it.dataset.key)) rows.push([it.dataset.key, it.dataset.about]);
   $("keys-list").replaceChildren(...rows.map(([key, about]) => {
     const row = make("div", ""), cap = make("dd", "");
@@ -227,12 +235,9 @@ function help() {
     return row;
   }));
 }
-function move(step) {
-  const rows = all("[data-row]"), at = rows.findIndex((row) => row.classList.contains("is-here"));
-  const to = clamp(rows, at + step);
-  rows[at]?.classList.remove("is-here");
-  to?.classList.add("is-here");
-  to?.querySelector("a")?.focus();
+function move(step, here) {
+  const rows = all("[data-row]");
+  clamp(rows, rows.indexOf(here) + step)?.querySelector("a")?.focus();
 }
 on(document, "keydown", (event) => {
   const { key, target } = event, item = target.closest?.("[role=treeitem]");
@@ -242,14 +247,14 @@ on(document, "keydown", (event) => {
   if (target.matches(TEXT)) { if (key === "Escape") target.blur(); return; }
   if (key === "Escape") shut(null);
   if (root.dataset.keys === "off") return;
-  const here = target.closest("[data-row]") || document.querySelector("[data-row].is-here");
+  const here = target.closest("[data-row]");
   const wanted = first + key;
   first = key === "g" && !first ? "g " : "";
   if (first) { setTimeout(() => { first = ""; }, 1200); return; }
   const it = all("[data-key]").find((each) => each.dataset.key === wanted);
   if (it) { if (it.matches("input, textarea")) { it.focus(); it.select(); } else it.click(); }
-  else if (key === "j" || (key === "ArrowDown" && here)) move(1);
-  else if (key === "k" || (key === "ArrowUp" && here)) move(-1);
+  else if (key === "j" || (key === "ArrowDown" && here)) move(1, here);
+  else if (key === "k" || (key === "ArrowUp" && here)) move(-1, here);
   else if (key === "o") { const box = here?.querySelector("details"); if (box) box.open = !box.open; }
   else if (key === "x") here?.querySelector("input[type=checkbox]")?.click();
   else return;
