@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from argosy.server.answers import Json, Page
+import orjson
+
+from argosy.server.answers import Bytes, Page
 from argosy.server.api.schemas import reference, schema_of, schemas
 from argosy.server.asked import Asked
 from argosy.server.routes import Filtered, May, Parameter, Public, Route, SignedIn
@@ -140,14 +142,14 @@ def _in_query(given: Parameter | str) -> dict[str, Any]:
 
 # -- served ----------------------------------------------------------------------------------------------------------
 
-_MADE: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # by who serves it: the table does not change
+_MADE: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()  # by who serves it: the table does not change
 
 
-async def described(asked: Asked) -> Json:
+async def described(asked: Asked) -> Bytes:
     if asked.entry not in _MADE:
         options = asked.site.options
-        _MADE[asked.entry] = document(asked.entry.routes, options.title, options.version)
-    return Json(_MADE[asked.entry])
+        _MADE[asked.entry] = orjson.dumps(document(asked.entry.routes, options.title, options.version))
+    return Bytes(_MADE[asked.entry], JSON)
 
 
 async def shown(asked: Asked) -> Page:
