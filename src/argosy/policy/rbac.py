@@ -32,7 +32,8 @@ from argosy.policy.roles import (
 )
 
 _FURTHEST: Final = 10  # argo: how many memberships lead from somebody to a role, at most
-_MOST_ANSWERS: Final = 50_000
+_MOST_ANSWERS: Final = 20_000  # of one value: some megabytes
+_MOST_SUBJECTS: Final = 5_000
 _NOBODYS: Final = Book({}, {})
 
 
@@ -57,13 +58,16 @@ class Enforcer:
         self._concerned = self._by_subject()
         self._sets: dict[frozenset[Rule], RuleSet] = {}
         self._permissions: dict[Subjects, Permissions] = {}
+        self._shared: dict[str, Permissions] = {}
 
     def permissions(self, asking: Subjects) -> Permissions:
-        """The same value for the same subjects; made once."""
+        """One value for all who may the same: what was answered to one is known for the others."""
         if (known := self._permissions.get(asking)) is None:
-            if len(self._permissions) >= _MOST_ANSWERS:
+            if len(self._permissions) >= _MOST_SUBJECTS:
                 self._permissions.clear()
-            known = self._permissions[asking] = Permissions(self, asking)
+                self._shared.clear()
+            made = Permissions(self, asking)
+            known = self._permissions[asking] = self._shared.setdefault(made.digest, made)
         return known
 
     @property

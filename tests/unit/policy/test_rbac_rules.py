@@ -208,3 +208,14 @@ def test_a_change_of_a_project_changes_the_digest_only_of_whom_it_concerns() -> 
     changed = Project(name="ml", roles=(Role("ops", (), ("ops-group",)),))
     assert permissions("x+ops-group").digest != permissions("x+ops-group", projects=(changed, OTHER)).digest
     assert permissions("bob").digest == permissions("bob", projects=(changed, OTHER)).digest
+
+
+def test_who_may_the_same_shares_what_was_answered() -> None:
+    policy = read_access({"policy.csv": "g, ann, role:readonly\ng, eve, role:readonly\ng, kim, role:admin"})
+    enforcer = Enforcer(policy, (ML, OTHER))
+    ann, eve, kim = (enforcer.permissions(Subjects(name)) for name in ("ann", "eve", "kim"))
+    assert ann is eve
+    assert ann is not kim
+    assert enforcer.permissions(Subjects("proj:ml:ci", (), True)) is not enforcer.permissions(
+        Subjects("proj:ml:ops", (), True)
+    )
