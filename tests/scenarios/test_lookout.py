@@ -13,6 +13,7 @@ from engine_room import CONTROL, Room, config_map, engine_room, shared_crew
 from argosy.cluster import Catalog, Cluster, Listing, WatchEvent
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.differing import differing
+from argosy.desk.applications.reader import Reader
 from argosy.desk.lookout import Lookout, open_lookout
 from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest
@@ -230,3 +231,44 @@ async def test_a_list_that_somebody_has_stays_as_it_was(room: Room, lookout: Loo
     await until(lambda: lookout.applications() is not kept, lookout)
     assert [row.name for row in lookout.applications()] == ["a", "b", "models", "zz"]
     assert list(kept) == before
+
+
+def workload(kind: str, name: str, *owners: Manifest) -> Manifest:
+    refers = [{"apiVersion": each["apiVersion"], "kind": each["kind"], "name": each["metadata"]["name"],
+               "uid": each["metadata"]["uid"]} for each in owners]  # fmt: skip
+    metadata = {"name": name, "namespace": "ml", "ownerReferences": refers}
+    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": {}}
+
+
+async def test_a_tree_that_is_kept_is_the_tree_that_would_be_made(room: Room, lookout: Lookout) -> None:
+    """Whatever changes: an object, its owners, what is below it, what is beside it."""
+    app = lookout.application(CONTROL, "models")
+    assert app is not None
+    root = await room.get("ConfigMap", "settings")
+    assert root is not None
+
+    async def check(names: list[str]) -> None:
+        kept = await lookout.reader.tree(app)
+        assert sorted(node.key.name for node in kept) == names
+        assert kept == await Reader.tree(lookout.reader, app)
+
+    await check(["settings"])
+    await room.cluster.create(workload("ConfigMap", "below", root))
+    await room.cluster.create(workload("Secret", "beside"))
+    await until(lambda: lookout.cache.get(ResourceKey("", "Secret", "ml", "beside")), lookout)
+    await check(["below", "settings"])
+    below = await room.get("ConfigMap", "below")
+    assert below is not None
+    await room.cluster.create(workload("Secret", "deep", below))
+    await until(lambda: lookout.cache.get(ResourceKey("", "Secret", "ml", "deep")), lookout)
+    await check(["below", "deep", "settings"])
+    await room.change("below", a="other")
+    await until(lambda: (lookout.cache.get(SETTINGS._replace(name="below")) or {}).get("data"), lookout)
+    await check(["below", "deep", "settings"])
+    beside = ResourceKey("", "Secret", "ml", "beside")
+    await room.cluster.patch(beside, {"metadata": {"ownerReferences": below["metadata"]["ownerReferences"]}})
+    await until(lambda: (lookout.cache.get(beside) or {"metadata": {}})["metadata"].get("ownerReferences"), lookout)
+    await check(["below", "beside", "deep", "settings"])
+    await room.cluster.delete(beside)
+    await until(lambda: lookout.cache.get(beside) is None, lookout)
+    await check(["below", "deep", "settings"])

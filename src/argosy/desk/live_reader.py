@@ -6,7 +6,9 @@ keeps in the cache what of an unwatched kind is gone.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 from argosy.cluster import Catalog, Cluster, Listing
@@ -14,7 +16,8 @@ from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.reader import Reader
-from argosy.live.tree import Node
+from argosy.live.relations import claims, parents
+from argosy.live.tree import Node, node_of
 from argosy.model.application import Application
 from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest, key_of
@@ -76,19 +79,31 @@ class LiveReader(Reader):
         """They are watched."""
 
     async def tree(self, app: Application) -> list[Node]:
-        """The same as long as nothing changed: a page, its stream and its tabs ask for it one after another."""
+        """Made once; then only what changed of it: a page, its stream and its tabs ask again and again."""
         version = str((app.wire.get("metadata") or {}).get("resourceVersion") or "")
-        changes = self._trees.changes
-        known = self._trees.get(app.key, version)
+        known, changes = self._trees.get(app.key, version), self._trees.changes
         if known is None:
-            known = await super().tree(app)
+            nodes = await super().tree(app)
             if changes == self._trees.changes:
-                self._trees.keep(app.key, version, known)
-        return known
+                self._trees.keep(app.key, version, nodes)
+            return nodes
+        async with known.turn:  # who comes second waits for what the first finds out
+            if known.stale:
+                keys, known.stale = known.stale, set()
+                try:
+                    known.renew(await self._nodes(keys))
+                except BaseException:
+                    known.stale |= keys
+                    raise
+        return known.nodes
+
+    async def _nodes(self, keys: Iterable[ResourceKey]) -> list[Node]:
+        live = [found for key in keys if (found := self.cache.get(key)) is not None]
+        said = await self.rules.assess_all(live)
+        return [replace(node_of(self.cache, each), health=health) for each, health in zip(live, said, strict=True)]
 
     def notice(self, before: Manifest | None, after: Manifest | None) -> None:
-        manifest = after or before or {}
-        self._trees.forget(manifest, is_all=self.settings.concerns(manifest))
+        self._trees.notice(before, after, is_all=self.settings.concerns(after or before or {}))
         self._doorway.notice(before, after)
         if isinstance(self.cluster, SeenCluster):
             self.cluster.notice(before, after)
@@ -111,15 +126,38 @@ class _Known:
 
     def __init__(self, version: str, nodes: list[Node]) -> None:
         self.version, self.nodes = version, nodes
-        self._keys = {node.key for node in nodes}
-        self._namespaces = {key.namespace for key in self._keys} - {""}
+        self.stale: set[ResourceKey] = set()  # they are in it where they were, and other than they were
+        self.turn = asyncio.Lock()
+        self._places = {node.key: place for place, node in enumerate(nodes)}
+        self._namespaces = {key.namespace for key in self._places} - {""}
         self._uids = {node.uid for node in nodes}
 
-    def is_touched(self, manifest: Manifest) -> bool:
-        metadata = manifest["metadata"]
-        if (metadata.get("namespace") or "") in self._namespaces or key_of(manifest) in self._keys:
+    def renew(self, nodes: Iterable[Node]) -> None:
+        fresh = list(self.nodes)  # whoever has the one before keeps it as it was
+        for node in nodes:
+            fresh[self._places[node.key]] = node
+        self.nodes = fresh
+
+    def outlives(self, before: Manifest | None, after: Manifest | None) -> bool:
+        """Whether it has the same nodes in the same places after a change."""
+        manifest = after or before or {}
+        key = key_of(manifest)
+        if before is not None and after is not None and _is_where_it_was(before, after):
+            if key in self._places:
+                self.stale.add(key)
             return True
-        return any(each.get("uid") in self._uids for each in metadata.get("ownerReferences") or ())
+        metadata = manifest["metadata"]
+        if key.namespace in self._namespaces or key in self._places:
+            return False
+        return not any(each.get("uid") in self._uids for each in metadata.get("ownerReferences") or ())
+
+
+def _is_where_it_was(before: Manifest, after: Manifest) -> bool:
+    if before["metadata"].get("uid") != after["metadata"].get("uid"):
+        return False
+    if after["kind"] == "StatefulSet" and claims(before) != claims(after):
+        return False
+    return list(parents(before)) == list(parents(after))
 
 
 class _Trees:
@@ -129,16 +167,16 @@ class _Trees:
         self.changes = 0
         self._kept: dict[ResourceKey, _Known] = {}
 
-    def forget(self, manifest: Manifest, *, is_all: bool) -> None:
+    def notice(self, before: Manifest | None, after: Manifest | None, *, is_all: bool) -> None:
         self.changes += 1
         if is_all:
             self._kept.clear()
-        for key in [key for key, known in self._kept.items() if known.is_touched(manifest)]:
+        for key in [key for key, known in self._kept.items() if not known.outlives(before, after)]:
             del self._kept[key]
 
-    def get(self, key: ResourceKey, version: str) -> list[Node] | None:
+    def get(self, key: ResourceKey, version: str) -> _Known | None:
         known = self._kept.get(key)
-        return known.nodes if known is not None and version and known.version == version else None
+        return known if known is not None and version and known.version == version else None
 
     def keep(self, key: ResourceKey, version: str, nodes: list[Node]) -> None:
         if len(self._kept) >= MOST_TREES:
