@@ -10,7 +10,8 @@ TYPE_CHECKING = False  # checkers of types know this name
 if TYPE_CHECKING:
     from typing import Any
 
-    from argosy.pipeline.passing import Passed, Pipeline, Rest
+    from argosy.pipeline.passing import Pipeline
+    from argosy.pipeline.reporting import Passed, Rest
 
 __all__ = ["Passed", "Pipeline", "Rest"]
 
@@ -19,6 +20,6 @@ def __getattr__(name: str) -> Any:
     # Lazy, because who only renders or compares imports parts of this package, and needs no rooms beyond them.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from argosy.pipeline import passing
+    from argosy.pipeline import passing, reporting
 
-    return getattr(passing, name)
+    return getattr(passing if name == "Pipeline" else reporting, name)

@@ -105,9 +105,15 @@ class Looker:
         cache: CacheReader,
         memory: Memory,
         knows: Callable[[GroupKind], bool] = lambda kind: True,
+        *,
+        applications: CacheReader | None = None,
     ) -> None:
-        """`knows` says of which kinds the cache has all; of others its silence means nothing."""
+        """`knows` says of which kinds the cache has all; of others its silence means nothing.
+
+        `applications` are in the same cache, unless they are in another cluster's.
+        """
         self.cluster, self.cache, self.memory, self.knows = cluster, cache, memory, knows
+        self._applications = cache if applications is None else applications
         self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
         self._versions: dict[ResourceKey, tuple[object, Manifest]] = {}
         self._seen: dict[ResourceKey, _Seen] = {}
@@ -296,7 +302,7 @@ class Looker:
         def exists(instance: str) -> bool:
             namespace, _, name = instance.rpartition("_")
             key = app.key._replace(namespace=namespace or rules.control_namespace, name=name)
-            return self.cache.get(key) is not None
+            return self._applications.get(key) is not None
 
         namespace, rule = app.destination.namespace, project.orphans
         found = orphans(self.cache, rule, namespace, live, rules.tracking, exists=exists, permitted=allowed)

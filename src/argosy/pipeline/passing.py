@@ -7,84 +7,44 @@ its work; writes the Application itself.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.compare import Memory
 from argosy.live import CacheReader
 from argosy.model import annotations as names
-from argosy.model.application import IN_CLUSTER, Application, OperationRequest, OperationState, Progress
+from argosy.model.application import Application, OperationRequest, Progress
 from argosy.model.errors import SourceError, Unreachable, UserError
-from argosy.model.flow import SyncStatus
+from argosy.model.flow import Assessment, Health, SyncStatus
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
 from argosy.model.times import written
 from argosy.pipeline.assembling import Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
-from argosy.pipeline.looking import Look, Looker
-from argosy.pipeline.operating import NOT_LOADED, Operator, begun, spelled
+from argosy.pipeline.ground import Fleet, Ground, OnlyHere, Shut, everything
+from argosy.pipeline.looking import Look
+from argosy.pipeline.operating import NOT_LOADED, begun, spelled
 from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rendering import Crew, Renders
+from argosy.pipeline.reporting import Operation, Passed, Reporter, Rest
 from argosy.pipeline.rules import Rules
-from argosy.pipeline.standing import invalid, looked_for, standing, unknown
+from argosy.pipeline.standing import invalid, known_revisions, standing, unknown
 from argosy.policy.windows import verdict
 from argosy.report import events
 from argosy.report.conditions import Condition, ConditionType, conditions_wire
-from argosy.report.history import with_deployment
 from argosy.report.holds import read_hold, told
-from argosy.report.operations import request_wire
-from argosy.report.status import RECONCILED, Report, changes, is_fresh, is_outdated, status
-from argosy.report.summary import summary
+from argosy.report.status import RECONCILED, is_fresh, is_outdated
 from argosy.report.wire import mapping
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
-from argosy.sync.deleting import Deleted, awaits_hooks, delete_further, finalizers_for, is_ours
+from argosy.sync.deleting import Deleted, awaits_hooks, delete_further, is_ours
 
 HARD: Final = "hard"
+UNSEEN: Final = "Failed to load live state"
 CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
 PATIENCE: Final = 180.0  # argo: seconds for which a host that gives no answer is not spoken of
 AWAY: Final = 15.0  # seconds until it is asked again
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """What came of a pass: a merge patch for the Application, Events, and seconds until the next look."""
-
-    patch: dict[str, Any] | None = None
-    events: Sequence[Manifest] = ()
-    wait: float | None = None
-    rest: Rest | None = None  # where nothing is left to do once the patch is written
-
-
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """Where an operation stands after this pass."""
-
-    state: OperationState | None
-    wait: float | None = None
-    asked: OperationRequest | None = None  # that begins by itself
-    is_over: bool = False
-    events: tuple[Manifest, ...] = ()
-    conditions: tuple[Condition, ...] = field(default_factory=tuple)
-    is_decided: bool = True  # whether it was found out if a sync begins by itself
-
-    def changes_nothing(self, app: Application) -> bool:
-        """Whether it is as it was read, and waits for nothing: the same look would find it the same again."""
-        return self.state is app.state and not self.is_over and (self.wait, self.asked, self.events) == (None, None, ())
-
-
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """Of which nothing comes. As long as these three are the same, nothing will."""
-
-    app: Application
-    look: Look
-    rules: Rules
-
-    def is_of(self, app: Application, look: Look, rules: Rules) -> bool:
-        return self.app.wire is app.wire and self.look is look and self.rules is rules
 
 
 class Pipeline:
@@ -97,22 +57,23 @@ class Pipeline:
         crew: Crew,
         *,
         now: Callable[[], datetime],
-        knows: Callable[[GroupKind], bool] = lambda kind: True,
+        knows: Callable[[GroupKind], bool] = everything,
     ) -> None:
+        """The cluster is the one that Applications are in; where else they go, `fleet` knows."""
         self.cluster, self.now = cluster, now
         self.assembler = Assembler(Renders(crew))
-        self.looker = Looker(cluster, cache, Memory(), knows)
-        self.operator = Operator(cluster, self.assembler, self.looker, now)
+        self.here = Ground(cluster, cache, self.assembler, now, knows=knows)
+        self.fleet: Fleet = OnlyHere(self.here)
+        self.reporter = Reporter(now)
         self._rests: dict[ResourceKey, Rest] = {}
         self._settling: dict[ResourceKey, Rest] = {}  # not written yet
-        self._summaries: dict[ResourceKey, tuple[Any, Mapping[str, str], dict[str, Any]]] = {}
         self._away: dict[ResourceKey, datetime] = {}  # since when hosts of its sources give no answer
 
     def stir(self, app: ResourceKey) -> None:
         """Something below what it manages has changed: what it is made of may be told otherwise."""
         self._rests.pop(app, None)
         self._settling.pop(app, None)
-        self._summaries.pop(app, None)
+        self.reporter.stir(app)
 
     def settle(self, app: Application, rest: Rest) -> None:
         """What a pass found is written: this is the Application with it. Unless it was stirred meanwhile."""
@@ -127,7 +88,8 @@ class Pipeline:
 
     def forget(self, app: ResourceKey) -> None:
         self.assembler.forget(app)
-        self.looker.forget(app)
+        for ground in self.fleet.grounds():
+            ground.looker.forget(app)
         self.stir(app)
         self._away.pop(app, None)
 
@@ -143,15 +105,26 @@ class Pipeline:
         project = rules.projects.get(app.project)
         broken = invalid(app, project, rules)
         app = rules.clusters.placed(app)
-        if app.deleted:
-            return await self._delete(app, project, rules)
         refresh = app.annotations.get(names.REFRESH)
-        if broken or project is None:
-            return self._reported(
+        if app.deleted and (project is None or rules.clusters.find(app.destination) is None):
+            # argo: without a project or a cluster that is known, nothing can be done
+            return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_ours(each)]}})
+        if project is None or (broken and not app.deleted):
+            return self.reporter.reported(
                 app, rules, unknown(app, broken, is_invalid=True), self._refused(app, broken), refresh
             )
+        with self.fleet.entered(app) as ground:
+            if isinstance(ground, Shut):
+                return self._shut(app, rules, ground, refresh)
+            if app.deleted:
+                return await self._delete(ground, app, project, ground.rules(rules))
+            return await self._passed(ground, app, project, ground.rules(rules), HARD if is_hard else refresh, waited)
+
+    async def _passed(
+        self, ground: Ground, app: Application, project: Project, rules: Rules, refresh: str | None, waited: float
+    ) -> Passed:
         try:
-            look = await self._look(app, project, rules, HARD if is_hard else refresh, waited)
+            look = await self._look(ground, app, project, rules, refresh, waited)
         except Unreachable:
             return Passed(wait=AWAY)
         rest = self._rests.get(app.key)
@@ -159,20 +132,40 @@ class Pipeline:
         if is_told and rest is not None and rest.is_of(app, look, rules):
             return Passed()
         self._rests.pop(app.key, None)
-        operation = await self._operate(app, project, rules, look, waited)
-        passed = self._reported(app, rules, look, operation, refresh)
+        operation = await self._operate(ground, app, project, rules, look, waited)
+        passed = self.reporter.reported(app, rules, look, operation, app.annotations.get(names.REFRESH), ground)
         if operation.changes_nothing(app) and "finalizers" not in (passed.patch or {}).get("metadata", {}):
             found = Rest(app, look, rules)
             (self._rests if passed.patch is None else self._settling)[app.key] = found
             return replace(passed, rest=found)
         return passed
 
+    def _shut(self, app: Application, rules: Rules, shut: Shut, refresh: str | None) -> Passed:
+        """Of what is there nothing is known, not even that it was well. An operation goes on when it can."""
+        if not shut.said:
+            return Passed(wait=shut.wait)
+        if app.deleted:
+            error = [Condition(ConditionType.DELETION_ERROR, shut.said)]
+            after = conditions_wire(app.status.get("conditions"), error, {error[0].type}, written(self.now()))
+            is_told = after == (app.status.get("conditions") or [])
+            return Passed(None if is_told else {"status": {"conditions": after}}, wait=shut.wait)
+        said = [Condition(ConditionType.COMPARISON_ERROR, f"{UNSEEN}: {shut.said}")]
+        look = unknown(app, said, known_revisions(app))
+        look = replace(look, health=Assessment(Health.UNKNOWN))
+        return self.reporter.reported(app, rules, look, Operation(app.state, shut.wait, is_decided=False), refresh)
+
     async def _look(
-        self, app: Application, project: Project, rules: Rules, refresh: str | None, waited: float = 0.0
+        self,
+        ground: Ground,
+        app: Application,
+        project: Project,
+        rules: Rules,
+        refresh: str | None,
+        waited: float = 0.0,
     ) -> Look:
         max_age = waited if refresh is not None else rules.reconciliation
         wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD)
-        kinds = await self.cluster.kinds()
+        kinds = await ground.cluster.kinds()
         try:
             assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
         except UserError as error:
@@ -182,12 +175,12 @@ class Pipeline:
             revisions = (error.last_good,) if isinstance(error, SourceError) and error.last_good else ()
             look = unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], revisions)
             # argo: how what lives fares is told, also where nobody knows what Git asks for
-            return replace(look, health=await self.looker.health_of_tracked(app, rules) or look.health)
+            return replace(look, health=await ground.looker.health_of_tracked(app, rules) or look.health)
         self._away.pop(app.key, None)
         try:
-            return await self.looker.look(app, project, assembled, rules, kinds, afresh=refresh is not None)
+            return await ground.looker.look(app, project, assembled, rules, kinds, afresh=refresh is not None)
         except UserError as error:
-            said = f"Failed to load live state: {error}"
+            said = f"{UNSEEN}: {error}"
             return unknown(app, [Condition(ConditionType.COMPARISON_ERROR, said)], assembled.revisions)
 
     def _may_pass(self, app: Application) -> bool:
@@ -200,12 +193,10 @@ class Pipeline:
 
     # -- deletion --------------------------------------------------------------------------------------------------
 
-    async def _delete(self, app: Application, project: Project | None, rules: Rules) -> Passed:
-        """argo: what belongs to it goes first. Without a project or a cluster that is known, nothing can be done."""
-        if project is None or (app.destination.server or app.destination.name) not in IN_CLUSTER:
-            return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_ours(each)]}})
-        look = await self._look(app, project, rules, None)
-        kinds = await self.cluster.kinds()
+    async def _delete(self, ground: Ground, app: Application, project: Project, rules: Rules) -> Passed:
+        """argo: what belongs to it goes first."""
+        look = await self._look(ground, app, project, rules, None)
+        kinds = await ground.cluster.kinds()
 
         def may_delete(manifest: Manifest) -> str:
             return why_not_delete(manifest, app, project, rules, kinds, None)
@@ -216,9 +207,9 @@ class Pipeline:
         else:
             found = await delete_further(
                 app,
-                look.live or self.looker.tracked(app, rules),
+                look.live or ground.looker.tracked(app, rules),
                 look.comparison.hooks,
-                cluster=self.cluster,
+                cluster=ground.cluster,
                 assess_all=rules.assess_all,
                 may_delete=may_delete,
             )
@@ -238,56 +229,64 @@ class Pipeline:
     # -- operations ------------------------------------------------------------------------------------------------
 
     async def _operate(
-        self, app: Application, project: Project, rules: Rules, look: Look, waited: float
-    ) -> _Operation:
+        self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look, waited: float
+    ) -> Operation:
         state = app.state
         if app.operation is not None and (state is None or state.progress.is_over):
-            return await self._begin(app, app.operation, project, rules, waited)
+            return await self._begin(ground, app, app.operation, project, rules, waited)
         if app.operation is not None and state is not None:
-            step = await self.operator.step(app, state, project, rules, await self.cluster.kinds())
+            step = await ground.operator.step(app, state, project, rules, await ground.cluster.kinds())
             over = step.state.progress.is_over
             ended = (events.completed(app, step.state),) if over else ()
-            return _Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
-        return await self._automatic(app, project, rules, look)
+            return Operation(step.state, 0.0 if over else step.wait, is_over=over, events=ended)
+        return await self._automatic(ground, app, project, rules, look)
 
-    def _refused(self, app: Application, broken: Sequence[Condition]) -> _Operation:
+    def _refused(self, app: Application, broken: Sequence[Condition]) -> Operation:
         """argo: an operation of an application that is not valid ends before it begins."""
         if app.operation is None:
-            return _Operation(app.state)
+            return Operation(app.state)
         now, state = self.now(), app.state
         if state is None or state.progress.is_over:
             state = begun(app.operation, now, state)
         state = replace(state, progress=Progress.ERROR, message=spelled(broken), finished=written(now))
-        return _Operation(state, is_over=True, events=(events.completed(app, state),))
+        return Operation(state, is_over=True, events=(events.completed(app, state),))
 
     async def _begin(
-        self, app: Application, request: OperationRequest, project: Project, rules: Rules, waited: float = 0.0
-    ) -> _Operation:
-        step = await self.operator.begin(app, request, project, rules, await self.cluster.kinds(), waited)
-        return _Operation(step.state, step.wait, events=(events.started(app, step.state),))
+        self,
+        ground: Ground,
+        app: Application,
+        request: OperationRequest,
+        project: Project,
+        rules: Rules,
+        waited: float = 0.0,
+    ) -> Operation:
+        step = await ground.operator.begin(app, request, project, rules, await ground.cluster.kinds(), waited)
+        return Operation(step.state, step.wait, events=(events.started(app, step.state),))
 
-    async def _automatic(self, app: Application, project: Project, rules: Rules, look: Look) -> _Operation:
+    async def _automatic(
+        self, ground: Ground, app: Application, project: Project, rules: Rules, look: Look
+    ) -> Operation:
         """Whether a sync begins by itself."""
         has_errors = any(each.type is ConditionType.COMPARISON_ERROR for each in look.conditions)
         if not look.is_whole or has_errors:
-            return _Operation(app.state)
+            return Operation(app.state)
         target, hold = self._target(app, look), read_hold(app.annotations)
         decision = decide(app, standing(app, look), target, self.now(), rules.heal)
         if decision is not None and not verdict(project.windows, app, self.now(), is_manual=False).is_allowed:
             # argo: while a window is in the way nothing is found out, and what was told before stays
             wait = None if isinstance(decision, Refusal) else CLOSED
-            return _Operation(app.state, wait, is_decided=False)
+            return Operation(app.state, wait, is_decided=False)
         match decision:
             case Start() | Later() if hold is not None:
                 said = f"Skipping sync attempt to [{' '.join(target.revisions)}]: {told(hold, app.name)}"
-                return _Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, said),))
+                return Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, said),))
             case Start(request):
-                return replace(await self._begin(app, request, project, rules), asked=request)
+                return replace(await self._begin(ground, app, request, project, rules), asked=request)
             case Later(seconds):
-                return _Operation(app.state, seconds)
+                return Operation(app.state, seconds)
             case Refusal(message):
-                return _Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, message),))
-        return _Operation(app.state)
+                return Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, message),))
+        return Operation(app.state)
 
     def _target(self, app: Application, look: Look) -> Target:
         """argo: with manifest-generate-paths it may be known that a new revision holds nothing new."""
@@ -296,57 +295,3 @@ class Pipeline:
             return Target(revisions)
         synced = state.revisions or (state.revision,)
         return Target(revisions, may_hold_changes=not self.assembler.is_carried(app, synced))
-
-    # -- the report ------------------------------------------------------------------------------------------------
-
-    def _reported(
-        self, app: Application, rules: Rules, look: Look, operation: _Operation, refresh: str | None
-    ) -> Passed:
-        patch: dict[str, Any] = {}
-        if (changed := changes(app.status, status(self._report(app, rules, look, operation)))) is not None:
-            patch["status"] = changed
-        if operation.asked is not None:
-            patch["operation"] = request_wire(operation.asked)
-        elif operation.is_over:
-            patch["operation"] = None
-        if refresh is not None:
-            # argo: taken away only if nobody has asked again meanwhile; here the version of what was read tells that
-            answered = [each for each in (names.REFRESH, names.REFRESH_TIMESTAMP) if each in app.annotations]
-            patch["metadata"] = {"annotations": dict.fromkeys(answered)}
-        if look.is_whole and (kept := finalizers_for(app, look.comparison.hooks)) != app.finalizers:
-            patch.setdefault("metadata", {})["finalizers"] = list(kept)
-        return Passed(patch or None, operation.events, operation.wait)
-
-    def _report(self, app: Application, rules: Rules, look: Look, operation: _Operation) -> Report:
-        history = app.status.get("history") or []
-        if operation.is_over and operation.state is not None:
-            history = with_deployment(history, operation.state, app.history_limit)
-        settings = (Condition(ConditionType.UNKNOWN_ERROR, text) for text in rules.faults)
-        return Report(
-            app=app,
-            now=written(self.now()),
-            state=operation.state,
-            status=standing(app, look).status,
-            revisions=look.assembled.revisions,
-            sources=look.assembled.sources,
-            tools=look.assembled.tools,
-            resources=look.resources,
-            shows_health=rules.shows_health,
-            health=look.health,
-            conditions=(*look.conditions, *operation.conditions, *settings),
-            looked_for=looked_for(look, is_decided=operation.is_decided),
-            is_compared=not look.is_invalid,
-            is_lost=look.resources is None and not look.is_invalid,
-            history=history,
-            summary=None if look.resources is None else self._summary(app, look),
-            controller_namespace=rules.control_namespace,
-        )
-
-    def _summary(self, app: Application, look: Look) -> dict[str, Any]:
-        """Of the same things it is the same; whoever changes something below them stirs it."""
-        known = self._summaries.get(app.key)
-        if known is not None and known[0] is look.live and known[1] == app.annotations:
-            return known[2]
-        found = summary(self.looker.whole(look), app.annotations)
-        self._summaries[app.key] = look.live, app.annotations, found
-        return found

@@ -81,3 +81,10 @@ def unknown(
     return Look(
         nothing, comparison, {}, health=Assessment(health), conditions=tuple(conditions), is_invalid=is_invalid
     )
+
+
+def known_revisions(app: Application) -> tuple[str, ...]:
+    """Those that it was compared with last."""
+    sync = mapping(app.status.get("sync"))
+    found = sync.get("revisions") if app.has_many_sources else [sync.get("revision")]
+    return tuple(str(each or "") for each in found) if isinstance(found, list) and any(found) else ()

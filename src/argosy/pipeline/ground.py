@@ -1,0 +1,91 @@
+"""One destination, and who works on it for the applications that go there.
+
+In: a cluster, what is cached of it. Out: a Ground to look at and to operate on, or a Shut that says why nobody can.
+Never: knows of another destination; decides when a cluster is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from argosy.compare import Memory
+from argosy.live import CacheReader
+from argosy.model.application import Application
+from argosy.model.names import GroupKind
+from argosy.pipeline.assembling import Assembler
+from argosy.pipeline.doorway import Doorway
+from argosy.pipeline.looking import Looker
+from argosy.pipeline.operating import Operator
+from argosy.pipeline.rules import Rules
+
+
+def everything(kind: GroupKind) -> bool:
+    """Where the cache has all of every kind."""
+    return True
+
+
+def as_they_are(rules: Rules) -> Rules:
+    return rules
+
+
+class Ground:
+    def __init__(
+        self,
+        cluster: Doorway,
+        cache: CacheReader,
+        assembler: Assembler,
+        now: Callable[[], datetime],
+        *,
+        knows: Callable[[GroupKind], bool] = everything,
+        applications: CacheReader | None = None,
+        localised: Callable[[Rules], Rules] = as_they_are,
+    ) -> None:
+        """`applications`: where these are, if not here. `localised`: the rules as they hold for this cluster."""
+        self.cluster, self.cache = cluster, cache
+        self.looker = Looker(cluster, cache, Memory(), knows, applications=applications)
+        self.operator = Operator(cluster, assembler, self.looker, now)
+        self._localised = localised
+        self._rules: tuple[Rules, Rules] | None = None
+
+    def rules(self, rules: Rules) -> Rules:
+        """The very same value as long as the rules are the same: what came of them is known by it."""
+        if self._rules is None or self._rules[0] is not rules:
+            self._rules = rules, self._localised(rules)
+        return self._rules[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """Nobody can work there now. `said` is why; empty: it is too early to say, or others are in the way."""
+
+    said: str = ""
+    wait: float | None = None  # seconds until it is worth another try; None: whoever opens it tells
+
+
+class Fleet(Protocol):
+    """Where applications go."""
+
+    def entered(self, app: Application) -> AbstractContextManager[Ground | Shut]:
+        """The ground of its destination, which is in use until the end. The destination is one that is known."""
+
+    def grounds(self) -> Iterable[Ground]:
+        """Those that are open."""
+
+
+class OnlyHere:
+    """A Fleet of one: all applications go to the cluster that they are in."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+
+    def entered(self, app: Application) -> AbstractContextManager[Ground | Shut]:
+        if app.destination.is_here:
+            return nullcontext(self._ground)
+        return nullcontext(Shut(f"nobody here opens cluster {app.destination.name or app.destination.server}"))
+
+    def grounds(self) -> Iterable[Ground]:
+        return (self._ground,)
