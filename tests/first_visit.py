@@ -6,18 +6,22 @@ as written. Never: a point for what waits for a part that is not built.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import shutil
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from serving import environment
 from terminal import Seen, Terminal
 
+PATIENCE = 20.0  # seconds until what a page must show counts as missing
 SLACK = 2.0  # a machine of tests may take twice as long as a newcomer's
 
 
@@ -59,6 +63,49 @@ class Look:
         return seen.text
 
 
+class Browser:
+    """A visitor's Chromium: started with the first tab; where there is none, nothing is followed."""
+
+    def __init__(self) -> None:
+        self._tabs: dict[str, Any] = {}
+        self._ends: list[Callable[[], object]] = []
+
+    def tab(self, name: str) -> Any:
+        if name not in self._tabs:
+            from playwright.sync_api import sync_playwright
+
+            playwright = sync_playwright().start()
+            chromium = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox", "--disable-gpu"])
+            self._ends += [playwright.stop, chromium.close]
+            self._tabs[name] = chromium.new_page()
+            self._tabs[name].set_default_timeout(PATIENCE * 1000)
+        return self._tabs[name]
+
+    def first_paint(self, tab: Any) -> float:
+        """Seconds since the page was asked for."""
+        asked = """() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime"""
+        tab.wait_for_function(asked)
+        return float(tab.evaluate(asked)) / 1000
+
+    def row(self, tab: Any, name: str) -> str:
+        """What the list says of one application, on one line."""
+        return " ".join(tab.locator(f"#rows tr:has-text('{name}')").inner_text().split())
+
+    def follows(self, name: str, pattern: str) -> None:
+        """The list that was opened says so, without being loaded again."""
+        if "apps" not in self._tabs:
+            return
+        tab, ends = self._tabs["apps"], time.monotonic() + PATIENCE
+        while not re.search(pattern, seen := self.row(tab, name)):
+            assert time.monotonic() < ends, seen
+            tab.wait_for_timeout(50)
+        assert tab.evaluate("window.isTheSame"), "it was loaded again"
+
+    def close(self) -> None:
+        while self._ends:
+            self._ends.pop()()
+
+
 class Visitor:
     """With a home of their own, two terminals, and an argosy that is installed."""
 
@@ -72,6 +119,7 @@ class Visitor:
         own = environment(home)
         env = {**own, "PATH": f"{program.parent}:{own['PATH']}", "XDG_CACHE_HOME": str(home / ".cache")}
         self.first, self.second = Terminal(home, env), Terminal(home, env)
+        self.browser = Browser()
         self.printed = ""  # by the demo
 
     def type(self, line: str, **answers: str) -> Seen:
@@ -92,6 +140,7 @@ class Visitor:
         return found
 
     def close(self) -> None:
+        self.browser.close()
         self.first.close()
         self.second.close()
 
@@ -146,8 +195,16 @@ class Visit:
         quick = sum(min(mark.points, 1 if mark.seconds > SLACK * row.budget else 2)
                     for row in self.rows if (mark := self.marks.get(row.step)))  # fmt: skip
         share = f"{100 * points / most:.1f}%" if most else "–"
-        lines.append(f"score {points} of {most} ({share}); {quick} with time; the page's rows are not scored yet")
+        lines.append(f"score {points} of {most} ({share}); {quick} with time")
         return "\n".join(lines)
+
+
+def _chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def has_chromium() -> bool:
+    return bool(_chromium()) and importlib.util.find_spec("playwright") is not None
 
 
 def is_built(command: str) -> bool:

@@ -1,7 +1,8 @@
-"""A newcomer's first five minutes, in a real terminal, row by row, with the score printed at the end.
+"""A newcomer's first five minutes, in a real terminal and a real browser, row by row; the score is printed at the end.
 
 Each row gets 2 points as written, 1 with friction, 0 where it fails. Seconds are told beside their budget; on a machine
-that runs other tests they decide nothing. What happens in a browser waits for the page.
+that runs other tests they decide nothing. Without a Chromium the browser's row is not played, and the others look at
+their terminal alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from first_visit import Look, Row, Visit, Visitor, is_built
+from first_visit import Look, Row, Visit, Visitor, has_chromium, is_built
 
 for library in ("nbclient", "nbformat", "ipykernel"):
     pytest.importorskip(library)
@@ -38,6 +39,19 @@ def run_the_demo(visitor: Visitor, look: Look) -> None:
     look.wants(visitor.printed, word_that_nothing_stays=r"Ctrl-C.*nothing")
 
 
+def look_at_the_page(visitor: Visitor, look: Look) -> None:
+    address = re.search(r"page +(http://\S+/enter\?code=\S+)", visitor.printed)
+    assert address is not None, visitor.printed
+    tab = visitor.browser.tab("apps")
+    tab.goto(address[1])
+    look.seconds = visitor.browser.first_paint(tab)
+    look.shows(visitor.browser.row(tab, "llmops-dev"), "Synced.*Healthy")
+    look.shows(visitor.browser.row(tab, STAGING), "OutOfSync.*differ")
+    look.shows(visitor.browser.row(tab, "llmops-production"), "OutOfSync.*Missing.*never synced")
+    assert "password" not in tab.content().lower()
+    tab.evaluate("window.isTheSame = true")  # gone with the next load of the page
+
+
 def list_applications(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.type("argosy app list"))
     look.shows(text, r"llmops-dev +✔ Synced +✔ Healthy", rf"{STAGING} +▲ OutOfSync", r"llmops-production .*◌ Missing")
@@ -55,6 +69,7 @@ def deploy(visitor: Visitor, look: Look) -> None:
     text = look.took(visitor.type(f"argosy app sync {STAGING}"))
     look.shows(text, r"wave 0 ", r"wave 1 .*InferenceService", r"succeeded")
     look.wants(text, last_line_with_state_and_seconds=r"✔ Synced +\S \w+ in \d")
+    visitor.browser.follows(STAGING, "Synced")
     look.took(visitor.type(f"argosy app wait {STAGING} --health --timeout 60"))
 
 
@@ -71,6 +86,7 @@ def break_it(visitor: Visitor, look: Look) -> None:
         assert time.monotonic() < ends, text
     look.seconds = time.monotonic() - began
     look.shows(text, rf"{STAGING} .*✖ Degraded", r'persistentvolumeclaim "models" not found')
+    visitor.browser.follows(STAGING, "Degraded.*persistentvolumeclaim")
     cause = visitor.type(f"argosy model get {MODEL} -n {STAGING}").text
     look.wants(cause, way_to_the_notebook_that_should_have_written_it="argosy trace")
     look.wants(visitor.type(f"argosy trace {MODEL} -n {STAGING}").text, word_of_notebooks="no run of a notebook")
@@ -182,10 +198,9 @@ def leave(visitor: Visitor, look: Look) -> None:
     look.wants(text, way_to_go_on=r"argosy ")
 
 
-PAGE = "the page"
 ROWS = (
     Row("0:00", "run", "argosy demo", 5.0, run_the_demo),
-    Row("0:30", "look", "(browser)", 0.5, None, PAGE),
+    Row("0:30", "look", "(browser)", 0.5, look_at_the_page if has_chromium() else None, "a Chromium"),
     Row("0:50", "list", "argosy app list", 0.6, list_applications),
     Row("1:05", "understand", f"argosy app diff {STAGING}", 0.8, understand),
     Row("1:25", "deploy", f"argosy app sync {STAGING}", 10.0, deploy),
