@@ -49,6 +49,7 @@ class KnownPeople:
 
     allowed: dict[str, Callable[[str, str, str], bool]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
+    past: set[str] = field(default_factory=set)  # gone because their time was over
     key: bytes = b"a key of tests"
 
     async def identify(self, shown: Shown) -> Caller | None:
@@ -56,7 +57,7 @@ class KnownPeople:
         if not token:
             return None
         name = token.partition(":")[0]
-        if name not in self.allowed or name in self.gone:
+        if name not in self.allowed or name in self.gone | self.past:
             raise BadCredential
         return Caller(name, (), how, f"id-of-{name}")  # type: ignore[arg-type]
 
@@ -64,7 +65,10 @@ class KnownPeople:
         return None
 
     def still(self, caller: Caller) -> bool:
-        return caller.name not in self.gone
+        return caller.name not in self.gone | self.past
+
+    def is_past(self, caller: Caller) -> bool:
+        return caller.name in self.past
 
     def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
         return self.allowed[caller.name](resource, action, thing)

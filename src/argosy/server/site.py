@@ -46,6 +46,9 @@ class Identities(Protocol):
     def still(self, caller: Caller) -> bool:
         """Would they be let in now? Cheap: streams ask every second."""
 
+    def is_past(self, caller: Caller) -> bool:
+        """Whether their time is over: they may have been given more of it meanwhile."""
+
     def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
         """argo: by argocd-rbac-cm and the roles of projects."""
 
@@ -89,8 +92,8 @@ class Hub(Protocol):
     """Live pages."""
 
     @property
-    def changes(self) -> int:
-        """How many it has heard of."""
+    def mark(self) -> str:
+        """Which changes it has heard of."""
 
     def stream(self, asked: Asked) -> AsyncIterator[bytes]: ...
 

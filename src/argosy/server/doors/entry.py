@@ -168,7 +168,7 @@ class _Visit:
             peer=self.scope["client"][0] if self.scope.get("client") else "",
             read=partial(limits.read_body, self.request.stream(), self.route.most if self.route else 0),
             entry=self.entry,
-            kept={} if self.site.hub is None else {"changes": self.site.hub.changes},  # before anything is read
+            kept={} if self.site.hub is None else {"mark": self.site.hub.mark},  # before anything is read
         )
 
     def _not_allowed(self, match: Match) -> Answer:
@@ -234,11 +234,12 @@ class _Visit:
         assert asked and route
         self.entry.turnstile.check_stream(asked.caller.name)
         may = partial(permission.still_permitted, route, asked)
+        is_past = partial(self.site.identities.is_past, asked.caller)
         entry = self.entry
 
         async def chunks() -> Any:
             with entry.turnstile.streaming(asked.caller.name):
-                async for chunk in streams.guarded(answer, may, entry.mask, entry._closing):
+                async for chunk in streams.guarded(answer, may, is_past, entry.mask, entry._closing):
                     yield chunk
 
         if self.method == "HEAD":

@@ -27,7 +27,7 @@ def frame_values(asked: Asked) -> dict[str, Any]:
         title=options.title,
         version=options.version,
         favourites=frozenset(kept.get("favourites", "").split("~")[:MOST_FAVOURITES]) - {""},
-        changes=asked.kept.get("changes"),
+        mark=asked.kept.get("mark", ""),
     )
     return {"frame": frame}
 

@@ -20,7 +20,11 @@ LOOK: Final = 0.9  # seconds
 
 
 async def guarded(
-    stream: Stream, may: Callable[[], Awaitable[bool]], mask: Mask, closing: asyncio.Event
+    stream: Stream,
+    may: Callable[[], Awaitable[bool]],
+    is_past: Callable[[], bool],
+    mask: Mask,
+    closing: asyncio.Event,
 ) -> AsyncIterator[bytes]:
     assert stream.chunks is not None
     chunks = aiter(stream.chunks)
@@ -36,7 +40,7 @@ async def guarded(
             if loop.time() - looked >= LOOK:
                 looked = loop.time()
                 if not await may():
-                    if stream.farewell:
+                    if stream.farewell and not is_past():  # who only came too late may come back with more time
                         yield stream.farewell
                     return
             if coming.done():

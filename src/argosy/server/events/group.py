@@ -25,17 +25,23 @@ SAY: Final = "say"  # no element: a sentence for those who cannot see what chang
 
 
 class Reader:
-    """One open page. `is_late`: it took too long to read, and is let go; it comes back by itself."""
+    """One open page. `is_late`: it took too long to read, and is let go; it comes back by itself.
+
+    It counts from the moment that it comes; events are for it from `begin` on, when it is told how things are.
+    """
 
     def __init__(self, asked: Asked) -> None:
         self.asked = asked
         self._waiting: deque[bytes] = deque()
         self._size = 0
         self._woken = asyncio.Event()
-        self.is_over = self.is_late = False
+        self.is_over = self.is_late = self._has_begun = False
+
+    def begin(self) -> None:
+        self._has_begun = True
 
     def give(self, event: bytes) -> None:
-        if self.is_over:
+        if self.is_over or not self._has_begun:
             return
         if len(self._waiting) >= MOST_WAITING or self._size + len(event) > MOST_BYTES:
             self.is_late = True
@@ -70,8 +76,9 @@ class Group:
         self.readers: dict[Reader, None] = {}
         self.number = 0
         self.is_dirty = asyncio.Event()
-        self.is_old = True  # nobody looked when it became other
-        self.left_at: float | None = None  # when the last reader went
+        self.is_old = True  # nobody looked when it became other, or it could not be rendered
+        self.failures = 0  # to render it, in a row
+        self.seen = ""  # when it was last rendered
         self._turn = asyncio.Lock()
         self._parts: dict[str, str] = {}
         self._digests: dict[str, bytes] = {}
@@ -92,14 +99,17 @@ class Group:
                 except BaseException:
                     self.is_old = True
                     raise
+                self.seen = at()
                 if changed and not is_first:
-                    self.tell(changed, at())
+                    self.tell(changed, self.seen)
 
     async def refresh(self, asked: Asked, at: Callable[[], str]) -> None:
         async with self._turn:
             self.asked = asked
-            if changed := await self._render():
-                self.tell(changed, at())
+            changed = await self._render()
+            self.seen, self.is_old = at(), False
+            if changed:
+                self.tell(changed, self.seen)
 
     async def _render(self) -> dict[str, str | None]:
         """What became other since the last time; None for what is no longer there."""

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
+from argosy.runtime.clock import Backoff
 from argosy.server.asked import Absent, Asked, Query, Refused
 from argosy.server.doors import permission
 from argosy.server.events.group import Group, Reader, encoded
@@ -34,11 +35,15 @@ AT_ONCE: Final = 4  # pages that are rendered; who asks for something else comes
 PATIENCE: Final = 30.0  # seconds that one may take
 BEAT: Final = 15.0
 LOOK: Final = 0.9  # seconds between looks whether readers still may
+AGAIN: Final = Backoff(first=0.5, most=15.0)  # after which a page that could not be rendered is tried again
 KEPT: Final = 30.0  # seconds that a page stays known when nobody looks, for those who come back
+MOST_LEFT: Final = 200  # of such pages
 RECENT: Final = 500  # changes
 RECENT_SECONDS: Final = 30.0
 FAVOURITES: Final = "argosy-favourites"  # of cookies, the only one that a page's content depends on
-BYE: Final = encoded("bye", {"why": "signed-out"})
+SIGNED_OUT: Final = encoded("bye", {"why": "signed-out"})
+GONE: Final = encoded("bye", {"why": "gone"})  # or not theirs any more: which of the two is not told
+Key = tuple[str, ...]
 
 
 class _Change(NamedTuple):
@@ -55,34 +60,44 @@ class Hub:
         self._lookout = lookout
         self._lives = {live.path: live for live in lives}
         self._tree = Tree([live.route for live in self._lives.values()])
-        self._groups: dict[tuple[str, ...], Group] = {}
-        self._tasks: dict[tuple[str, ...], asyncio.Task[None]] = {}
+        self._groups: dict[Key, Group] = {}
+        self._left: dict[Key, float] = {}  # since when nobody looks, the oldest first
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._watching: asyncio.Task[None] | None = None
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._recent: deque[_Change] = deque(maxlen=RECENT)
-        self._names = (f"{secrets.token_hex(4)}-{number}" for number in itertools.count())
-        self.changes = 0
+        self._name = secrets.token_hex(8)  # what another process counted says nothing here
+        self._numbers = itertools.count()
+        self._changes = 0
         self._stop = lookout.listen(self._noticed)
 
     # -- one page ------------------------------------------------------------------------------------------------
 
+    @property
+    def mark(self) -> str:
+        """How much of the changes this server has heard of; for its own pages, which give it back."""
+        return f"{self._name}-{self._changes}"
+
     async def stream(self, asked: Asked) -> AsyncIterator[bytes]:
         """For `GET /live?at=PAGE`. Raises before its first event where the page is not live, or not theirs."""
         page, live = await self._page(asked)
-        group = await self._group(page, live)
-        reader = Reader(page)
-        group.readers[reader] = None
-        group.left_at = None
+        key, reader = self._key(page), Reader(page)
+        group = self._group(key, live, page)
+        group.readers[reader] = None  # before anything is waited for: a page with a reader is kept, and kept fresh
+        self._left.pop(key, None)
         try:
+            async with self._turns, asyncio.timeout(PATIENCE):
+                await group.fresh(self._at)
             async for event in self._events(group, reader, asked):
                 yield event
         finally:
             group.readers.pop(reader, None)
-            if not group.readers:
-                group.left_at = _now()
+            if not group.readers and self._groups.get(key) is group:
+                self._leave(key)
 
     async def _events(self, group: Group, reader: Reader, asked: Asked) -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
+        reader.begin()
         missed = group.since(asked.headers.get("last-event-id", ""))
         if missed is None and not self._is_known(group, asked.query.text("since")):
             missed = [group.whole(self._at())]
@@ -106,40 +121,41 @@ class Hub:
         )  # fmt: skip
         return await permission.permitted(live.route, page), live
 
-    async def _group(self, page: Asked, live: Live) -> Group:
-        key = self._key(page)
+    def _group(self, key: Key, live: Live, page: Asked) -> Group:
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(next(self._names), live, page)
-            group.left_at = _now()
-        if key not in self._tasks:
-            self._tasks[key] = asyncio.create_task(self._keep(key, group), name="live page")
+            group = self._groups[key] = Group(f"{self._name}-{next(self._numbers)}", live, page)
+            self._tasks[key] = asyncio.create_task(self._keep(group), name="live page")
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="live pages")
-        async with self._turns:
-            await group.fresh(self._at)
         return group
 
-    def _key(self, page: Asked) -> tuple[str, ...]:
+    def _leave(self, key: Key) -> None:
+        self._left[key] = _now()
+        if len(self._left) > MOST_LEFT:
+            self._forget(next(iter(self._left)))
+
+    def _key(self, page: Asked) -> Key:
         """All who may the same, and have the same favourites, see the same."""
         words = "&".join(f"{name}={value}" for name in sorted(page.query) for value in page.query.all(name))
         return page.path, words, eyes(page), favourites(page)
 
     def _is_known(self, group: Group, since: str) -> bool:
         """Whether nothing that matters changed since the page was rendered."""
-        if not since.isdecimal() or len(since) > 15 or int(since) > self.changes:
+        name, _, count = since.rpartition("-")
+        if name != self._name or not count.isdecimal() or len(count) > 15 or int(count) > self._changes:
             return False
-        number = int(since)
+        number = int(count)
         later = [each for each in self._recent if each.number > number]
-        if len(later) < self.changes - number:
+        if len(later) < self._changes - number:
             return False
         return not any(self._matters(group, each.before, each.after) for each in later)
 
     # -- changes -------------------------------------------------------------------------------------------------
 
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
-        self.changes += 1
-        self._recent.append(_Change(self.changes, _now(), before, after))
+        self._changes += 1
+        self._recent.append(_Change(self._changes, _now(), before, after))
         for group in self._groups.values():
             if not group.is_dirty.is_set() and self._matters(group, before, after):
                 group.is_dirty.set()
@@ -152,13 +168,15 @@ class Hub:
             log.exception("%s: whether a change matters is not known", live.path)
             return True
 
-    async def _keep(self, key: tuple[str, ...], group: Group) -> None:
-        """Renders one page whenever it may have become other."""
+    async def _keep(self, group: Group) -> None:
+        """Renders one page whenever it may have become other, and once more where that failed."""
         while True:
-            await group.is_dirty.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(AGAIN.delay(group.failures) if group.failures else None):
+                    await group.is_dirty.wait()
             if not group.readers:
                 group.is_dirty.clear()
-                group.is_old = True
+                group.is_old, group.failures = True, 0
                 continue
             async with self._turns:
                 started, worked = _now(), time.thread_time()
@@ -172,16 +190,20 @@ class Hub:
         if not group.readers:  # they went while others had their turn
             group.is_old = True
             return
+        failures, group.failures = group.failures, 0
         try:
             async with asyncio.timeout(PATIENCE):
                 page = await permission.permitted(group.live.route, _anew(next(iter(group.readers)).asked))
                 await group.refresh(page, self._at)
         except (Refused, Absent, permission.Unknown):
             return  # who may not see it any more is told so by whoever looks after that
-        except (ArgosyError, TimeoutError) as error:
-            log.warning("%s: could not be rendered: %s", group.live.path, error)
-        except Exception:
-            log.exception("%s: could not be rendered", group.live.path)
+        except Exception as error:
+            group.is_old, group.failures = True, failures + 1
+            if not failures:
+                is_known = isinstance(error, ArgosyError | TimeoutError)
+                log.warning("%s: could not be rendered: %r", group.live.path, error, exc_info=not is_known)
+        if bool(failures) != bool(group.failures):
+            self._give(group, self._beat(group))
 
     # -- readers -------------------------------------------------------------------------------------------------
 
@@ -193,6 +215,8 @@ class Hub:
                 await asyncio.sleep(LOOK)
                 for key, group in tuple(self._groups.items()):
                     await self._look_after(key, group)
+                for key in [key for key, since in self._left.items() if _now() - since > KEPT]:
+                    self._forget(key)
                 if _now() - beat >= BEAT or self._is_up() != was_up:
                     beat, was_up = _now(), self._is_up()
                     for group in self._groups.values():
@@ -202,27 +226,34 @@ class Hub:
         finally:
             self._watching = None
 
-    async def _look_after(self, key: tuple[str, ...], group: Group) -> None:
+    async def _look_after(self, key: Key, group: Group) -> None:
         if not group.readers:
-            if group.left_at is not None and _now() - group.left_at > KEPT:
-                self._forget(key)
             return
         try:
             await permission.permitted(group.live.route, _anew(group.asked))
-        except (Refused, Absent, permission.Unknown):
-            for reader in tuple(group.readers):
-                reader.end(BYE)
-            return
+        except (Refused, Absent):
+            self._end(group, GONE)
+        except permission.Unknown:
+            self._end(group, SIGNED_OUT)
+        except ArgosyError:
+            self._end(group)  # the page itself says what is wrong; who comes back asks for that
         except Exception:  # of one page; the others are looked after all the same
             log.exception("%s: who may see it is not known", group.live.path)
-            return
         for reader in tuple(group.readers):
-            if not reader.asked.site.identities.still(reader.asked.caller):
-                reader.end(BYE)
+            identities, caller = reader.asked.site.identities, reader.asked.caller
+            if not identities.still(caller):
+                # Where only time has passed, the browser may have a newer token: it comes back and shows it.
+                reader.end(b"" if identities.is_past(caller) else SIGNED_OUT)
             elif eyes(reader.asked) != key[2]:
                 reader.end()  # it comes back, and sees what it may see now
 
-    def _forget(self, key: tuple[str, ...]) -> None:
+    @staticmethod
+    def _end(group: Group, last: bytes = b"") -> None:
+        for reader in tuple(group.readers):
+            reader.end(last)
+
+    def _forget(self, key: Key) -> None:
+        self._left.pop(key, None)
         self._groups.pop(key, None)
         if (task := self._tasks.pop(key, None)) is not None:
             task.cancel()
@@ -236,10 +267,9 @@ class Hub:
         self._stop()
         tasks = [*self._tasks.values(), *([self._watching] if self._watching else [])]
         for group in self._groups.values():
-            for reader in tuple(group.readers):
-                reader.end()
-        self._groups.clear()
-        self._tasks.clear()
+            self._end(group)
+        for each in (self._groups, self._left, self._tasks):
+            each.clear()
         for task in tasks:
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -256,7 +286,10 @@ class Hub:
         return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _beat(self, group: Group) -> bytes:
-        return encoded("beat", {"at": self._at(), "isUp": self._is_up()}, group.id)
+        """What could not be rendered is as old as when it was seen last, however well all else is."""
+        is_failing = group.failures > 0
+        at = group.seen if is_failing else self._at()
+        return encoded("beat", {"at": at, "isUp": self._is_up() and not is_failing}, group.id)
 
 
 def _anew(page: Asked) -> Asked:

@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator
 
 from argosy.server.answers import Stream
 from argosy.server.asked import Asked, Refused
+from argosy.server.events.hub import SIGNED_OUT
 from argosy.server.routes import Parameter, Route, SignedIn
-
-BYE = b'event: bye\ndata: {"why":"signed-out"}\n\n'
 
 
 async def live(asked: Asked) -> Stream:
@@ -19,7 +18,7 @@ async def live(asked: Asked) -> Stream:
         raise Refused
     events = asked.site.hub.stream(asked)
     first = await anext(events)  # raises where it may not be seen, while there is still an answer to give
-    return Stream(_after(first, events), farewell=BYE, headers=(("cache-control", "no-store"),))
+    return Stream(_after(first, events), farewell=SIGNED_OUT, headers=(("cache-control", "no-store"),))
 
 
 async def _after(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -41,7 +40,7 @@ ROUTES = (
         "Parts of a page as they change: server-sent events.",
         query=(
             Parameter("at", "the path and query of the page", is_required=True),
-            Parameter("since", "how many changes the page has seen", "integer"),
+            Parameter("since", "the mark that the page was given: which changes it has seen"),
         ),
     ),
 )

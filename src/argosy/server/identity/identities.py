@@ -92,13 +92,17 @@ class Identities:
             return caller.how == "anonymous" and self.standing.is_anonymous_allowed
         if caller.signed_by != self.standing.key_name or not isinstance(caller.claims, Claims):
             return False
-        if caller.claims.expires and caller.claims.expires <= self._now():
+        if self.is_past(caller):
             return False
         try:
             self._caller(caller.claims, caller.how)
         except BadToken:
             return False
         return True
+
+    def is_past(self, caller: Caller) -> bool:
+        """Of a token that a browser has replaced since, or could."""
+        return 0 < caller.expires <= self._now()
 
     def permissions(self, caller: Caller) -> Permissions:
         return self.standing.enforcer.permissions(caller.subjects)

@@ -43,7 +43,7 @@ class Frame:
     version: str = ""
     where: str = ""  # the cluster or context that is looked at
     favourites: frozenset[str] = frozenset()
-    changes: int | None = None  # of the cluster that were known before the page was made
+    mark: str = ""  # which changes of the cluster were known before the page was made
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -54,7 +54,7 @@ class Frame:
     @property
     def live(self) -> str:
         """Where its changes come from, where it has live parts."""
-        since = "" if self.changes is None else f"&since={self.changes}"
+        since = f"&since={self.mark}" if self.mark else ""
         return "/live?at=" + quote(self.here, safe="/") + since
 
     @property

@@ -4,123 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import html
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import Any
 from urllib.parse import quote
 
 import pytest
-from event_streams import Opened, opened
-from site_world import CONTROL, KnownPeople, StillLookout, a_site, anything, nothing, on_a_socket
+from live_world import RENDERED, World, app, drop, live_world, patch, permissions
+from site_world import CONTROL, KnownPeople, anything
 
 from argosy.app import listening
-from argosy.model.manifest import Manifest
-from argosy.server import resolving
-from argosy.server.asked import Asked
 from argosy.server.doors import limits
 from argosy.server.events import group as groups
 from argosy.server.events import hub as hubs
-from argosy.server.events.hub import Hub
-from argosy.server.events.live import Live
-from argosy.server.events.route import ROUTES
-from argosy.server.identity.caller import Caller
-from argosy.server.routes import Filtered, May
 
 pytestmark = pytest.mark.anyio
 
 
-def app(name: str, word: str = "Synced", project: str = "default") -> Manifest:
-    metadata = {"name": name, "namespace": CONTROL, "resourceVersion": word, "uid": name}
-    spec = {"project": project, "source": {"repoURL": "https://x/y", "path": "p"}, "destination": {"namespace": "n"}}
-    return {
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec,
-        "status": {"sync": {"status": word}},
-    }  # fmt: skip
-
-
-def word_of(manifest: Manifest) -> str:
-    return str(manifest["status"]["sync"]["status"])
-
-
-class Rendered:
-    """How often what was rendered."""
-
-    def __init__(self) -> None:
-        self.pages: list[str] = []
-
-
-RENDERED = Rendered()
-
-
-async def one(asked: Asked) -> Mapping[str, str]:
-    RENDERED.pages.append(asked.path)
-    return {"state": f'<b id="state">{html.escape(word_of(asked.subject.wire))}</b>', "still": "<i id=still></i>"}
-
-
-async def many(asked: Asked) -> Mapping[str, str]:
-    RENDERED.pages.append(asked.path)
-    found = {}
-    for manifest in asked.site.lookout.cache.list(("argoproj.io", "Application")):
-        name = manifest["metadata"]["name"]
-        if asked.may("applications", "get", f"{resolving.project_of(manifest)}/{name}"):
-            found[f"a-{name}"] = f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(asked.query.text("pad") or 0)}'
-    return found
-
-
-def is_application(before: Manifest | None, after: Manifest | None) -> bool:
-    return (after or before or {}).get("kind") == "Application"
-
-
-def is_this(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
-    return bool((after or before or {})["metadata"]["name"] == asked.values["name"])
-
-
-LIVES = (
-    Live("/apps", Filtered("applications", "get"), many, is_application),
-    Live("/apps/{ns}/{name}", May("applications", "get", resolving.application), one, is_application, is_this),
-)
-
-
-def permissions(self: KnownPeople, caller: Caller) -> Any:
-    return SimpleNamespace(digest=str(self.allowed[caller.name]))
-
-
-def his_own(resource: str, action: str, thing: str) -> bool:
-    return thing.startswith("mine/")
-
-
-@dataclass
-class World:
-    lookout: StillLookout
-    people: KnownPeople
-    hub: Hub
-    port: int
-
-    def live(self, at: str, who: str = "ann", **more: Any) -> contextlib.AbstractAsyncContextManager[Opened]:
-        since = more.pop("since", None)
-        tail = "" if since is None else f"&since={since}"
-        return opened(self.port, f"/live?at={quote(at, safe='')}{tail}", who, **more)
-
-
 @pytest.fixture
-async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
-    RENDERED.pages.clear()
-    people = KnownPeople({"ann": anything, "ben": anything, "bob": nothing, "cid": his_own})
-    site = a_site([app("a"), app("b"), app("m", project="mine")], people)
-    hub = Hub(site.lookout, LIVES)
-    async with on_a_socket(replace(site, hub=hub), ROUTES) as (client, _):
-        yield World(site.lookout, people, hub, client.port)
-    await hub.close()
-
-
-async def patch(stream: Opened) -> dict[str, str | None]:
-    event = await stream.event("patch")
-    assert event is not None
-    found: dict[str, str | None] = event.data["parts"]
-    return found
+async def world() -> AsyncIterator[World]:
+    async with live_world() as made:
+        yield made
 
 
 async def test_two_windows_see_one_change_and_it_is_rendered_once(world: World) -> None:
@@ -158,10 +62,10 @@ async def test_many_changes_are_told_together(world: World) -> None:
 
 
 async def test_who_knows_the_newest_is_told_nothing_at_first(world: World) -> None:
-    async with world.live("/apps/argocd/a", since=world.hub.changes) as window:
+    async with world.live("/apps/argocd/a", since=world.hub.mark) as window:
         first = await window.event()
         assert first is not None and first.kind == "beat" and first.data["isUp"] is True
-    seen = world.hub.changes
+    seen = world.hub.mark
     world.lookout.put(app("b", "OutOfSync"))
     async with world.live("/apps/argocd/a", since=seen) as window:
         assert (found := await window.event()) is not None and found.kind == "beat"
@@ -203,10 +107,7 @@ async def test_who_comes_back_with_an_event_that_nobody_knows_is_told_everything
 async def test_what_is_gone_is_told_as_gone(world: World) -> None:
     async with world.live("/apps") as window:
         await patch(window)
-        key = resolving.ResourceKey("argoproj.io", "Application", CONTROL, "b")
-        gone = world.lookout.cache.drop(key)
-        for each in world.lookout._listeners:
-            each(gone, None)
+        drop(world.lookout, "b")
         assert await patch(window) == {"a-b": None}
 
 
@@ -245,7 +146,7 @@ async def test_who_is_signed_out_is_told_so_within_a_second(world: World) -> Non
         started = asyncio.get_running_loop().time()
         bye = await his.event("bye")
         assert bye is not None and asyncio.get_running_loop().time() - started < 1.5
-        assert await his.event() is None
+        assert await his.event("patch") is None
         world.lookout.put(app("a", "other"))
         assert list(await patch(hers)) == ["state"]
 
@@ -359,7 +260,7 @@ async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(wo
 async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World) -> None:
     seen = SimpleNamespace(at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
     world.lookout.as_of = seen  # type: ignore[attr-defined]
-    async with world.live("/apps", since=world.hub.changes) as window:
+    async with world.live("/apps", since=world.hub.mark) as window:
         assert (beat := await window.event()) is not None and beat.data["isUp"] is True
         seen.is_up = False
         beat = await window.event("beat")
