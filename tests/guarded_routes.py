@@ -45,7 +45,7 @@ class Case(NamedTuple):
     thing: str | None  # None: there is no such object
     query: dict[str, str]
     body: Any
-    also: str = ""  # an action that is asked for besides, before it counts as there
+    also: tuple[str, str] | None = None  # a resource and an action that are asked for besides
 
 
 def spec_of(team: str) -> dict[str, Any]:
@@ -62,6 +62,11 @@ def of_application(variant: str) -> Case:
     query = {**resource, "namespace": team or "team-a", "action": "restart"}
     body = {**query, "name": name, "metadata": {"name": name, "namespace": CONTROL}, "spec": spec_of(team or "zz")}
     return Case(values, f"{team}/{name}" if team else None, query, body)
+
+
+def of_logged(variant: str) -> Case:
+    """What an Application prints is for who may see it."""
+    return of_application(variant)._replace(also=("applications", "get"))
 
 
 def of_new_application(variant: str) -> Case:
@@ -117,7 +122,7 @@ def of_validated(variant: str) -> Case:
 def of_readable(variant: str) -> Case:
     """What is not declared counts as there for who may declare it."""
     case = of_repository(variant)
-    return case if case.thing else case._replace(thing=case.values["repo"], also="create")
+    return case if case.thing else case._replace(thing=case.values["repo"], also=("repositories", "create"))
 
 
 def of_owned(variant: str) -> Case:
@@ -161,7 +166,7 @@ FILL: dict[str, Callable[[str], Case]] = {
     "": of_everything, "account": of_account, "all": of_everything, "application": of_application,
     "cluster": of_cluster, "new-application": of_new_application, "new-cluster": of_new_cluster,
     "new-project": of_new_project, "new-repository": of_new_repository, "nothing": of_nothing, "owned": of_owned,
-    "project": of_project, "readable": of_readable, "repository": of_repository, "set": of_set,
+    "logged": of_logged, "project": of_project, "readable": of_readable, "repository": of_repository, "set": of_set,
     "new-set": of_new_set, "validated": of_validated,
 }  # fmt: skip
 

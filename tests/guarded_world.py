@@ -152,7 +152,7 @@ def row(team: str, version: str, kind: str) -> dict[str, str]:
 def project(team: str, tokens: list[dict[str, Any]]) -> dict[str, Any]:
     rule = f"p, proj:{team}:deployer, applications, *, {team}/*, allow"
     role = {"name": "deployer", "policies": [rule], "jwtTokens": tokens}
-    spec = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "roles": [role]}
+    spec = {"sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": team}], "roles": [role]}
     metadata = {"name": team, "namespace": CONTROL}
     return {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec}
 

@@ -55,7 +55,7 @@ def expected(row: Row, who: str, case: Case) -> str:
         return "unknown"
     if row.needs in ("signed", "list"):
         return "reached"
-    if case.thing is None or (case.also and not may(who, row.resource, case.also, case.thing)):
+    if case.thing is None or (case.also and not may(who, *case.also, case.thing)):
         return "refused"
     return "reached" if may(who, row.resource, row.action, case.thing) else "refused"
 

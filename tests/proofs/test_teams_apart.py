@@ -23,6 +23,25 @@ LIMITED += [pytest.param(each, marks=IN_FULL) for each in ("viewer-a", "syncer-a
 DEEP = ("/live?at=%2Fapps", "/live?at=%2Factivity", "/apps?search=h", f"/apps/{CONTROL}/app-a/r/-/Secret/team-b/x")
 
 
+GREEDY = f"/apps/{CONTROL}/greedy"
+DEEP += tuple(f"{GREEDY}/manifest?side={side}" for side in ("live", "last-applied"))
+DEEP += (f"{GREEDY}/events", f"{GREEDY}/tree", f"{GREEDY}/r/-/ConfigMap/team-b/conf?tab=live", f"{GREEDY}/resources")
+DEEP += (f"/live?at=%2Fapps%2F{CONTROL}%2Fgreedy%2Fevents",)
+
+
+def greedy() -> list[dict[str, Any]]:
+    """Of one's own: its Git names an object of the other team, so its status lists it."""
+    app, place = application("team-a"), {"kind": "ConfigMap", "namespace": "team-b", "name": "conf"}
+    app["metadata"]["name"] = "greedy"
+    app["status"]["resources"] = [{**place, "version": "v1", "status": "Unknown"}]
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "team-b"}}
+    event = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "heard", "namespace": "team-b"}, "message": WORD,
+        "involvedObject": place, "reason": "Told", "type": "Warning", "lastTimestamp": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    return [app, {**theirs, "data": {"key": WORD}}, event]
+
+
 def other_teams() -> list[dict[str, Any]]:
     app = application("team-b", annotations={"note": WORD})
     app["metadata"]["name"] = WORD
@@ -46,7 +65,7 @@ def other_teams() -> list[dict[str, Any]]:
         "involvedObject": {"kind": "Application", "namespace": CONTROL, "name": WORD}, "reason": "OperationStarted",
         "type": "Normal", "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z",
     }  # fmt: skip
-    return [*made, declared("cluster", f"cluster-{WORD}", **remote), event]
+    return [*made, declared("cluster", f"cluster-{WORD}", **remote), event, *greedy()]
 
 
 @pytest.fixture(scope="module")

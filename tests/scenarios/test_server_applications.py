@@ -179,6 +179,18 @@ async def test_who_may_create_may_not_sync_by_it(api: ApiScene) -> None:
     assert state["status"]["operationState"]["operation"]["initiatedBy"] == {"username": "ann"}
 
 
+async def test_an_operation_that_comes_with_a_new_one_is_permitted_by_its_project(api: ApiScene) -> None:
+    source = {"repoURL": "https://elsewhere.example/x", "path": "app"}
+    await api.room.project("own-source", sourceRepos=["https://git.example/*"])
+    application = {**fresh(project="own-source"), "operation": {"sync": {"source": source}}}
+    async with asyncio.timeout(20):
+        while "which does not exist" in (await api.ask("POST", AT, application)).body.decode():
+            await asyncio.sleep(0.05)
+    told = await api.ask("POST", AT, application)
+    assert told.code == 400, told
+    assert f"application repo {source['repoURL']} is not permitted in project 'own-source'" in told.json()["message"]
+
+
 async def test_a_move_to_another_project_needs_the_rights_of_both(api: ApiScene) -> None:
     name = await made(api, project="team")
     app = await api.get(name)

@@ -25,7 +25,7 @@ from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.looking import Look, Looker, removed_by
 from argosy.pipeline.permitting import why_not_delete
 from argosy.pipeline.rules import Rules
-from argosy.policy.projects import permits
+from argosy.policy.projects import forbidden_sources, permits
 from argosy.policy.pruning import is_mass
 from argosy.policy.windows import verdict
 from argosy.report.conditions import Condition, ConditionType
@@ -75,7 +75,8 @@ class Operator:
         """The state of an operation that was asked for so many seconds ago, with the revision that it is for."""
         state = begun(request, self.now(), app.state)
         try:
-            assembled = await self.assembler.assemble(app, project, self._wanted(app, state, waited), rules, kinds)
+            wanted = self._wanted(app, state, project, waited)
+            assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
         except UserError:
             return Step(state, 0.0)  # what is wrong is the matter of its first step
         return Step(self._for_revision(app, state, assembled), 0.0)
@@ -105,7 +106,7 @@ class Operator:
     async def _advanced(
         self, app: Application, state: OperationState, project: Project, rules: Rules, kinds: Catalog
     ) -> Step:
-        wanted = self._wanted(app, state)
+        wanted = self._wanted(app, state, project)
         try:
             assembled = await self.assembler.assemble(app, project, wanted, rules, kinds)
         except UserError as error:
@@ -133,12 +134,14 @@ class Operator:
             ),
         )
 
-    def _wanted(self, app: Application, state: OperationState, waited: float = 0.0) -> Wanted:
+    def _wanted(self, app: Application, state: OperationState, project: Project, waited: float = 0.0) -> Wanted:
         asked = state.request.sync
         if asked.manifests:  # argo: takes them; here nothing is delivered that nobody can look up
             raise UserError("operation.sync.manifests: what is delivered must be in Git; push it, then sync it")
         is_own = are_same([each.wire for each in asked.sources], [each.wire for each in app.sources])
         sources = app.sources if is_own or not asked.sources else asked.sources  # the Application's have their nulls
+        if forbidden := forbidden_sources(project, sources):
+            raise UserError(spelled(Condition(ConditionType.INVALID_SPEC_ERROR, each) for each in forbidden))
         fixed = (state.revisions or (state.revision,)) if state.has_result else (asked.revisions or (asked.revision,))
         refs = tuple(
             (fixed[place] if place < len(fixed) else "") or source.ref for place, source in enumerate(sources)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from argosy.language.globs import matches
-from argosy.model.application import Application, Destination
+from argosy.model.application import Application, Destination, Source
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import KindPattern, Project
 from argosy.policy.clusters import Clusters
@@ -32,10 +32,7 @@ def violations(
             f"application '{app.name}' in namespace '{app.namespace}' is not permitted to use project "
             f"'{project.name}': sourceNamespaces does not list it"
         )
-    for source in app.sources:
-        if not permits_source(project, source.repo_url):
-            rule = _source_rule(project, source.repo_url)
-            found.append(f"application repo {source.repo_url} is not permitted in project '{project.name}': {rule}")
+    found += forbidden_sources(project, app.sources)
     if place_refused:
         found.append(place_refused)  # argo: what is nowhere is not looked up in a list
     elif not permits_destination(project, app.destination):
@@ -51,6 +48,16 @@ def violations(
             f"and no cluster Secret gives it to this project"
         )
     return found
+
+
+def forbidden_sources(project: Project, sources: Iterable[Source]) -> list[str]:
+    """Also of an operation, which may name others than its Application has."""
+    return [
+        f"application repo {each.repo_url} is not permitted in project '{project.name}': "  # argo: its words
+        f"{_source_rule(project, each.repo_url)}"
+        for each in sources
+        if not permits_source(project, each.repo_url)
+    ]
 
 
 def _source_rule(project: Project, url: str) -> str:

@@ -32,6 +32,12 @@ async def application(asked: Asked) -> Found | None:
     return None if manifest is None else found_application(asked, manifest)
 
 
+async def logged_application(asked: Asked) -> Found | None:
+    """argo: what it prints is for who may see the Application itself, too."""
+    found = await application(asked)
+    return found if found is not None and asked.may("applications", "get", found.thing) else None
+
+
 def application_manifest(asked: Asked, namespace: str, name: str) -> Manifest | None:
     """argo: one in a namespace that its project does not take them from is as if it were not there."""
     found: Manifest | None = asked.site.lookout.cache.get(ResourceKey(*APPLICATION, namespace, name))

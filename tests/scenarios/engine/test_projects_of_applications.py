@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import Room, config_map
+from engine_room import Repository, Room, config_map
 
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
@@ -37,6 +38,19 @@ async def test_a_violation_is_a_condition_that_names_the_rule(room: Room, rule: 
     await room.patch_app({"spec": {"project": "default"}})
     app = await room.until_synced()
     assert "conditions" not in app["status"]
+
+
+async def test_an_operation_does_not_deliver_what_its_project_forbids(room: Room, tmp_path: Path) -> None:
+    room.repository.push(ONE)
+    elsewhere = Repository(tmp_path / "elsewhere")
+    elsewhere.push({"app/stolen.yaml": config_map("stolen", a="one")})
+    await room.project(sourceRepos=[room.repository.url])
+    await room.deliver(project="team")
+    await room.sync(source={"repoURL": elsewhere.url, "path": "app", "targetRevision": "main"})
+    state = (await room.until_over())["status"]["operationState"]
+    told = f"InvalidSpecError: application repo {elsewhere.url} is not permitted in project 'team'"
+    assert state["phase"] == "Error" and told in state["message"]
+    assert await room.get("ConfigMap", "stolen") is None
 
 
 async def test_a_project_that_is_not_there_is_a_condition_until_it_comes(room: Room) -> None:

@@ -17,6 +17,7 @@ from argosy.model.application import (
     Retry,
     SyncRequest,
     read_application,
+    read_source,
 )
 from argosy.model.errors import UserError
 from argosy.model.project import Project, SyncWindow
@@ -55,7 +56,8 @@ def state(started: datetime = EVENING, **more: Any) -> OperationState:
 async def stepped(given: OperationState, now: datetime, *windows: SyncWindow, timeout: float = 0.0) -> Step:
     operator = Operator(cast(Cluster, None), cast(Assembler, OnlyAsked()), cast(Looker, None), lambda: now)
     rules = Rules(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout=timeout))
-    return await operator.step(app(), given, Project(windows=windows), rules, {})
+    project = Project(source_repos=("https://git.example/*",), windows=windows)
+    return await operator.step(app(), given, project, rules, {})
 
 
 def window(kind: str = "deny", **more: Any) -> SyncWindow:
@@ -124,3 +126,11 @@ async def test_manifests_that_come_with_a_request_are_refused_in_a_sentence() ->
     found = await stepped(given, EVENING)
     assert found.state.progress is Progress.ERROR
     assert found.state.message.startswith("operation.sync.manifests: what is delivered must be in Git; ")
+
+
+async def test_an_operation_does_not_take_what_its_project_forbids() -> None:
+    elsewhere = read_source({"repoURL": "https://elsewhere.example/x", "path": "dev"})
+    found = await stepped(state(sync=SyncRequest(sources=(elsewhere,))), EVENING)
+    assert found.state.progress is Progress.ERROR
+    told = "InvalidSpecError: application repo https://elsewhere.example/x is not permitted in project "
+    assert found.state.message.startswith(told)

@@ -54,7 +54,9 @@ def actions_in_force(reader: Reader) -> Actions:
 
 
 async def chosen_objects(reader: Reader, app: Application, choice: Choice) -> list[Manifest]:
-    keys = [row.key for row in rows(app) if choice.fits(row.key)]
+    """Those that its project permits: Git may name anything, and its status lists that."""
+    allowed = permission(app, reader.project(app), reader.rules, await reader.kinds())
+    keys = [row.key for row in rows(app) if choice.fits(row.key) and allowed(row.key)]
     await reader.load(keys)
     return [found for key in keys if (found := reader.cache.get(key)) is not None]
 

@@ -8,12 +8,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from argosy.desk.applications.reader import Reader
-from argosy.model.application import Application, read_source
+from argosy.model.application import Application, Source, read_source
+from argosy.model.errors import PolicyError
 from argosy.pipeline.looking import Look
+from argosy.policy.projects import forbidden_sources
 from argosy.report.history import Deployment
+
+
+def check_sources(reader: Reader, app: Application, entry: Deployment) -> None:
+    """What the project has forbidden since does not come back. Raises PolicyError."""
+    if forbidden := forbidden_sources(reader.project(app), _sources(entry)):
+        raise PolicyError("; ".join(forbidden), where=app.name)
 
 
 async def look_back(reader: Reader, app: Application, entry: Deployment) -> Look:
     """With the sources of then, at the revisions of then."""
-    sources = tuple(read_source(each, f"history entry {entry.id}") for each in entry.sources)
-    return await reader.look(replace(app, sources=sources or app.sources), entry.revisions)
+    return await reader.look(replace(app, sources=_sources(entry) or app.sources), entry.revisions)
+
+
+def _sources(entry: Deployment) -> tuple[Source, ...]:
+    return tuple(read_source(each, f"history entry {entry.id}") for each in entry.sources)

@@ -27,7 +27,7 @@ from argosy.desk.rendering.places import locate
 from argosy.live import indexes, orphans, tree
 from argosy.live.tree import Node
 from argosy.model.application import Application, Source, read_source
-from argosy.model.errors import ClusterError, UserError
+from argosy.model.errors import ClusterError, PolicyError, UserError
 from argosy.model.flow import Assessment, Checkout, Health
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -37,6 +37,7 @@ from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import DEFINITION, Look, Looker
 from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
+from argosy.policy.projects import forbidden_sources
 from argosy.runtime import Cache
 from argosy.schema.builtin import BUILT_IN
 from argosy.source.repositories import Repositories
@@ -110,6 +111,8 @@ class Reader:
             (refs[place] if place < len(refs) else "") or source.ref for place, source in enumerate(app.sources)
         )
         project, kinds = self.project(app), await self.kinds()
+        if forbidden := forbidden_sources(project, app.sources):
+            raise PolicyError("; ".join(forbidden), where=app.name)
         self._crew.begin()  # while repositories are asked
         return await self.assembler.assemble(app, project, Wanted(app.sources, wanted), self.rules, kinds)
 

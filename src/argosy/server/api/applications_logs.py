@@ -25,7 +25,7 @@ from argosy.server.api.shapes_logs import Wanted, entry, read_wanted
 from argosy.server.api.stream_frames import MAKES, failure, frame, is_events, stream
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
-from argosy.server.resolving import application
+from argosy.server.resolving import logged_application
 from argosy.server.routes import May, Parameter, Route
 
 MOST: Final = 40  # argo: its limit is 20; logs that are read at once
@@ -33,7 +33,6 @@ WAITING: Final = 200  # lines that may wait for a slow reader
 
 
 async def logs(asked: Asked) -> Stream:
-    asked.require("applications", "get", asked.thing)
     reader, query = reader_of(asked), asked.query
     wanted = read_wanted(query, clock())
     pod = asked.values.get("podName") or query.text("podName")
@@ -134,7 +133,7 @@ QUERY: Final = (
     Parameter("matchCase", "Capital letters matter to the filter.", "boolean"),
     *PLACE,
 )
-NEEDS: Final = May("logs", "get", application)
+NEEDS: Final = May("logs", "get", logged_application)
 AT: Final = "/api/v1/applications/{name}"
 ROUTES = (
     Route(

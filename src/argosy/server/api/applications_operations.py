@@ -10,6 +10,7 @@ from typing import Any
 
 from argosy.desk.applications.changing import entry_to_roll_back_to, roll_back, terminate
 from argosy.desk.applications.desk import clock
+from argosy.desk.applications.going_back import check_sources
 from argosy.desk.applications.reader import Reader
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError, PolicyError, UnknownRef, UserError
@@ -37,12 +38,13 @@ def declined(error: PolicyError) -> Json:
 async def synced(asked: Asked) -> Json:
     app: Application = asked.subject
     body, reader, desk = Body(await asked.mapping()), reader_of(asked), desk_of(asked)
-    if has_manifests(body) or _needs_override(reader, app, body):
+    refs = revisions_of(app, body) or ((body.text("revision"),) if body.text("revision") else ())
+    if has_manifests(body) or needs_override(reader, app, refs):
         asked.require("applications", "override", asked.thing)
     if has_manifests(body):
         refuse_manifests("manifests")
     _check_window(reader, app)
-    await _check_refs(reader, app, revisions_of(app, body) or (body.text("revision"),))
+    await _check_refs(reader, app, refs)
     by = asked.caller.name
 
     def make(now: Application) -> dict[str, Any]:
@@ -58,14 +60,12 @@ async def synced(asked: Asked) -> Json:
     return Json(dict(after.wire))
 
 
-def _needs_override(reader: Reader, app: Application, body: Body) -> bool:
+def needs_override(reader: Reader, app: Application, refs: tuple[str, ...]) -> bool:
     """argo: where the installation says so, another revision than the Application's own."""
     found = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
     if str((found.get("data") or {}).get(STRICT, "")).lower() != "true":
         return False
-    own = tuple(source.ref for source in app.sources)
-    refs = revisions_of(app, body) or ((body.text("revision"),) if body.text("revision") else ())
-    return bool(refs) and refs != own
+    return bool(refs) and refs != tuple(source.ref for source in app.sources)
 
 
 def _check_window(reader: Reader, app: Application) -> None:
@@ -93,6 +93,7 @@ async def rolled_back(asked: Asked) -> Json:
     app: Application = asked.subject
     body, reader = Body(await asked.mapping()), reader_of(asked)
     entry = entry_to_roll_back_to(app, body.number("id") or 0)
+    check_sources(reader, app, entry)
     _check_window(reader, app)
     try:
         after = await roll_back(

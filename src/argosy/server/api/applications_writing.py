@@ -7,18 +7,20 @@ do not permit; a status, an owner or an operation that came in a body.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from argosy.desk.applications.changing import BACKGROUND, FOREGROUND, delete
 from argosy.desk.applications.patches import KINDS, patched
 from argosy.desk.applications.writing import create, rewritten
-from argosy.model.application import Application, read_application
+from argosy.model.application import Application, SyncRequest, read_application
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.pipeline.standing import invalid
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
+from argosy.server.api.applications_operations import needs_override
 from argosy.server.api.naming_applications import of_body, of_manifest
 from argosy.server.api.shapes_bodies import Body, as_fields
 from argosy.server.api.shapes_sync import refuse_manifests
@@ -53,7 +55,7 @@ async def to_create(asked: Asked) -> Found:
 async def created(asked: Asked) -> Json:
     made: Manifest = asked.subject
     desk, app = desk_of(asked), _read(made)
-    _check_operation(asked, made, asked.thing)
+    _check_operation(asked, made, app)
     before = await desk.get(app.key)
     if before is None:
         _check(asked, app)
@@ -74,16 +76,20 @@ async def created(asked: Asked) -> Json:
     return Json(dict((await _write(asked, existing, lambda now: _overwritten(now, made))).wire))
 
 
-def _check_operation(asked: Asked, made: Manifest, thing: str) -> None:
-    """argo: who may create may not sync by that, nor deliver what is not in Git."""
+def _check_operation(asked: Asked, made: Manifest, app: Application) -> None:
+    """argo: who may create may not sync by that, nor deliver what is not in Git or not permitted."""
     operation = made.get("operation")
     if operation is None:
         return
-    asked.require("applications", "sync", thing)
-    sync = operation.get("sync")
-    if isinstance(sync, dict) and sync.get("manifests"):
-        asked.require("applications", "override", thing)
+    asked.require("applications", "sync", asked.thing)
+    sync = app.operation.sync if app.operation is not None else SyncRequest()
+    refs = sync.revisions or ((sync.revision,) if sync.revision else ())
+    if sync.manifests or needs_override(reader_of(asked), app, refs):
+        asked.require("applications", "override", asked.thing)
+    if sync.manifests:
         refuse_manifests("operation.sync.manifests")
+    if sync.sources:
+        _check(asked, replace(app, sources=sync.sources))
 
 
 def _signed(made: Manifest, by: str) -> Manifest:

@@ -11,16 +11,19 @@ from typing import Any, Final
 
 from argosy.desk.boards import activity
 from argosy.desk.boards.activity import Happening, Wanted
+from argosy.desk.boards.owning import keys_of
 from argosy.model.errors import ClusterError, TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.permitting import permission
 from argosy.report.wire import mapping
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
 from argosy.server.doors.audit import Trail
 from argosy.server.pages.environments import looked
 from argosy.server.pages.owned import sees_everything, visible_applications
-from argosy.server.resolving import PROJECT
+from argosy.server.resolving import PROJECT, found_application, project_of
 from argosy.server.routes import Filtered, Route
 
 EVENT: Final = GroupKind("", "Event")
@@ -73,7 +76,7 @@ async def happenings(asked: Asked) -> AsyncIterator[Happening]:
     for each in activity.of_applications(apps):
         yield each
     sees_all = sees_everything(asked, len(apps))
-    for each in activity.of_events(await _events(asked), _whose(asked, apps, sees_all)):
+    for each in activity.of_events(await _events(asked), _whose(asked, await _listed(asked, apps), sees_all)):
         yield each
     if sees_all:
         for each in activity.of_settings(_settings(asked)):
@@ -108,16 +111,29 @@ async def _events(asked: Asked) -> list[Manifest]:
         return heard.events
 
 
-def _whose(asked: Asked, apps: list[Manifest], sees_all: bool) -> activity.Whose:
+Known = dict[tuple[str, str, str], tuple[str, str] | None]
+
+
+async def _listed(asked: Asked, apps: list[Manifest]) -> Known:
+    """What Applications list, as far as their projects permit it: Git may name anything."""
+    known: Known = {}
+    reader = reader_of(asked)
+    rules, kinds = reader.rules, await reader.kinds()
+    for manifest in apps:
+        namespace, name = str(manifest["metadata"]["namespace"]), str(manifest["metadata"]["name"])
+        place = f"/apps/{namespace}/{name}"
+        known["Application", namespace, name] = (name, place)
+        app, project = found_application(asked, manifest).subject, rules.projects.get(project_of(manifest))
+        if app is None or project is None:
+            continue
+        allowed = permission(app, project, rules, kinds)
+        for key in filter(allowed, keys_of(manifest)):
+            known[key.kind, key.namespace, key.name] = (name, f"{place}/events")
+    return known
+
+
+def _whose(asked: Asked, known: Known, sees_all: bool) -> activity.Whose:
     """By what Applications list; Pods and the like by their owners. What is nobody's is told to who may see all."""
-    known: dict[tuple[str, str, str], tuple[str, str] | None] = {}
-    for app in apps:
-        namespace, name = str(app["metadata"]["namespace"]), str(app["metadata"]["name"])
-        place = (name, f"/apps/{namespace}/{name}")
-        known["Application", namespace, name] = place
-        for each in mapping(app.get("status")).get("resources") or ():
-            key = (str(each.get("kind") or ""), str(each.get("namespace") or ""), str(each.get("name") or ""))
-            known[key] = (name, f"{place[1]}/events")
 
     def whose(kind: str, namespace: str, name: str) -> tuple[str, str] | None:
         key = (kind, namespace, name)

@@ -5,9 +5,7 @@ In: a request. Out: a page, its live parts. Never: Events of others.
 
 from __future__ import annotations
 
-from argosy.desk.applications.facts import rows
 from argosy.desk.applications.happenings import EVENT
-from argosy.model.application import Application
 from argosy.model.manifest import Manifest
 from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Page
@@ -15,7 +13,7 @@ from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application.framing import app_of, framed, head_parts
-from argosy.server.pages.application.owned import nodes_of
+from argosy.server.pages.application.owned import nodes_of, rows_of
 from argosy.server.pages.application.past import Moment, moments
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
@@ -28,7 +26,8 @@ async def events_of(asked: Asked) -> list[Manifest]:
     app = app_of(asked)
     reader = reader_of(asked)
     wanted = {(node.key.kind, node.key.namespace, node.key.name) for node in await nodes_of(asked)}
-    wanted |= {("Application", app.namespace, app.name), *_managed(app)}
+    wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in await rows_of(asked)}
+    wanted.add(("Application", app.namespace, app.name))
     found = []
     for namespace in {each[1] for each in wanted}:
         for event in (await reader.cluster.list(EVENT, namespace=namespace)).items:
@@ -36,10 +35,6 @@ async def events_of(asked: Asked) -> list[Manifest]:
             if (about.get("kind"), about.get("namespace") or "", about.get("name")) in wanted:
                 found.append(event)
     return found
-
-
-def _managed(app: Application) -> set[tuple[str, str, str]]:
-    return {(row.key.kind, row.key.namespace, row.key.name) for row in rows(app)}
 
 
 async def _moments(asked: Asked) -> tuple[Moment, ...]:

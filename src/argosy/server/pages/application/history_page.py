@@ -12,7 +12,7 @@ from argosy.desk.applications.changing import (
     syncs_itself,
 )
 from argosy.desk.applications.differing import differing
-from argosy.desk.applications.going_back import look_back
+from argosy.desk.applications.going_back import check_sources, look_back
 from argosy.model.errors import ArgosyError, UserError
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
@@ -82,6 +82,7 @@ async def rollback(asked: Asked) -> Answer:
     if holds:
         asked.require("applications", "update", asked.thing)
     reason = form.text("reason").strip() or f"rolled back to {entry.id}"
+    check_sources(reader_of(asked), app, entry)
     await roll_back(desk_of(asked), app, entry, prune="prune" in form, hold_reason=reason if holds else None)
     return back_to(asked, "rollback" if holds else "rolled-back", "operation")
 

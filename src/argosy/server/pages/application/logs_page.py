@@ -24,7 +24,7 @@ from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import of_app
 from argosy.server.pages.application.framing import app_of, framed
 from argosy.server.pages.application.owned import nodes_of
-from argosy.server.resolving import application
+from argosy.server.resolving import logged_application
 from argosy.server.routes import May, Route
 
 TAILS: Final = (100, 500, 1000, 5000)
@@ -192,7 +192,7 @@ def pods_of(key: ResourceKey) -> dict[str, str]:
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "res": key.name}
 
 
-NEEDS = May("logs", "get", application)
+NEEDS = May("logs", "get", logged_application)
 ROUTES = (
     Route("GET", "/apps/{ns}/{name}/logs", NEEDS, logs_page, "Its logs"),
     Route("GET", "/apps/{ns}/{name}/logs/stream", NEEDS, logs_stream, "Its logs as they come"),

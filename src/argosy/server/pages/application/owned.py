@@ -5,6 +5,7 @@ In: a request. Out: nodes. Never: what a project does not permit, nor what came 
 
 from __future__ import annotations
 
+from argosy.desk.applications.facts import Row, rows
 from argosy.live.tree import Node
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
@@ -31,6 +32,16 @@ async def nodes_of(asked: Asked) -> list[Node]:
         if allowed(node.key) and (not above or any(key in kept for key in above)):
             kept.add(node.key)
     return [node for node in nodes if node.key in kept]
+
+
+async def rows_of(asked: Asked) -> list[Row]:
+    """What its status lists, also of what is not there: Git may name anything."""
+    app, reader = app_of(asked), reader_of(asked)
+    project = reader.rules.projects.get(app.project)
+    if project is None:
+        return []
+    allowed = permission(app, project, reader.rules, await reader.kinds())
+    return [row for row in rows(app) if allowed(row.key)]
 
 
 def shows_orphans(asked: Asked) -> bool:
