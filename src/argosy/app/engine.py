@@ -20,7 +20,9 @@ from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.settings import Settings
+from argosy.controllers.turns import Turns
 from argosy.controllers.updates import Updates
+from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
 from argosy.live import indexes
 from argosy.model.errors import ArgosyError
@@ -79,7 +81,9 @@ class Engine:
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay
         )
         self.pipeline = Pipeline(self.cluster, self.cache, self.crew, now=clock.now, knows=self._knows)
-        self.controller = ApplicationController(self.pipeline, self.settings, self.cache)
+        self.beside = Beside(cluster, namespace, self._engines_changed, clock)
+        turns = Turns(lambda: self.beside.engines, clock.monotonic)
+        self.controller = ApplicationController(self.pipeline, self.settings, self.cache, turns)
         self.updates = Updates(self.settings)
         self.controller.wake = self.queue.add
         self._tracking = self.settings.rules().tracking
@@ -117,6 +121,12 @@ class Engine:
             self.queue.add(key)
         self._follow_settings()
 
+    def _engines_changed(self) -> None:
+        """An Argo CD has come or gone: each Application is asked anew whose it is."""
+        log.info("%s", self.beside.engines.sentence)
+        for key in self.cache.keys(APPLICATION):
+            self.queue.add(key)
+
     def _follow_settings(self) -> None:
         tracking = self.settings.rules().tracking
         if tracking != self._tracking:
@@ -132,7 +142,9 @@ class Engine:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.everything.run(), name="everything")
+                tasks.create_task(self.beside.run(), name="beside")
                 await self.everything.synced()
+                await self.beside.synced()
                 tasks.create_task(self._listen(), name="local repositories")
                 tasks.create_task(self.updates.run(self.queue.add), name="updates")
                 attending = attend(

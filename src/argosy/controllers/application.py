@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from argosy.cluster import Cluster, PatchKind
 from argosy.controllers.settings import Settings
+from argosy.controllers.turns import Turns
 from argosy.live import concerned
 from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
@@ -37,8 +38,8 @@ class ApplicationController:
     name = "application"
     watches: Sequence[Watch] = ()
 
-    def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache) -> None:
-        self.pipeline, self.settings, self.cache = pipeline, settings, cache
+    def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache, turns: Turns) -> None:
+        self.pipeline, self.settings, self.cache, self.turns = pipeline, settings, cache, turns
         self.wake: Callable[[ResourceKey], None] = lambda key: None
         self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was
         self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
@@ -123,18 +124,22 @@ class ApplicationController:
         manifest = self.pipeline.cluster.newest(key, self.cache.get(key))
         self._busy[key] = None
         if manifest is None:
-            self.pipeline.forget(key)
-            self._read.pop(key, None)
-            self._asked.pop(key, None)
-            self._afresh.pop(key, None)
+            self._forget(key)
+            self.turns.forget(key)
             return None
+        turn = self.turns.wait(manifest)
+        if turn is None:
+            self._forget(key)
+            return None
+        if turn > 0.0:
+            return Passed(wait=turn)
         rules = self.settings.rules()
         try:
             app = self.application(manifest)
         except ManifestError as error:
             await self._refuse(manifest, error)
             return None
-        if app.annotations.get(names.SKIP_RECONCILE) == "true" or rules.clusters.is_paused(app.destination):
+        if rules.clusters.is_paused(app.destination):
             return None
         asked = self._asked.pop(key, None)
         passed = await self.pipeline.reconcile(app, rules, asked, is_hard=self._is_hard(key, rules, context))
@@ -142,6 +147,13 @@ class ApplicationController:
         if after is not None and passed.rest is not None:
             self.pipeline.settle(self.application(after), passed.rest)
         return passed
+
+    def _forget(self, key: ResourceKey) -> None:
+        """It is gone, or another's: whatever is known of it would grow old."""
+        self.pipeline.forget(key)
+        self._read.pop(key, None)
+        self._asked.pop(key, None)
+        self._afresh.pop(key, None)
 
     def _is_hard(self, key: ResourceKey, rules: Rules, context: Context) -> bool:
         """argo: after timeout.hard.reconciliation everything is rendered anew, as if somebody had asked for it."""

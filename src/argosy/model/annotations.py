@@ -41,6 +41,7 @@ MANIFEST_GENERATE_PATHS: Final = "argocd.argoproj.io/manifest-generate-paths"
 SKIP_RECONCILE: Final = "argocd.argoproj.io/skip-reconcile"
 DELETION_APPROVED: Final = "argocd.argoproj.io/deletion-approved"
 PROFILE: Final = "argosy.dev/profile"  # a checklist that it wants to be held against: data-bearing
+ENGINE: Final = "argosy.dev/engine"  # who delivers it where an Argo CD runs, too: argosy or argocd
 HOLD: Final = "argosy.dev/hold"  # JSON: who paused automated syncs, why, when, at which revision
 MIGRATION_MANAGER: Final = "argocd.argoproj.io/client-side-apply-migration-manager"
 RESOURCES_FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"

@@ -37,6 +37,7 @@ class Informer:
         cache: Cache,
         *,
         namespace: str = "",
+        labels: str = "",
         metadata_only: bool = False,
         clock: Clock = SYSTEM_CLOCK,
         refused: Backoff | None = None,
@@ -44,7 +45,7 @@ class Informer:
         """`refused`: how long to wait where the server will say no until a person changes that."""
         self._cluster, self._kind, self._cache, self._clock = cluster, kind, cache, clock
         self._refused = refused
-        self._namespace, self._metadata_only = namespace, metadata_only
+        self._namespace, self._labels, self._metadata_only = namespace, labels, metadata_only
         self._version = ""  # watch from here; empty: list first
         self._failures = 0
         self._told = ""  # the last trouble that was logged, so that it is logged once
@@ -72,7 +73,7 @@ class Informer:
 
     async def _relist(self) -> None:
         listing = await self._cluster.list(
-            self._kind, namespace=self._namespace, metadata_only=self._metadata_only
+            self._kind, namespace=self._namespace, labels=self._labels, metadata_only=self._metadata_only
         )
         listed = {key_of(manifest): manifest for manifest in listing.items}
         for key in self._cache.keys(self._kind):
@@ -87,7 +88,11 @@ class Informer:
         """Returns when the server ends the watch; the next one goes on from what was seen last."""
         started, seen = self._clock.monotonic(), 0
         events = self._cluster.watch(
-            self._kind, since=self._version, namespace=self._namespace, metadata_only=self._metadata_only
+            self._kind,
+            since=self._version,
+            namespace=self._namespace,
+            labels=self._labels,
+            metadata_only=self._metadata_only,
         )
         async with contextlib.AsyncExitStack() as stack:
             if hasattr(events, "aclose"):

@@ -1,0 +1,179 @@
+"""An Argo CD in the same cluster is not disturbed: Applications are observed, and delivered where they say so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from argocd_at_work import MANAGER, at_work, controller, scale
+from engine_room import CONTROL, Room, config_map
+
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.policy.engines import Deliverer
+
+ONE = {"app/settings.yaml": config_map(a="1")}
+AUTOMATED = {"automated": {"selfHeal": True}}
+ADOPTED = {"argosy.dev/engine": "argosy", "argocd.argoproj.io/skip-reconcile": "true"}
+
+
+def annotated(**annotations: str) -> dict[str, Any]:
+    return {"annotations": annotations}
+
+
+async def until_engines(room: Room, *, runs: bool) -> None:
+    async with asyncio.timeout(10):
+        while bool(room.engine.beside.engines.argocd) is not runs:
+            await asyncio.sleep(0.01)
+
+
+async def delivered_after(room: Room, name: str = "witness") -> None:
+    """One that argosy delivers came after all else, and was delivered: what is not looked at now never will be."""
+    room.repository.push({f"{name}/{name}.yaml": config_map(name)})
+    await room.deliver(name, name, metadata={"annotations": ADOPTED}, syncPolicy=AUTOMATED)
+    await room.annotate(name, refresh="normal")
+    await room.until_synced(name=name)
+
+
+async def begun(room: Room) -> dict[str, Any]:
+    """An operation of Argo CD's."""
+    running = {"phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": {}}}
+    key = ResourceKey("argoproj.io", "Application", CONTROL, "models")
+    patch = {"operation": {"sync": {}}, "status": {"operationState": running}}
+    await room.cluster.patch(key, patch, manager=MANAGER)
+    return running
+
+
+async def test_an_application_of_an_argo_cd_is_observed_and_never_written(room: Room) -> None:
+    room.repository.push(ONE)
+    async with at_work(room.cluster) as argocd:
+        await until_engines(room, runs=True)
+        await room.deliver(syncPolicy=AUTOMATED)
+        before = await room.until(lambda status: status["sync"]["status"] == "Synced")
+        room.repository.push({"app/settings.yaml": config_map(a="2")})
+        await delivered_after(room)
+        assert await room.app() == before  # resourceVersion and all
+        assert await room.get("ConfigMap", "settings") is None
+        assert argocd.looks == {"models": 1}
+
+
+async def test_one_that_cannot_be_read_is_not_written_either_while_it_is_observed(room: Room) -> None:
+    async with at_work(room.cluster):
+        await until_engines(room, runs=True)
+        made = await room.deliver(syncPolicy={"retry": {"backoff": {"duration": "soon"}}})
+        await room.until(lambda status: status["sync"]["status"] == "Synced")
+        before = await room.app()
+        await delivered_after(room)
+        assert await room.app() == before
+        assert made["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+async def test_one_that_says_so_is_delivered_beside_an_argo_cd_which_is_asked_to_skip_it(room: Room) -> None:
+    room.repository.push(ONE)
+    async with at_work(room.cluster) as argocd:
+        await until_engines(room, runs=True)
+        await room.deliver(metadata={"annotations": ADOPTED}, syncPolicy=AUTOMATED)
+        app = await room.until_synced()
+        assert await room.get("ConfigMap", "settings") is not None
+        assert app["status"]["operationState"]["phase"] == "Succeeded"
+        assert not argocd.looks
+
+
+async def test_where_no_argo_cd_runs_all_are_delivered_but_those_that_are_paused(room: Room) -> None:
+    room.repository.push({**ONE, "b/b.yaml": config_map("b"), "c/c.yaml": config_map("c")})
+    await room.deliver("paused", "b", metadata=annotated(**{"argocd.argoproj.io/skip-reconcile": "true"}))
+    await room.deliver("theirs", "c", metadata=annotated(**{"argosy.dev/engine": "argocd"}), syncPolicy=AUTOMATED)
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    await delivered_after(room)
+    assert "status" not in await room.app("paused")
+    assert "status" not in await room.app("theirs")
+    assert await room.get("ConfigMap", "c") is None
+
+
+async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_within_seconds_and_is_told(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="argosy")
+    room.repository.push(ONE)
+    await room.cluster.create(controller(replicas=0))
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    await scale(room.cluster, 1)
+    await until_engines(room, runs=True)
+    await room.change(a="by hand")
+    await delivered_after(room)
+    found = await room.get("ConfigMap", "settings")
+    assert found is not None and found["data"] == {"a": "by hand"}
+    await scale(room.cluster, 0)
+    async with asyncio.timeout(10):
+        while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
+            await asyncio.sleep(0.02)
+    said = [each.getMessage() for each in caplog.records if each.name == "argosy.app.engine"]
+    assert any(each.startswith("an Argo CD delivers here (StatefulSet argocd/argocd-application-") for each in said)
+    assert said[-1].startswith("no Argo CD delivers here: all Applications are delivered")
+
+
+async def test_one_that_ends_counts_until_its_last_pod_is_gone(room: Room) -> None:
+    made = await room.cluster.create(controller())
+    key = ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"])
+    await room.cluster.patch(key, {"status": {"replicas": 1}}, subresource="status")
+    await until_engines(room, runs=True)
+    await scale(room.cluster, 0)
+    await delivered_after(room)
+    assert room.engine.beside.engines.argocd
+    await room.cluster.patch(key, {"status": {"replicas": 0}}, subresource="status")
+    await until_engines(room, runs=False)
+
+
+async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Room) -> None:
+    room.repository.push(ONE)
+    mark = {"sandbox.argosy.dev/simulated": "simulated by argosy"}
+    await room.cluster.create(controller(annotations=mark))
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    assert room.engine.beside.engines.deliverer({}) is Deliverer.ARGOSY
+
+
+async def test_a_deployment_in_another_namespace_counts_whatever_an_operator_calls_it(room: Room) -> None:
+    await room.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-gitops"}})
+    made: dict[str, Any] = dict(controller("openshift-gitops"))
+    labels = {**made["metadata"]["labels"], "app.kubernetes.io/name": "openshift-gitops-application-controller"}
+    spec = {name: value for name, value in made["spec"].items() if name != "serviceName"}
+    await room.cluster.create(
+        {**made, "kind": "Deployment", "metadata": {**made["metadata"], "labels": labels}, "spec": spec}
+    )
+    await until_engines(room, runs=True)
+    assert room.engine.beside.engines.argocd == ("Deployment openshift-gitops/argocd-application-controller",)
+
+
+async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(room: Room) -> None:
+    room.repository.push(ONE)
+    async with at_work(room.cluster):
+        await until_engines(room, runs=True)
+        await room.deliver()
+        await room.until(lambda status: status["sync"]["status"] == "Synced")
+        running = await begun(room)
+        before: Manifest = await room.patch_app({"metadata": {"annotations": ADOPTED}})
+        await asyncio.sleep(1.5)  # it is waited for a moment in any case
+        await delivered_after(room)
+        assert await room.app() == before
+        assert await room.get("ConfigMap", "settings") is None
+        over = {**running, "phase": "Succeeded", "finishedAt": "2026-01-01T00:00:09Z"}
+        await room.patch_app({"operation": None, "status": {"operationState": over}})
+        await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+
+
+async def test_an_operation_that_nobody_goes_on_with_can_be_ended(room: Room) -> None:
+    room.repository.push(ONE)
+    async with at_work(room.cluster):
+        await until_engines(room, runs=True)
+        await room.deliver()
+        await room.until(lambda status: status["sync"]["status"] == "Synced")
+        await begun(room)
+        await room.patch_app({"metadata": {"annotations": ADOPTED}})
+        await asyncio.sleep(1.5)
+        await room.patch_app({"status": {"operationState": {"phase": "Terminating"}}})
+        await room.until_over()
