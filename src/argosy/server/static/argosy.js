@@ -1,9 +1,10 @@
-// The machine under every page: it shows what the server says. Pages read and forms post without it.
-const $ = (id) => document.getElementById(id);
-const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const root = document.documentElement;
-const make = (tag, text, more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
+// It shows what the server says. Pages read and forms post without it.
+const doc = document, $ = (id) => doc.getElementById(id);
+const all = (selector, within = doc) => [...within.querySelectorAll(selector)];
+const root = doc.documentElement, now = Date.now, { csrf, live, site } = doc.body.dataset;
+const make = (tag, text, more = {}) => Object.assign(doc.createElement(tag), { textContent: text, ...more });
 const on = (it, name, act, more) => it?.addEventListener(name, act, more);
+const told = (source, name, act) => on(source, name, ({ data }) => act(JSON.parse(data)));
 const clamp = (list, at) => list[Math.min(list.length - 1, Math.max(0, at))];
 root.classList.add("has-script");
 
@@ -18,21 +19,21 @@ function since(seconds) {
 }
 function tick() {
   for (const time of all("time[data-ago]")) {
-    const said = since((Date.now() - Date.parse(time.dateTime)) / 1000);
+    const said = since((now() - Date.parse(time.dateTime)) / 1000);
     if (time.textContent !== said) time.textContent = said;
   }
 }
-setInterval(() => document.hidden || tick(), 5000);
+setInterval(() => doc.hidden || tick(), 5000);
 
 // -- live parts
 let spoken = 0, saying;
-function say(text) { // at most one sentence in five seconds; the last one wins
+function say(text) { // one sentence in five seconds; the last wins
   clearTimeout(saying);
-  saying = setTimeout(() => { spoken = Date.now(); $("says").textContent = text; }, Math.max(0, spoken + 5000 - Date.now()));
+  saying = setTimeout(() => { spoken = now(); $("says").textContent = text; }, Math.max(0, spoken + 5000 - now()));
 }
 const TEXT = "input:not([type=checkbox]), textarea, select", STOPS = "a, button, summary, input, [tabindex]";
 function isStill(old) { // what somebody reads or writes right now is not pulled away
-  const focused = document.activeElement, chosen = getSelection();
+  const focused = doc.activeElement, chosen = getSelection();
   return old.closest("[data-still]") || (old.contains(focused) && focused.matches(TEXT))
     || all("input, textarea", old).some((field) => field.type !== "hidden" && field.value !== field.defaultValue)
     || (!chosen.isCollapsed && chosen.containsNode(old, true));
@@ -49,11 +50,11 @@ function replace(id, html) {
   if (!old || made?.isEqualNode(old)) return;
   if (isStill(old)) { $("changed").hidden = false; return; }
   if (!made) { old.remove(); return; }
-  for (const field of all("input[name=csrf]", made)) field.value = document.body.dataset.csrf;
+  for (const field of all("input[name=csrf]", made)) field.value = csrf;
   keep(old, made, "details", "open");
   keep(old, made, "input[type=checkbox]", "checked");
   if (old.matches("details")) made.open = old.open;
-  const at = all(STOPS, old).indexOf(document.activeElement), { scrollTop } = old, isFocused = old === document.activeElement;
+  const at = all(STOPS, old).indexOf(doc.activeElement), { scrollTop } = old, isFocused = old === doc.activeElement;
   old.replaceWith(made);
   made.scrollTop = scrollTop;
   (isFocused ? made : all(STOPS, made)[at])?.focus({ preventScroll: true });
@@ -61,13 +62,13 @@ function replace(id, html) {
 function mark() { // title and favicon say the worst
   const it = $("page-state");
   if (!it) return;
-  document.title = `${it.dataset.title} – ${document.body.dataset.site}`;
+  doc.title = `${it.dataset.title} – ${site}`;
   const icon = $("favicon");
   icon.href = icon.dataset[it.dataset.state] || icon.dataset.ok;
 }
-let heard = Date.now();
+let heard = now();
 function asOf({ at, isUp }) {
-  heard = Date.now();
+  heard = now();
   Object.assign($("as-of").firstElementChild, { dateTime: at, textContent: at.slice(11, 19) });
   beat(isUp === false ? "lost" : "live");
 }
@@ -79,37 +80,49 @@ function beat(state) {
   if (state === "lost") say("Connection lost. This page may be old.");
 }
 let source, isOver, release;
+function over(why) { // a note of the layout
+  isOver = true;
+  source.close();
+  beat("lost");
+  $(why).hidden = false;
+  say($(why).textContent);
+}
 function listen() {
-  source = new EventSource(document.body.dataset.live);
-  on(source, "patch", (event) => {
-    const patch = JSON.parse(event.data);
+  source?.close();
+  source = new EventSource(live);
+  told(source, "patch", (patch) => {
     for (const [id, html] of Object.entries(patch.parts)) replace(id, html);
     asOf(patch);
     tick(); mark(); rove(); follow();
     if (patch.say) say(patch.say);
   });
-  on(source, "beat", (event) => asOf(JSON.parse(event.data)));
-  on(source, "open", () => { heard = Date.now(); beat("live"); });
-  on(source, "bye", () => { isOver = true; source.close(); beat("lost"); say("You are signed out."); });
-  on(source, "error", () => {
-    if (Date.now() - heard > 5000) beat("lost");
-    if (source.readyState === 2 && !isOver) setTimeout(tune, 5000);
+  told(source, "beat", asOf);
+  on(source, "open", () => { heard = now(); beat("live"); });
+  told(source, "bye", ({ why }) => over(why));
+  on(source, "error", async () => {
+    if (now() - heard > 5000) beat("lost");
+    if (source.readyState < 2) return;
+    const page = await fetch(location, { method: "HEAD" }).catch(() => null); // it says why
+    if (page?.redirected) over("signed-out");
+    else if (page?.status === 404) over("gone");
+    else setTimeout(tune, 5000);
   });
 }
-function tune() { // a browser has six connections for all its pages: in the background one stays live
+function tune() { // a browser has six connections: in the background one page stays live
   release?.();
-  if (document.hidden) navigator.locks?.request("argosy", { ifAvailable: true }, (lock) => {
-    if (!lock && document.hidden) source?.close();
-    if (!lock || !document.hidden) return null;
+  if (doc.hidden) navigator.locks?.request("argosy", { ifAvailable: true }, (lock) => {
+    if (!lock || !doc.hidden) return doc.hidden && source?.close();
     if (!source) listen();
     return new Promise((free) => { release = free; });
   });
-  else if (!isOver && source?.readyState !== 1) { source?.close(); listen(); }
+  else if (!isOver && source?.readyState !== 1) listen();
 }
-if (document.body.dataset.live) {
+if (live) {
   tune();
-  on(document, "visibilitychange", tune);
-  setInterval(() => !document.hidden && Date.now() - heard > 40000 && beat("lost"), 5000);
+  on(doc, "visibilitychange", tune);
+  setInterval(() => { // dead without a word
+    if (source?.readyState < 2 && now() - heard > 40000) { beat("lost"); heard = now(); listen(); }
+  }, 5000);
 }
 on($("reload"), "click", () => location.reload());
 
@@ -117,21 +130,21 @@ on($("reload"), "click", () => location.reload());
 function follow() { for (const log of all("[data-follow]")) if (!("locked" in log.dataset)) log.scrollTop = log.scrollHeight; }
 for (const log of all("[data-stream]")) {
   const source = new EventSource(log.dataset.stream), list = log.querySelector("ol");
-  on(source, "lines", (event) => {
-    list.insertAdjacentHTML("beforeend", JSON.parse(event.data).html);
+  told(source, "lines", ({ html }) => {
+    list.insertAdjacentHTML("beforeend", html);
     while (list.childElementCount > 5000) list.firstElementChild.remove();
     follow();
   });
   on(source, "end", () => source.close());
 }
-on(document, "scroll", ({ target }) => {
+on(doc, "scroll", ({ target }) => {
   if (!target.matches?.("[data-follow]")) return;
   target.toggleAttribute("data-locked", target.scrollTop + target.clientHeight < target.scrollHeight - 24);
 }, true);
 follow();
 
 // -- trees: one stop for Tab, arrows inside
-const leaves = (tree) => all("[role=treeitem]", tree).filter((item) => !item.parentElement.closest("[aria-expanded=false]"));
+const LEAF = "[role=treeitem]", leaves = (tree) => all(LEAF, tree).filter((item) => !item.parentElement.closest("[aria-expanded=false]"));
 function fold(item, isOpen) {
   const box = item.querySelector(":scope > details");
   if (box) box.open = isOpen;
@@ -139,26 +152,26 @@ function fold(item, isOpen) {
 }
 function rove() {
   for (const tree of all("[role=tree]"))
-    if (!tree.querySelector("[role=treeitem][tabindex='0']")) tree.querySelector("[role=treeitem]")?.setAttribute("tabindex", "0");
+    if (!tree.querySelector(`${LEAF}[tabindex='0']`)) tree.querySelector(LEAF)?.setAttribute("tabindex", "0");
 }
 function walk(key, item) {
   const shown = leaves(item.closest("[role=tree]")), at = shown.indexOf(item), isOpen = item.ariaExpanded;
   let to = { ArrowDown: shown[at + 1], ArrowUp: shown[at - 1], Home: shown[0], End: shown.at(-1) }[key];
   if (key === "ArrowRight" && isOpen) { if (isOpen === "true") to = shown[at + 1]; else fold(item, true); }
-  else if (key === "ArrowLeft") { if (isOpen === "true") fold(item, false); else to = item.parentElement.closest("[role=treeitem]"); }
+  else if (key === "ArrowLeft") { if (isOpen === "true") fold(item, false); else to = item.parentElement.closest(LEAF); }
   else if (key === "Enter") item.querySelector("a")?.click();
   else if (!to) return false;
   if (to) { item.tabIndex = -1; to.tabIndex = 0; to.focus(); }
   return true;
 }
-on(document, "toggle", ({ target }) => {
-  const item = target.matches?.("details") && target.closest("[role=treeitem]");
+on(doc, "toggle", ({ target }) => {
+  const item = target.matches?.("details") && target.closest(LEAF);
   if (item) item.ariaExpanded = target.open;
 }, true);
 rove();
 
 // -- buttons
-on(document, "click", async ({ target }) => {
+on(doc, "click", async ({ target }) => {
   const copy = target.closest?.("[data-copy]"), opens = target.closest?.("[data-opens]");
   if (target.matches?.("li > .twist")) fold(target.parentElement, target.parentElement.ariaExpanded !== "true");
   if (copy) {
@@ -177,7 +190,7 @@ function open(id) {
   if (id === "palette") find("");
   if (!$(id).open) $(id).showModal();
 }
-on(document, "change", ({ target }) => {
+on(doc, "change", ({ target }) => {
   if (target.form?.matches("[data-filter]")) target.form.requestSubmit();
   const group = target.closest("[data-tri]"), head = group?.querySelector("[data-all]");
   if (!head) return;
@@ -200,14 +213,13 @@ async function find(text) {
   found.replaceChildren(...items.map((item, at) => {
     const line = make("li", "", { id: `palette-${at}`, role: "option", ariaSelected: String(at === 0) });
     line.dataset.url = item.url;
-    line.append(...["kind", "text", "about"].map((name) => make("span", item[name] || "", { className: name })));
+    line.append(...["kind", "text", "about"].map((name) => make("span", item[name], { className: name })));
     return line;
   }));
   choose(0);
 }
 function choose(step) {
-  const lines = [...found.children], at = lines.findIndex((line) => line.ariaSelected === "true");
-  const to = clamp(lines, at + step);
+  const lines = [...found.children], at = lines.findIndex((line) => line.ariaSelected === "true"), to = clamp(lines, at + step);
   for (const line of lines) line.ariaSelected = String(line === to);
   field.setAttribute("aria-activedescendant", to?.id || "");
   to?.scrollIntoView({ block: "nearest" });
@@ -226,10 +238,10 @@ on(found, "click", ({ target }) => go(target.closest("li")));
 // -- keys, by data-key
 let first = "";
 function help() {
-  const rows = [["j / k", "Next, previous row"], ["o", "Open a row"], ["x", "Select a row"], ["Esc", "Close"]];
-  for (const it of all("[data-key]")) if (!rows.some(([key]) => key === it.dataset.key)) rows.push([it.dataset.key, it.dataset.about]);
-  $("keys-list").replaceChildren(...rows.map(([key, about]) => {
-    const row = make("div", ""), cap = make("dd", "");
+  const rows = new Map([["j / k", "Next, previous row"], ["o", "Open a row"], ["x", "Select a row"], ["Esc", "Close"]]);
+  for (const { dataset } of all("[data-key]")) rows.set(dataset.key, dataset.about);
+  $("keys-list").replaceChildren(...[...rows].map(([key, about]) => {
+    const row = make("div"), cap = make("dd");
     cap.append(make("kbd", key));
     row.append(make("dt", about), cap);
     return row;
@@ -239,20 +251,19 @@ function move(step, here) {
   const rows = all("[data-row]");
   clamp(rows, rows.indexOf(here) + step)?.querySelector("a")?.focus();
 }
-on(document, "keydown", (event) => {
-  const { key, target } = event, item = target.closest?.("[role=treeitem]");
+on(doc, "keydown", (event) => {
+  const { key, target } = event, item = target.closest?.(LEAF);
   if ((event.ctrlKey || event.metaKey) && key === "k" && $("me")) { event.preventDefault(); open("palette"); return; }
   if (item && target === item && walk(key, item)) { event.preventDefault(); return; }
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || doc.querySelector("dialog[open]")) return;
   if (target.matches(TEXT)) { if (key === "Escape") target.blur(); return; }
   if (key === "Escape") shut(null);
   if (root.dataset.keys === "off") return;
-  const here = target.closest("[data-row]");
-  const wanted = first + key;
+  const here = target.closest("[data-row]"), wanted = first + key;
   first = key === "g" && !first ? "g " : "";
   if (first) { setTimeout(() => { first = ""; }, 1200); return; }
   const it = all("[data-key]").find((each) => each.dataset.key === wanted);
-  if (it) { if (it.matches("input, textarea")) { it.focus(); it.select(); } else it.click(); }
+  if (it) { if (it.matches(TEXT)) { it.focus(); it.select(); } else it.click(); }
   else if (key === "j" || (key === "ArrowDown" && here)) move(1, here);
   else if (key === "k" || (key === "ArrowUp" && here)) move(-1, here);
   else if (key === "o") { const box = here?.querySelector("details"); if (box) box.open = !box.open; }

@@ -64,6 +64,23 @@ async def test_a_browser_that_is_not_in_use_is_signed_out_after_an_hour(room: Ro
     assert await room.is_refused(token, "argosy-1")
 
 
+async def test_a_stream_whose_token_was_renewed_meanwhile_is_only_past(room: Room) -> None:
+    """Its browser comes back with the newer one; whoever was signed out does not."""
+    await room.account("ann", PASSWORD)
+    token = await room.identities.login("ann", PASSWORD, is_browser=True)
+    room.clock.leap(3000)
+    opened = await room.who(token, "argosy-1")
+    assert opened is not None
+    later = room.identities.renewed(opened)
+    assert later is not None and not room.identities.is_past(opened)
+    room.clock.leap(700)
+    assert not room.identities.still(opened) and room.identities.is_past(opened)
+    again = await room.who(later, "argosy-1")
+    assert again is not None and room.identities.still(again)
+    await room.identities.logout(again)
+    assert not room.identities.still(again) and not room.identities.is_past(again)
+
+
 async def test_whoever_signs_out_is_out_on_every_server_also_with_a_token_that_was_renewed(room: Room) -> None:
     await room.account("ann", PASSWORD)
     token = await room.identities.login("ann", PASSWORD, is_browser=True)

@@ -1,0 +1,105 @@
+"""Open pages in a real browser when something ends: what they showed, a session, a connection, a server's patience."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, Room, config_map
+from gallery_server import Gallery
+from pages_world import World, world
+from playwright.sync_api import expect
+
+from argosy.model.names import ResourceKey
+
+OpenPage = Callable[..., Any]
+MODELS = "/apps/argocd/models"
+REFUSED = ["404", "Failed to load resource", "MIME type", "EventSource"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    async def one_application(room: Room) -> None:
+        room.repository.push({"app/settings.yaml": config_map(a="one", b="two")})
+        await room.deliver()
+        await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+
+    with world(tmp_path_factory.mktemp("trouble") / "site", one_application) as made:
+        yield made
+
+
+def opened(site: World, open_page: OpenPage, at: str = MODELS) -> Any:
+    page = open_page(base_url=site.url)
+    page.expected += REFUSED
+    page.context.add_cookies(site.cookies("ann"))
+    page.goto(at)
+    page.wait_for_selector("#pulse[data-state=live]")
+    return page
+
+
+async def _synced(room: Room) -> None:
+    await room.sync()
+    await room.until_synced()
+
+
+async def _deleted(room: Room) -> None:
+    await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
+
+
+def test_a_session_that_was_renewed_elsewhere_goes_on(site: World, open_page: OpenPage) -> None:
+    page = opened(site, open_page)
+    site.people.past.add("ann")  # of the token that the stream was opened with
+    page.wait_for_event("requestfinished", lambda request: "/live" in request.url)
+    site.people.past.discard("ann")  # another tab was given a new one
+    site.do(_synced)
+    page.wait_for_selector("#app-head:has-text('Synced')", timeout=20_000)
+    page.wait_for_selector("#pulse[data-state=live]", timeout=20_000)
+    assert page.is_hidden("#signed-out")
+
+
+def test_who_is_signed_out_is_told_so_and_can_sign_in(site: World, open_page: OpenPage) -> None:
+    page = opened(site, open_page)
+    site.people.gone.add("ann")
+    try:
+        expect(page.locator("#signed-out")).to_contain_text("You are signed out.")
+        page.get_by_role("link", name="Sign in").click()
+        page.wait_for_url("**/login?next=**models**")
+    finally:
+        site.people.gone.discard("ann")
+
+
+def test_who_comes_back_too_late_is_told_so_and_asks_no_more(site: World, open_page: OpenPage) -> None:
+    page = opened(site, open_page)
+    asked: list[str] = []
+    site.people.past.add("ann")
+    try:
+        expect(page.locator("#signed-out")).to_be_visible(timeout=20_000)
+        page.on("request", lambda request: asked.append(request.url))
+        page.wait_for_timeout(6_000)
+        assert asked == []
+    finally:
+        site.people.past.discard("ann")
+
+
+def test_a_page_whose_application_is_deleted_says_so_in_plain_words(site: World, open_page: OpenPage) -> None:
+    page = opened(site, open_page)
+    site.do(_deleted)
+    expect(page.locator("#gone")).to_contain_text("no longer there")
+    expect(page.locator("#says")).to_contain_text("no longer there")
+    assert page.is_hidden("#signed-out")
+    page.get_by_role("link", name="All applications").click()
+    page.wait_for_url("**/apps")
+
+
+def test_a_connection_that_is_dead_without_a_word_is_replaced(tab: Any, gallery_site: Gallery) -> None:
+    gallery_site.drop()
+    tab.clock.install()
+    tab.goto(f"{gallery_site.url}/gallery?live=1")
+    tab.wait_for_selector("#pulse[data-state=live]")
+    tab.clock.run_for(60_000)
+    tab.wait_for_function("() => document.documentElement.classList.contains('is-stale') === false")
+    while len(gallery_site.streams) < 2:
+        tab.wait_for_timeout(50)
+    gallery_site.event("beat", {"at": "2026-11-15T12:04:00Z", "isUp": True})
+    tab.wait_for_selector("#pulse[data-state=live]")
