@@ -45,8 +45,8 @@ HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 COLLECTED = (10_000, 20, 20)  # the usual would look for cycles dozens of times during imports, and find none
 GROUPS = ("account", "admin", "align", "app", "check", "controller", "demo", "doctor", "explain", "generate", "health",
-          "init", "kubectl", "model", "notebook", "notifications", "oc", "open", "preview", "proj", "promote", "render",
-          "sandbox", "serve", "setup", "trace", "version")  # fmt: skip
+          "init", "install", "kubectl", "model", "notebook", "notifications", "oc", "open", "preview", "proj",
+          "promote", "render", "sandbox", "serve", "setup", "trace", "uninstall", "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -73,6 +73,7 @@ Commands:
   generate   print manifests that hold up a sync, and settings for notifications
   health     list, test, lint and compare health checks
   init       make a repository with a model, three environments and checks
+  install    run argosy itself in a cluster; uninstall: take it out again
   kubectl    kubectl, and a small one where there is none; oc: the same with its own verbs
   model      list, ask, probe and restart served models
   notebook   run, judge and compare notebooks; list, follow and repeat notebook jobs

@@ -5,24 +5,36 @@ In: a cluster. Out: a namespace. Never: creates one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from argosy.cluster import ClusterReader
 from argosy.model.errors import ClusterError
+from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.setup.installing.words import CONTROL
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
+NAMESPACE: Final = GroupKind("", "Namespace")
 USUAL: Final = "argocd"
 LEASE: Final = "argosy-application-controller"  # held by the engine that delivers
 
 
 async def control_namespace(cluster: ClusterReader) -> str:
-    """Where Argo CD's settings are: with an ArgoCD resource where it is, else where it usually is."""
+    """Where settings are: with an ArgoCD resource, where argosy is installed, else where they usually are."""
+    if found := await _asked(cluster, ARGOCD):
+        return str(found[0]["metadata"]["namespace"])
+    if found := await _asked(cluster, NAMESPACE, f"{CONTROL}=true"):
+        return str(found[0]["metadata"]["name"])
+    return USUAL
+
+
+async def _asked(cluster: ClusterReader, kind: GroupKind, labels: str = "") -> Sequence[Manifest]:
+    """Nothing where it is not served, or may not be seen."""
     try:
-        found = (await cluster.list(ARGOCD)).items
+        return (await cluster.list(kind, labels=labels)).items
     except ClusterError:
-        found = ()
-    return str(found[0]["metadata"]["namespace"]) if found else USUAL
+        return ()
 
 
 async def has_engine(cluster: ClusterReader, namespace: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import secrets
 from collections.abc import Callable, Mapping
@@ -73,6 +74,7 @@ class AccountBook:
         if admin.password or not admin.is_enabled:
             return False
         await self._create(INITIAL, {"password": passwords.initial().encode()})
+        await self._fill_initial()
         password = secret_data(await self._secret(INITIAL)).get("password")
         if not password:
             raise UserError(f"Secret {INITIAL} has no password; delete it, and start again")
@@ -85,6 +87,16 @@ class AccountBook:
             return {"admin.password": made, "admin.passwordMtime": at}
 
         return await self._change(first)
+
+    async def _fill_initial(self) -> None:
+        """Where an installation made it empty, for a server that may not make any."""
+        found = await self._secret(INITIAL)
+        if found is None or secret_data(found):
+            return
+        metadata = {"resourceVersion": found["metadata"]["resourceVersion"]}
+        patch = {"metadata": metadata, "data": _encoded({"password": passwords.initial().encode()})}
+        with contextlib.suppress(Conflict):  # another server was first
+            await self._cluster.patch(ResourceKey("", "Secret", self._namespace, INITIAL), patch)
 
     async def initial_password(self) -> str:
         found = secret_data(await self._secret(INITIAL)).get("password")

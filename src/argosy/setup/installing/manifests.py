@@ -1,0 +1,56 @@
+"""All manifests of an installation, in the order in which they are brought.
+
+In: options. Out: manifests, and the keys of all that any options ask for. Never: asks a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import Final
+
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.schema.definitions import definition
+from argosy.setup.installing.options import InstallOptions
+from argosy.setup.installing.roles import accounts_and_roles, seeds
+from argosy.setup.installing.words import CONTROL, OURS, PART_OF
+from argosy.setup.installing.workloads import workloads
+
+DEFINITIONS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
+NAMESPACE: Final = GroupKind("", "Namespace")
+DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+SECURITY: Final = "pod-security.kubernetes.io"
+
+
+def manifests(options: InstallOptions) -> list[Manifest]:
+    return [
+        namespace(options),
+        *(_defined(name) for name in DEFINITIONS),
+        *accounts_and_roles(options),
+        *seeds(options),
+        *workloads(options),
+    ]
+
+
+def every_key(options: InstallOptions) -> list[ResourceKey]:
+    """Whatever was chosen when it was installed."""
+    all_options = _chosen_otherwise(options)
+    return list(dict.fromkeys(key_of(each) for chosen in all_options for each in manifests(chosen)))
+
+
+def _chosen_otherwise(options: InstallOptions) -> Iterator[InstallOptions]:
+    for is_read_only in (False, True):
+        yield replace(options, is_read_only=is_read_only)
+
+
+def namespace(options: InstallOptions) -> Manifest:
+    marks = {PART_OF: OURS, CONTROL: "true", f"{SECURITY}/enforce": "restricted", f"{SECURITY}/warn": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": options.namespace, "labels": marks}}
+
+
+def _defined(name: str) -> Manifest:
+    made = deepcopy(definition(name))
+    labels = {**(made["metadata"].get("labels") or {}), PART_OF: OURS}
+    return {**made, "metadata": {**made["metadata"], "labels": labels}}

@@ -1,0 +1,39 @@
+"""What people can choose of an installation. In: words. Out: InstallOptions, or a UserError. Never: asks a cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from argosy import __version__
+from argosy.model.errors import UserError
+
+USUAL_NAMESPACE: Final = "argosy"
+USUAL_IMAGE: Final = f"argosy:{__version__}"
+_LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_IMAGE: Final = re.compile(r"[A-Za-z0-9][\w.:/@-]*")
+_HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True)
+class InstallOptions:
+    namespace: str = USUAL_NAMESPACE
+    is_ha: bool = False
+    is_read_only: bool = False
+    image: str = USUAL_IMAGE
+    hostnames: tuple[str, ...] = ()  # by which people ask for the page, beside those of its Service
+    tls_secret: str = ""  # with tls.crt and tls.key; none: each server makes a certificate of its own
+
+    def __post_init__(self) -> None:
+        _check(_LABEL, self.namespace, "--namespace", "lower case letters, digits and dashes, 63 at most")
+        _check(_IMAGE, self.image, "--image", "a name with a tag or a digest, such as registry.example.com/argosy:1.0")
+        if self.tls_secret:
+            _check(_LABEL, self.tls_secret, "--tls-secret", "the name of a Secret of the same namespace")
+        for name in self.hostnames:
+            _check(_HOST, name, "--hostname", "a name as it stands in a URL, without a port")
+
+
+def _check(form: re.Pattern[str], text: str, flag: str, allowed: str) -> None:
+    if not form.fullmatch(text):
+        raise UserError(f"{text[:80]!r} cannot be used; give {allowed}", where=flag)

@@ -1,0 +1,87 @@
+"""What a cluster has of an installation, and what would become of it.
+
+In: a cluster, options. Out: Found, Remains. Never: writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from argosy.cluster import Cluster
+from argosy.model.errors import ClusterError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.setup.installing.manifests import every_key, manifests
+from argosy.setup.installing.options import InstallOptions
+from argosy.setup.installing.plan import Found, is_changed_here
+from argosy.setup.installing.words import MANAGER
+
+APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
+LEASE: Final = GroupKind("coordination.k8s.io", "Lease")
+LEADS: Final = "argosy-application-controller"
+MEMBERS: Final = "argosy-member-"
+ARGOCD: Final = "app.kubernetes.io/name=argocd-application-controller"
+RUNS: Final = (GroupKind("apps", "StatefulSet"), GroupKind("apps", "Deployment"))
+
+
+@dataclass(frozen=True)
+class Remains:
+    """What is there when argosy is to go."""
+
+    live: Found
+    applications: Sequence[Manifest]  # of all namespaces
+    projects: Sequence[Manifest]
+    leases: Sequence[Manifest]
+    has_argocd: bool
+
+    @property
+    def is_delivering(self) -> bool:
+        """Whether an engine of argosy is at work, or was until a moment ago."""
+        return any((each.get("spec") or {}).get("holderIdentity") for each in self.leases)
+
+
+async def survey(cluster: Cluster, options: InstallOptions) -> Found:
+    found = await _live(cluster, options)
+    predicted = {}
+    for wanted in manifests(options):
+        key = key_of(wanted)
+        if key in found and is_changed_here(wanted, found[key]):
+            predicted[key] = await cluster.apply(wanted, manager=MANAGER, force=True, dry_run=True)
+    return Found(found, predicted)
+
+
+async def survey_remains(cluster: Cluster, options: InstallOptions) -> Remains:
+    return Remains(
+        Found(await _live(cluster, options)),
+        await _all(cluster, APPLICATION),
+        await _all(cluster, PROJECT),
+        [each for each in await _all(cluster, LEASE, namespace=options.namespace) if _is_of_engines(each)],
+        await _has_argocd(cluster),
+    )
+
+
+async def _live(cluster: Cluster, options: InstallOptions) -> dict[ResourceKey, Manifest]:
+    found = {key: await cluster.get(key) for key in every_key(options)}
+    return {key: live for key, live in found.items() if live is not None}
+
+
+async def _all(cluster: Cluster, kind: GroupKind, *, namespace: str = "", labels: str = "") -> Sequence[Manifest]:
+    """None where the kind is not served."""
+    try:
+        return (await cluster.list(kind, namespace=namespace, labels=labels)).items
+    except ClusterError as error:
+        if error.code != 404:
+            raise
+        return ()
+
+
+async def _has_argocd(cluster: Cluster) -> bool:
+    found = [each for kind in RUNS for each in await _all(cluster, kind, labels=ARGOCD)]
+    return any((each.get("spec") or {}).get("replicas", 1) > 0 for each in found)
+
+
+def _is_of_engines(lease: Manifest) -> bool:
+    name = str(lease["metadata"]["name"])
+    return name == LEADS or name.startswith(MEMBERS)

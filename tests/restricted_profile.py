@@ -1,0 +1,103 @@
+"""The Pod Security Standard `restricted`, and what OpenShift's restricted SCC asks besides, written down anew.
+
+In: a Pod's spec. Out: every field that such a namespace refuses, as sentences. Never: takes a missing field for a good
+one where the standard wants it said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+VOLUMES = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+SECCOMP = ("RuntimeDefault", "Localhost")
+SYSCTLS = {
+    "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range", "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
+}  # fmt: skip
+SELINUX = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+LISTS = ("containers", "initContainers", "ephemeralContainers")
+Spec = Mapping[str, Any]
+
+
+def refused(spec: Spec) -> list[str]:
+    """By the profile restricted."""
+    return [*_of_pod(spec), *(said for name, each in _containers(spec) for said in _of_container(name, each, spec))]
+
+
+def refused_by_scc(spec: Spec) -> list[str]:
+    """OpenShift chooses the user and the group itself, of a range that nobody knows beforehand."""
+    named = [("pod", spec.get("securityContext") or {})]
+    named += [(name, each.get("securityContext") or {}) for name, each in _containers(spec)]
+    chosen = ("runAsUser", "runAsGroup", "fsGroup", "supplementalGroups", "seLinuxOptions")
+    said = [f"{name}: {field} is chosen by the cluster" for name, found in named for field in chosen if field in found]
+    for name, each in _containers(spec):
+        if not (each.get("securityContext") or {}).get("readOnlyRootFilesystem"):
+            said.append(f"{name}: the root can be written to")
+    return said
+
+
+def _containers(spec: Spec) -> Iterator[tuple[str, Spec]]:
+    for kind in LISTS:
+        for each in spec.get(kind) or ():
+            yield f"{kind}/{each['name']}", each
+
+
+def _of_pod(spec: Spec) -> Iterator[str]:
+    context = spec.get("securityContext") or {}
+    for field in ("hostNetwork", "hostPID", "hostIPC", "hostUsers"):
+        if spec.get(field):
+            yield f"pod: {field}"
+    for each in spec.get("volumes") or ():
+        for kind in each.keys() - {"name"} - VOLUMES:
+            yield f"volume {each['name']}: {kind}"
+    for each in context.get("sysctls") or ():
+        if each["name"] not in SYSCTLS:
+            yield f"pod: sysctl {each['name']}"
+    yield from _of_either("pod", context)
+
+
+def _of_either(name: str, context: Mapping[str, Any]) -> Iterator[str]:
+    """What a Pod and a container may both say."""
+    if context.get("runAsUser") == 0:
+        yield f"{name}: runs as root"
+    if context.get("runAsNonRoot") is False:
+        yield f"{name}: may run as root"
+    options = context.get("seLinuxOptions") or {}
+    if options.get("type", "") not in SELINUX or options.get("user") or options.get("role"):
+        yield f"{name}: SELinux options"
+    if (context.get("appArmorProfile") or {}).get("type", "RuntimeDefault") == "Unconfined":
+        yield f"{name}: AppArmor is off"
+    if (context.get("seccompProfile") or {}).get("type", SECCOMP[0]) not in SECCOMP:
+        yield f"{name}: seccomp is off"
+    if (context.get("windowsOptions") or {}).get("hostProcess"):
+        yield f"{name}: a process of the host"
+
+
+def _of_container(name: str, container: Spec, pod: Spec) -> Iterator[str]:
+    context, around = container.get("securityContext") or {}, pod.get("securityContext") or {}
+    yield from _of_either(name, context)
+    if context.get("privileged"):
+        yield f"{name}: privileged"
+    if context.get("allowPrivilegeEscalation") is not False:
+        yield f"{name}: privileges may escalate"
+    if context.get("runAsNonRoot", around.get("runAsNonRoot")) is not True:
+        yield f"{name}: does not say that it is not root"
+    if "seccompProfile" not in context and "seccompProfile" not in around:
+        yield f"{name}: says nothing of seccomp"
+    capabilities = context.get("capabilities") or {}
+    if "ALL" not in (capabilities.get("drop") or ()):
+        yield f"{name}: keeps capabilities"
+    if set(capabilities.get("add") or ()) - {"NET_BIND_SERVICE"}:
+        yield f"{name}: adds capabilities"
+    if context.get("procMount", "Default") != "Default":
+        yield f"{name}: sees more of /proc"
+    for each in container.get("ports") or ():
+        if each.get("hostPort"):
+            yield f"{name}: a port of the host"
+    for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
+        probe = container.get(kind) or {}
+        if any((probe.get(how) or {}).get("host") for how in ("httpGet", "tcpSocket")):
+            yield f"{name}: a {kind} of another host"

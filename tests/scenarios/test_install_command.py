@@ -1,0 +1,130 @@
+"""`argosy install` and `uninstall` as people type them, on a sandbox that enforces roles and plays the kubelet."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from restricted_profile import refused, refused_by_scc
+from serving import Sandbox, argosy, kubectl, sandbox
+
+from argosy.model.manifest import load_all
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 30.0
+SERVED = "/apis/apps/v1/namespaces/argosy/deployments"
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("install") / "box"
+    with sandbox(folder, "--rbac", "--ephemeral", "--addons", "simulators=plain") as found:
+        yield found
+
+
+def run(box: Sandbox, *words: object) -> tuple[int, str, str]:
+    done = argosy(*words, "--kubeconfig", box.kubeconfig, home=box.folder.parent)
+    return done.code, done.out, done.err
+
+
+def pods(box: Sandbox) -> list[dict[str, Any]]:
+    found = box.request("GET", "/api/v1/namespaces/argosy/pods").json()["items"]
+    return [each for each in found if not each["metadata"].get("deletionTimestamp")]
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    end = time.monotonic() + PATIENCE
+    while not (found := holds()):
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.05)
+    return found
+
+
+def is_rolled(box: Sandbox, name: str, replicas: int) -> bool:
+    found = box.request("GET", f"{SERVED}/{name}").json()
+    status = found.get("status") or {}
+    is_seen = status.get("observedGeneration") == found["metadata"]["generation"]
+    counts = [status.get(each) for each in ("replicas", "updatedReplicas", "availableReplicas")]
+    return is_seen and counts == [replicas] * 3
+
+
+def test_install_plans_asks_brings_and_is_done_again_without_a_change(box: Sandbox) -> None:
+    code, out, err = run(box, "install", "--apply")
+    assert (code, "Plan: 21 to add" in out) == (2, True) and "add -y" in err
+    assert box.request("GET", "/api/v1/namespaces/argosy").code == 404
+    code, out, err = run(box, "install", "--apply", "-y")
+    assert (code, err) == (0, "") and "created   Deployment argosy-server in argosy" in out
+    until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
+    for pod in pods(box):
+        assert refused(pod["spec"]) + refused_by_scc(pod["spec"]) == []
+    code, out, _ = run(box, "install", "--apply", "-y", "-o", "json")
+    told = json.loads(out)
+    assert (code, told["kind"], told["unchanged"]) == (0, "InstallPlan", 21)
+    assert (told["create"], told["update"], told["delete"]) == (0, 0, 0)
+
+
+def test_another_version_and_more_of_them_are_rolled_one_at_a_time(box: Sandbox) -> None:
+    run(box, "install", "--apply", "-y")
+    until(lambda: is_rolled(box, "argosy-controller", 1))
+    code, out, _ = run(box, "install", "--apply", "-y", "--ha", "--image", "argosy:0.2.0")
+    assert code == 0 and "spec.replicas: 1 → 3" in out and "updated   Deployment argosy-controller" in out
+    until(lambda: is_rolled(box, "argosy-controller", 3) and is_rolled(box, "argosy-server", 2))
+    found = until(lambda: len(now := pods(box)) == 5 and now)
+    assert {each["spec"]["containers"][0]["image"] for each in found} == {"argosy:0.2.0"}
+    code, out, _ = run(box, "install", "--apply", "-y", "--read-only")
+    assert code == 0 and "deleted   ClusterRole argosy-server-acts" in out
+    assert "deleted   Deployment argosy-controller" in out
+    until(lambda: {each["metadata"]["labels"]["app.kubernetes.io/name"] for each in pods(box)} == {"argosy-server"})
+
+
+def test_the_base_is_rendered_alike_by_both_and_applied(box: Sandbox) -> None:
+    folder = ROOT / "deploy" / "argosy"
+    ours = argosy("render", folder, home=box.folder.parent)
+    theirs = kubectl(box.kubeconfig, "kustomize", folder)
+    assert (ours.code, theirs.code) == (0, 0), ours.err + theirs.err
+    assert list(load_all(ours.out)) == list(load_all(theirs.out))
+    applied = kubectl(box.kubeconfig, "apply", "--server-side", "--force-conflicts", "-k", folder)
+    assert applied.code == 0, applied.err
+    until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
+    code, out, _ = run(box, "install", "--apply", "--dry-run")
+    assert code == 0 and "to add" not in out, out  # the same, whoever brought it
+
+
+def test_what_is_printed_is_what_kubectl_takes(box: Sandbox) -> None:
+    printed = argosy("install", "--ha", "--hostname", "argosy.example.com", home=box.folder.parent)
+    applied = kubectl(box.kubeconfig, "apply", "--dry-run=server", "-f", "-", input=printed.out)
+    assert (printed.code, applied.code) == (0, 0), applied.err
+    as_json = argosy("install", "--ha", "--hostname", "argosy.example.com", "-o", "json", home=box.folder.parent)
+    assert json.loads(as_json.out)["items"] == list(load_all(printed.out))
+    mistaken = argosy("install", "-y", home=box.folder.parent)
+    assert mistaken.code == 2 and "add it" in mistaken.err
+
+
+def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sandbox) -> None:
+    run(box, "install", "--apply", "-y")
+    at = "/apis/argoproj.io/v1alpha1/namespaces/argosy/applications"
+    spec = {"project": "default", "destination": {"namespace": "a"},
+            "source": {"repoURL": "https://example.com/a.git", "path": "a"}}  # fmt: skip
+    metadata = {"name": "web", "finalizers": ["resources-finalizer.argocd.argoproj.io"]}
+    made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
+    until(lambda: box.request("POST", at, made).code in (201, 409))
+    code, out, err = run(box, "uninstall", "-y")
+    assert code == 2 and "nobody would serve their finalizers" in err
+    assert box.request("GET", f"{SERVED}/argosy-server").code == 200
+    code, out, err = run(box, "uninstall", "-y", "--force")
+    assert code == 0 and "deleted   Deployment argosy-server in argosy" in out, err
+    assert box.request("GET", f"{at}/web").code == 200
+    until(lambda: not pods(box))
+    code, out, _ = run(box, "uninstall", "-y", "--force")
+    assert code == 0 and "Plan: nothing to do." in out
+    code, out, _ = run(box, "uninstall", "--applications", "--dry-run", "-o", "json")
+    assert code == 1 and "no engine of argosy runs" in json.loads(out)["problems"][0]
+    box.request("PATCH", f"{at}/web", {"metadata": {"finalizers": None}}, "application/merge-patch+json")
+    box.request("DELETE", f"{at}/web")
+    code, out, _ = run(box, "uninstall", "--applications", "-y")
+    assert code == 0 and "deleted   Namespace argosy" in out
+    until(lambda: box.request("GET", "/api/v1/namespaces/argosy").code == 404)

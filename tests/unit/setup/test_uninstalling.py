@@ -1,0 +1,151 @@
+"""Taking argosy out of a cluster: what goes, what stays, and when it is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.cluster import Cluster
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.setup.installing.apply import carry_out
+from argosy.setup.installing.manifests import DEFINITIONS, manifests
+from argosy.setup.installing.options import InstallOptions
+from argosy.setup.installing.plan import Plan, make_plan
+from argosy.setup.installing.removal import FINALIZER, make_removal
+from argosy.setup.installing.survey import LEADS, survey, survey_remains
+from argosy.setup.waiting import TooLate
+
+pytestmark = pytest.mark.anyio
+OPTIONS = InstallOptions()
+LEASE = ResourceKey("coordination.k8s.io", "Lease", "argosy", LEADS)
+DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+
+
+@pytest.fixture
+async def there(cluster: Cluster) -> Cluster:
+    """An installation whose engine is at work."""
+    await carry_out(cluster, make_plan(OPTIONS, await survey(cluster, OPTIONS)), lambda step: None, 0.0)
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15}
+    metadata = {"name": LEADS, "namespace": "argosy"}
+    await cluster.create(
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+    )
+    return cluster
+
+
+async def application(cluster: Cluster, name: str, namespace: str = "argosy", **metadata: Any) -> Manifest:
+    source = {"repoURL": "https://example.com/a.git", "path": "a"}
+    return await cluster.create({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        "spec": {"project": "default", "source": source, "destination": {"namespace": "a"}},
+    })  # fmt: skip
+
+
+async def argocd(cluster: Cluster, replicas: int = 1) -> None:
+    labels = {"app.kubernetes.io/name": "argocd-application-controller"}
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    spec = {"replicas": replicas, "serviceName": "a", "selector": {"matchLabels": labels}, "template": pod}
+    metadata = {"name": "argocd-application-controller", "namespace": "argocd", "labels": labels}
+    await cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+
+
+async def removal(cluster: Cluster, *, applications: bool = False, forced: bool = False) -> Plan:
+    remains = await survey_remains(cluster, OPTIONS)
+    return make_removal(OPTIONS, remains, with_applications=applications, is_forced=forced)
+
+
+async def remove(cluster: Cluster, plan: Plan, seconds: float = 0.2) -> list[str]:
+    done: list[str] = []
+    await carry_out(cluster, plan, lambda step: done.append(f"{step.key.kind} {step.key.name}"), seconds)
+    return done
+
+
+async def test_applications_definitions_and_settings_stay(there: Cluster) -> None:
+    await application(there, "web")
+    plan = await removal(there)
+    done = await remove(there, plan)
+    kept = {"Namespace", "CustomResourceDefinition"}
+    wanted = {f"{each['kind']} {each['metadata']['name']}" for each in manifests(OPTIONS) if each["kind"] not in kept}
+    assert set(done) == wanted | {f"Lease {LEADS}"}
+    assert done.index("Deployment argosy-controller") < done.index("ClusterRole argosy-controller")
+    assert "Applications that stay, with all that they delivered: 1" in plan.notes
+    for name in DEFINITIONS:
+        assert await there.get(ResourceKey(*DEFINITION, "", name))
+    assert await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
+    assert await there.get(ResourceKey("", "Namespace", "", "argosy"))
+    assert (await removal(there)).to_write == []
+
+
+@pytest.mark.parametrize("name", [FINALIZER, "post-delete-finalizer.argocd.argoproj.io"])
+async def test_it_is_refused_while_nobody_would_serve_a_finalizer(there: Cluster, name: str) -> None:
+    await application(there, "web", finalizers=[name])
+    (problem,) = (await removal(there)).problems
+    assert problem.startswith("argosy/web could not be deleted any more")
+    assert (await removal(there, forced=True)).problems == ()
+    await argocd(there)  # which serves it
+    assert (await removal(there)).problems == ()
+
+
+async def test_an_argocd_that_is_scaled_down_serves_nothing(there: Cluster) -> None:
+    await application(there, "web", finalizers=[FINALIZER])
+    await argocd(there, replicas=0)
+    assert (await removal(there)).problems
+
+
+async def test_with_applications_the_engine_takes_them_away_before_it_goes(there: Cluster) -> None:
+    """Here nobody serves finalizers: so nothing else may have gone when the time is over."""
+    await application(there, "web")
+    plan = await removal(there, applications=True)
+    with pytest.raises(TooLate, match="the engine is still there"):
+        await remove(there, plan)
+    live = await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
+    assert live and live["metadata"]["finalizers"] == [FINALIZER] and live["metadata"]["deletionTimestamp"]
+    assert await there.get(ResourceKey("apps", "Deployment", "argosy", "argosy-controller"))
+    key = ResourceKey("argoproj.io", "Application", "argosy", "web")
+    await there.patch(key, {"metadata": {"finalizers": None}})  # as an engine does when all is gone
+    done = await remove(there, await removal(there, applications=True))
+    assert done[-1] == "Namespace argosy" and "CustomResourceDefinition applications.argoproj.io" in done
+    assert not [name for name in DEFINITIONS if await there.get(ResourceKey(*DEFINITION, "", name))]
+
+
+async def test_nothing_can_be_taken_away_where_no_engine_runs(there: Cluster) -> None:
+    await application(there, "web")
+    await there.delete(LEASE)
+    (problem,) = (await removal(there, applications=True)).problems
+    assert problem.startswith("no engine of argosy runs that could take away what argosy/web delivered")
+
+
+async def test_beside_an_argocd_its_applications_and_definitions_stay(there: Cluster) -> None:
+    await argocd(there)
+    await application(there, "theirs", finalizers=[FINALIZER])
+    await application(there, "ours", annotations={"argosy.dev/engine": "argosy"})
+    plan = await removal(there, applications=True)
+    kinds = {(step.key.kind, step.key.name) for step in plan.steps}
+    assert ("Application", "ours") in kinds and ("Application", "theirs") not in kinds
+    assert not [kind for kind, _ in kinds if kind in ("CustomResourceDefinition", "Namespace")]
+    assert "CustomResourceDefinition applications.argoproj.io stays: an Argo CD needs it" in plan.notes
+    assert "Namespace argosy stays: Applications are in it" in plan.notes
+
+
+async def test_definitions_stay_while_objects_of_them_do(there: Cluster) -> None:
+    await there.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    await application(there, "web", "team")
+    plan = await removal(there, applications=True)
+    assert "CustomResourceDefinition applications.argoproj.io stays: team/web would go with it" in plan.notes
+    assert ("CustomResourceDefinition", "appprojects.argoproj.io") in {
+        (step.key.kind, step.key.name) for step in plan.steps
+    }
+
+
+async def test_what_the_installation_did_not_make_stays(there: Cluster) -> None:
+    key = ResourceKey(*DEFINITION, "", "applications.argoproj.io")
+    await there.patch(key, {"metadata": {"labels": {"app.kubernetes.io/part-of": "argocd"}}})
+    plan = await removal(there, applications=True)
+    assert (
+        "CustomResourceDefinition applications.argoproj.io stays: the installation did not make it" in plan.notes
+    )
+    assert key not in {step.key for step in plan.steps}

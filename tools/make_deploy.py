@@ -1,0 +1,45 @@
+"""Writes deploy/argosy, a Kustomize base of what `argosy install` prints: .venv/bin/python tools/make_deploy.py
+
+In: the manifests of an installation. Out: one file a part, and a kustomization. Never: a manifest of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from argosy.model.manifest import Manifest, dump
+from argosy.setup.installing.manifests import manifests
+from argosy.setup.installing.options import InstallOptions
+
+FOLDER = Path(__file__).parents[1] / "deploy" / "argosy"
+HEAD = """\
+# argosy in a cluster: kubectl apply --server-side -k deploy/argosy
+# Made from `argosy install` by tools/make_deploy.py. Build the image from deploy/Containerfile, and say in an overlay
+# what it is called (`images:`) and by which name people ask for the page (--hostname).
+"""
+FILES = {
+    "Namespace": "namespace", "CustomResourceDefinition": "definitions",
+    "ServiceAccount": "roles", "Role": "roles", "RoleBinding": "roles",
+    "ClusterRole": "roles", "ClusterRoleBinding": "roles",
+}  # fmt: skip
+
+
+def files() -> dict[str, str]:
+    """By their names."""
+    parts: dict[str, list[Manifest]] = {}
+    for manifest in manifests(InstallOptions()):
+        part = str(manifest["metadata"]["name"]).removeprefix("argosy-")
+        parts.setdefault(FILES.get(manifest["kind"], part), []).append(manifest)
+    found = {f"{name}.yaml": "---\n".join(map(dump, each)) for name, each in parts.items()}
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": list(found),
+    }
+    return {"kustomization.yaml": HEAD + dump(kustomization), **found}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in files().items():
+        (FOLDER / name).write_text(text)
