@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from engine_room import CONTROL, Room, config_map, engine_room, shared_crew
 
 from argosy.cluster import Catalog, Cluster, Listing, WatchEvent
+from argosy.desk import lookout as lookouts
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.differing import differing
 from argosy.desk.applications.reader import Reader
@@ -198,6 +200,40 @@ async def test_a_lookout_says_since_when_it_sees_nothing_and_still_answers(clust
     async with asyncio.timeout(PATIENCE):
         while not lookout.as_of.is_up:
             await asyncio.sleep(0.02)
+
+
+class Mute(Watched):
+    """A server elsewhere; it can vanish without a word: its watches stay as quiet as they were."""
+
+    is_mute = False
+
+    async def version(self) -> str:
+        if self.is_mute:
+            await asyncio.Event().wait()
+        return "v1.32.0"
+
+
+async def test_a_server_that_vanished_without_a_word_is_noticed_by_asking(
+    room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookouts, "ASK_SECONDS", 0.05)
+    monkeypatch.setattr(lookouts, "ASK_PATIENCE", 0.2)
+    cluster = Mute(room.cluster)
+    desk = Desk(cluster, "a test", CONTROL, CONTROL)
+    async with open_lookout(desk, Repositories(tmp_path / "mute", SourceSettings()), shared_crew()) as lookout:
+        assert lookout.as_of.is_up
+        cluster.is_mute = True
+        gone = datetime.now(UTC)
+        async with asyncio.timeout(PATIENCE):
+            while lookout.as_of.is_up:
+                await asyncio.sleep(0.01)
+        stale = lookout.as_of
+        assert stale.why == "the cluster does not answer"
+        assert stale.at <= gone + timedelta(seconds=0.2)  # not when it was noticed, but when it last answered
+        cluster.is_mute = False
+        async with asyncio.timeout(PATIENCE):
+            while not lookout.as_of.is_up:
+                await asyncio.sleep(0.01)
 
 
 async def test_a_listener_that_fails_keeps_nothing_from_the_others(room: Room, lookout: Lookout) -> None:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from argosy.cluster import Versioned
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.settings import Settings
@@ -40,6 +41,8 @@ from argosy.source.settings import SourceSettings
 log = logging.getLogger(__name__)
 _place: Final = operator.attrgetter("name", "namespace")  # of a row in the list
 LOOK_SECONDS: Final = 0.5  # between looks whether the watches are up
+ASK_SECONDS: Final = 10.0  # between questions whether anybody is there
+ASK_PATIENCE: Final = 5.0  # seconds for an answer to that
 
 
 class AsOf(NamedTuple):
@@ -68,7 +71,8 @@ class Lookout:
         self._listeners: list[Listener] = []
         self._rows: dict[ResourceKey, AppRow] = {}
         self._ordered: Sequence[AppRow] | None = None
-        self._well = clock.now()
+        self._well = self._answered = clock.now()
+        self._silence = ""  # why nobody answers
         self._changed: datetime | None = None
         self._is_synced = False
 
@@ -76,11 +80,28 @@ class Lookout:
         """Until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._everything.run(), name="lookout")
+            tasks.create_task(self._ask(), name="whether the cluster answers")
             await self._everything.synced()
             self._is_synced = True
             while True:
                 self._look()
                 await asyncio.sleep(LOOK_SECONDS)
+
+    async def _ask(self) -> None:
+        """A watch is as quiet when nobody is there as when nothing happens: of a server elsewhere, that is asked."""
+        while isinstance(self.desk.cluster, Versioned):
+            now = self._clock.now()
+            try:
+                async with asyncio.timeout(ASK_PATIENCE):
+                    await self.desk.cluster.version()
+                self._answered, self._silence = now, ""
+            except (ArgosyError, TimeoutError) as error:
+                if isinstance(error, ArgosyError) and _is_refusal(error):
+                    self._answered, self._silence = now, ""  # who says no is there
+                else:
+                    self._well = min(self._well, self._answered)
+                    self._silence = str(error) or "the cluster does not answer"
+            await asyncio.sleep(ASK_SECONDS)
 
     async def synced(self) -> None:
         """Until every kind has been listed once, as far as it may be."""
@@ -110,11 +131,13 @@ class Lookout:
 
     def _look(self) -> str:
         """What is away and will come back. What is refused is another matter: that is how it is."""
-        away = [error for error in self._everything.troubles.values() if not _is_refusal(error)]
+        away = [str(error) for error in self._everything.troubles.values() if not _is_refusal(error)]
+        if self._silence:
+            away.append(self._silence)
         if not away and self._is_synced:
             self._well = self._clock.now()
             return ""
-        return str(away[0]) if away else "the cluster is being read for the first time"
+        return away[0] if away else "the cluster is being read for the first time"
 
     # -- Applications -------------------------------------------------------------------------------------------
 

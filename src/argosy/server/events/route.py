@@ -16,8 +16,11 @@ from argosy.server.routes import Parameter, Route, SignedIn
 async def live(asked: Asked) -> Stream:
     if asked.site.hub is None:
         raise Refused
+    asked.entry.turnstile.check_stream(asked.caller.name)  # before anything is rendered for it
     events = asked.site.hub.stream(asked)
     first = await anext(events)  # raises where it may not be seen, while there is still an answer to give
+    if asked.method == "HEAD":  # nobody will read on
+        await events.aclose()
     return Stream(_after(first, events), farewell=SIGNED_OUT, headers=(("cache-control", "no-store"),))
 
 

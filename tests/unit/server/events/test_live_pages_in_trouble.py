@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from event_streams import Opened
 from live_world import RENDERED, World, app, drop, live_world, patch
+from site_world import Client
 
 from argosy.model.errors import TransientError
 from argosy.runtime.clock import Backoff
+from argosy.server.doors import limits
 from argosy.server.events import hub as hubs
 from argosy.server.events.hub import Hub
 
@@ -209,3 +211,20 @@ async def test_pages_that_nobody_looks_at_are_few(world: World, monkeypatch: pyt
         world.lookout.put(app("a", "newer"))
         for window in held:
             assert list(await patch(window)) == ["a-a"]
+
+
+async def test_nothing_is_rendered_for_who_has_too_many_streams(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_STREAMS_EACH", 1)
+    async with world.live(AT) as window:
+        await patch(window)
+        RENDERED.pages.clear()
+        async with world.live("/apps") as refused:
+            assert refused.code == 429
+    assert RENDERED.pages == []
+
+
+async def test_who_asks_for_the_head_of_a_stream_leaves_nothing_open(world: World) -> None:
+    answered = await asyncio.to_thread(Client(world.port).bearer, "ann", "HEAD", f"/live?at={AT}")
+    assert answered.code == 200
+    (group,) = world.hub._groups.values()
+    assert not group.readers
