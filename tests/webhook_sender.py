@@ -5,6 +5,7 @@ In: payloads. Out: codes. Never: waits for a clock.
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
 from collections.abc import Mapping
@@ -34,6 +35,13 @@ SERVER = {
     "repository": {"links": {"clone": [{"href": CLONE}]}},
     "changes": [{"ref": {"id": "refs/heads/main"}, "fromHash": OLD, "toHash": NEW}],
 }
+AZURE = {
+    "eventType": "git.push",
+    "resource": {
+        "refUpdates": [{"name": "refs/heads/main", "oldObjectId": OLD, "newObjectId": NEW}],
+        "repository": {"remoteUrl": CLONE, "defaultBranch": "refs/heads/main"},
+    },
+}
 # name → what names the event, and the payload
 PROVIDERS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "GitHub": ({"x-github-event": "push"}, GITHUB),
@@ -43,6 +51,7 @@ PROVIDERS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
     "Gogs": ({"x-gogs-event": "push"}, GITHUB),
     "Bitbucket": ({"x-event-key": "repo:push", "x-hook-uuid": KEY}, BITBUCKET),
     "Bitbucket Server": ({"x-event-key": "repo:refs_changed"}, SERVER),
+    "Azure DevOps": ({"x-vss-activityid": "5f7e"}, AZURE),
 }
 SECRETS = {
     "webhook.github.secret": KEY,
@@ -50,6 +59,8 @@ SECRETS = {
     "webhook.gogs.secret": KEY,
     "webhook.bitbucket.uuid": KEY,
     "webhook.bitbucketserver.secret": KEY,
+    "webhook.azuredevops.username": "hook",
+    "webhook.azuredevops.password": KEY,
 }
 
 
@@ -63,6 +74,7 @@ def signature(name: str, body: bytes) -> dict[str, str]:
         "Gogs": {"x-gogs-signature": digest},
         "Bitbucket": {},
         "Bitbucket Server": {"x-hub-signature": f"sha256={digest}"},
+        "Azure DevOps": {"authorization": "Basic " + base64.b64encode(f"hook:{KEY}".encode()).decode()},
     }[name]
 
 

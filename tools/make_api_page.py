@@ -81,7 +81,8 @@ whatever is not signed is refused, also of hosts without one. The same delivery 
 ## Badges
 
 `GET /api/badge?name=guestbook` is a picture of health and sync; `revision=true` and `showAppName=true` add to it, `project=team` is the
-worst of a project. It is drawn only where `statusbadge.enabled` in `argocd-cm` is `"true"`, then for everybody.
+worst of a project. `keepFullRevision=true` keeps all digits, `width=300` draws it so wide. Unless `statusbadge.enabled` in `argocd-cm` is
+`"true"`, it says Unknown of everything.
 
 ## What Argo CD has and argosy has not
 
@@ -90,6 +91,7 @@ worst of a project. It is drawn only where `statusbadge.enabled` in `argocd-cm` 
 - Other clusters: they are declared and told of, with the state `Unknown`; argosy delivers to the one that it runs in.
 - `rotate-auth` answers 400: there is no token of a service account that could be rotated.
 - Terminals (`/terminal`), extensions and Dex.
+- gRPC: tools that speak it (the `argocd` command, Terraform's provider) cannot connect; use [`argosy app`](cli.md) and REST.
 
 ## All routes
 

@@ -56,7 +56,7 @@ async def test_it_lists_and_reads(api: ApiScene) -> None:
     none = await called(their.application_service_list, selector="env=none")
     assert none["items"] == []
     tree = await called(their.application_service_resource_tree, "models")
-    assert tree["nodes"] == []  # nothing was synced yet
+    assert {each["health"]["status"] for each in tree["nodes"]} == {"Missing"}  # nothing was synced yet
     manifests = await called(their.application_service_get_manifests, "models")
     assert len(manifests["manifests"]) == 5
     windows = await called(their.application_service_get_application_sync_windows, "models")

@@ -103,7 +103,18 @@ async def test_a_refresh_is_taken_up_by_the_engine_before_it_is_answered(api: Ap
     head = api.room.repository.push({"other/note.yaml": a_map("note", a="1")})
     after = await api.get("models?refresh=hard")
     assert after["status"]["sync"]["revision"] == head
+    head = api.room.repository.push({"other/note.yaml": a_map("note", a="2")})
+    assert (await api.get("models?refresh=true"))["status"]["sync"]["revision"] == head  # tools write that, too
     assert "argocd.argoproj.io/refresh" not in (after["metadata"].get("annotations") or {})
+
+
+async def test_what_is_read_tells_how_each_object_fares(api: ApiScene) -> None:
+    found = await api.get("models")
+    stored = found["status"]["resourceHealthSource"]
+    fares = {each["name"]: (each.get("health") or {}).get("status") for each in found["status"]["resources"]}
+    assert stored == "appTree" and fares["web"] in ("Healthy", "Progressing") and fares["hidden"] is None
+    listed = (await api.get(f"{AT}?name=models"))["items"][0]
+    assert not any("health" in each for each in listed["status"]["resources"])  # as Argo CD's list
 
 
 # -- write ---------------------------------------------------------------------------------------------------------
@@ -151,6 +162,17 @@ async def test_creating_twice_needs_upsert_and_the_permission_to_update(api: Api
     assert (await api.ask("POST", f"{AT}?upsert=true", application, "cre")).body == DENIED
     assert (await api.ask("POST", f"{AT}?upsert=true", application)).json()["spec"]["source"]["path"] == "other"
     await api.seen(name, lambda app: app["spec"]["source"]["path"] == "other")
+
+
+async def test_labels_and_annotations_count_and_what_is_not_sent_stays(api: ApiScene) -> None:
+    application = fresh()
+    first = {"labels": {"team": "a"}, "annotations": {"note": "kept"}}
+    application["metadata"] |= first
+    assert (await api.ask("POST", AT, application)).code == 200
+    application["metadata"] |= {"labels": {"env": "dev"}, "annotations": {}}
+    assert (await api.ask("POST", AT, application)).code == 400
+    after = (await api.ask("POST", f"{AT}?upsert=true", application)).json()["metadata"]
+    assert after["labels"] == {"team": "a", "env": "dev"} and after["annotations"] == {"note": "kept"}
 
 
 async def test_a_body_sets_no_status_no_owner_and_no_name_but_its_own(api: ApiScene) -> None:
@@ -264,6 +286,11 @@ async def test_manifests_managed_resources_and_the_tree_have_argo_cds_shapes(api
     pod = next(each for each in tree["nodes"] if each["kind"] == "Pod")
     assert pod["uid"] and pod["version"] == "v1" and pod["images"] == ["registry.example/web:1"]
     assert tree["orphanedNodes"] == [] and "hosts" in tree
+    one = {**source(api, "app"), "directory": {"include": "settings.yaml"}}
+    absent = await made(api, source=one, destination={"server": "https://kubernetes.default.svc", "namespace": "other"})
+    await api.seen(absent, lambda app: bool(app.get("status", {}).get("resources")))
+    (missing,) = (await api.get(f"{absent}/resource-tree"))["nodes"]
+    assert (missing["name"], missing["version"], missing["health"]) == ("settings", "v1", {"status": "Missing"})
     server = await api.get("models/server-side-diff")
     assert server["modified"] is False and len(server["items"]) == 5
 
@@ -296,6 +323,7 @@ async def test_a_commit_tells_of_itself(api: ApiScene) -> None:
     head = api.room.repository.head
     told = await api.get(f"models/revisions/{head}/metadata")
     assert told["author"].startswith("ann@example.com") and told["date"].endswith("Z") and told["message"]
+    assert await api.get(f"models/revisions/{head[:9]}/metadata") == told
 
 
 # -- objects -------------------------------------------------------------------------------------------------------
@@ -411,7 +439,6 @@ WRONG = (
     ("GET", f"{AT}?limit=many", None),
     ("GET", f"{AT}?offset=-1", None),
     ("GET", f"{AT}?fields={'a,' * 300}", None),
-    ("GET", "models?refresh=soft", None),
     ("POST", AT, {}),
     ("POST", AT, []),
     ("POST", AT, {"metadata": {"name": "x"}}),

@@ -167,11 +167,14 @@ async def badge(world: World, query: str) -> list[str]:
 
 async def test_badges_are_drawn_only_where_they_are_allowed(world: World) -> None:
     absent, there = [await world.raw("GET", f"/api/badge?name={name}") for name in ("absent", "good")]
-    assert (absent.code, absent.body) == (there.code, there.body) and absent.code == 404
+    assert (absent.code, absent.body) == (there.code, there.body) and absent.code == 200 and b"Unknown" in there.body
     await world.cluster.patch(CM, {"data": {"statusbadge.enabled": "true"}})
     await world.until(lambda: "statusbadge.enabled" in ((world.lookout.cache.get(CM) or {}).get("data") or {}))
     assert await badge(world, "name=good") == ["Healthy", "Synced"]
     assert await badge(world, "name=bad&revision=true&showAppName=true") == ["bad", "Degraded", "OutOfSync", "1234567"]
+    whole = await badge(world, "name=bad&revision=true&keepFullRevision=true")
+    wide = await world.raw("GET", "/api/badge?name=good&width=300")
+    assert whole[-1] == "1234567890abcdef" and b'width="300" viewBox' in wide.body
     assert await badge(world, "name=absent&revision=true") == ["Unknown", "Unknown"]
     assert await badge(world, "name=good&namespace=elsewhere") == ["Unknown", "Unknown"]
     assert await badge(world, "name=good&project=default") == ["Unknown", "Unknown"]

@@ -117,6 +117,18 @@ def bitbucket_server_pushes(event: str, payload: Fields) -> Iterator[Push]:
         yield Push(urls, ref, _commit(change.text("fromHash")), _commit(change.text("toHash")))
 
 
+def azure_pushes(_activity: str, payload: Fields) -> Iterator[Push]:
+    if payload.text("eventType") != "git.push":
+        return
+    resource = payload.fields("resource")
+    repository = resource.fields("repository")
+    urls = _texts(repository, "remoteUrl")
+    default = repository.text("defaultBranch").removeprefix("refs/heads/")
+    for change in resource.all_fields("refUpdates"):
+        old, new = _commit(change.text("oldObjectId")), _commit(change.text("newObjectId"))
+        yield Push(urls, change.text("name"), old, new, default_branch=default)
+
+
 def _texts(given: Fields, *names: str) -> tuple[str, ...]:
     return tuple(text for name in names if (text := given.text(name)))
 

@@ -6,6 +6,7 @@ where the sender cannot be believed. Never: opens a body before its sender is ve
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from argosy.source.urls import parse_url
 from argosy.source.versions import newest_tag
 from argosy.source.webhook_payloads import (
     Push,
+    azure_pushes,
     bitbucket_pushes,
     bitbucket_server_pushes,
     gitea_pushes,
@@ -52,7 +54,10 @@ class _Host(NamedTuple):
 
 def read_webhook_secrets(secret: Mapping[str, str]) -> WebhookSecrets:
     """From argocd-secret, decoded."""
-    return WebhookSecrets({key: text for key in _KEYS if (text := secret.get(key, "").strip())})
+    found = {key: text for key in _KEYS if (text := secret.get(key, "").strip())}
+    if _AZURE in found:  # what it sends is both, in one header
+        found[_AZURE] = f"{secret.get(_AZURE_USER, '').strip()}:{found[_AZURE]}"
+    return WebhookSecrets(found)
 
 
 def read_pushes(
@@ -161,6 +166,13 @@ def _by_bitbucket_server(body: bytes, headers: Mapping[str, str], secret: str) -
     return _is_signed(body, headers.get("x-hub-signature", ""), secret, prefix="sha256=")
 
 
+def _by_azure(_body: bytes, headers: Mapping[str, str], secret: str) -> bool:
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    expected = base64.b64encode(secret.encode()).decode()
+    return scheme.lower() == "basic" and _is_equal(given.strip(), expected)
+
+
+_AZURE, _AZURE_USER = "webhook.azuredevops.password", "webhook.azuredevops.username"
 _GOGS: Final = "webhook.gogs.secret"
 _CLOUD: Final = "webhook.bitbucket.uuid"
 _BITBUCKET_SERVER: Final = _Host(
@@ -175,5 +187,6 @@ _HOSTS: Final = (
     _Host("GitLab", "webhook.gitlab.secret", "x-gitlab-event", _by_gitlab, gitlab_pushes),
     _Host("Bitbucket", _CLOUD, "x-event-key", _by_bitbucket, bitbucket_pushes),
     _BITBUCKET_SERVER,
+    _Host("Azure DevOps", _AZURE, "x-vss-activityid", _by_azure, azure_pushes),
 )
 _KEYS: Final = tuple(dict.fromkeys(host.key for host in _HOSTS))

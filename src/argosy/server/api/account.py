@@ -10,6 +10,7 @@ from typing import Any, Final
 from argosy.desk.accounts.reading import Account
 from argosy.model.errors import UserError
 from argosy.server.answers import Json
+from argosy.server.api.paging import ARGO_PAGING, part
 from argosy.server.asked import Asked, Refused
 from argosy.server.routes import Filtered, Route, SignedIn
 
@@ -25,7 +26,7 @@ def may(asked: Asked, action: str, name: str) -> bool:
 
 async def all_accounts(asked: Asked) -> Json:
     known = await asked.site.identities.book.all()
-    return Json({"items": [_told(each) for each in known.values() if may(asked, "get", each.name)]})
+    return part(asked, [_told(each) for each in known.values() if may(asked, "get", each.name)])
 
 
 async def one(asked: Asked) -> Json:
@@ -107,7 +108,7 @@ def _told(account: Account) -> dict[str, Any]:
 ROUTES = (
     Route(
         "GET", "/api/v1/account", Filtered("accounts", "get"), all_accounts, "All accounts.",
-        gives="AccountList", tag=TAG, operation="AccountService_ListAccounts",
+        query=ARGO_PAGING, gives="AccountList", tag=TAG, operation="AccountService_ListAccounts",
     ),
     Route(
         "GET", "/api/v1/account/can-i/{resource}/{action}/{subresource*}", SignedIn(), can,

@@ -6,27 +6,26 @@ In: a request. Out: Application and ApplicationList in Argo CD's shapes. Never: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from argosy.desk.applications.changing import refresh
 from argosy.model.application import APPLICATION
-from argosy.model.errors import TransientError, UserError
+from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
 from argosy.report.wire import mapping, mappings
 from argosy.schema.selectors import labels as read_labels
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
-from argosy.server.api.shapes_fields import read_fields
+from argosy.server.api.applications_health import with_health
+from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part
 from argosy.server.asked import Asked
-from argosy.server.behalf import desk_of
+from argosy.server.behalf import desk_of, reader_of
 from argosy.server.resolving import application, application_name, is_at_home, project_of
 from argosy.server.routes import Filtered, May, Parameter, Route
 from argosy.setup.waiting import TooLate
 
 SECONDS: Final = 45.0  # that a refresh is waited for; the doors wait for a minute
-MOST: Final = 10_000  # in one answer
-KINDS: Final = ("normal", "hard")
 PLACE: Final = (
     Parameter("appNamespace", "The namespace of the Application, where it is not that of the installation."),
     Parameter("project", "The project that it must be in."),
@@ -35,14 +34,7 @@ PLACE: Final = (
 
 async def listed(asked: Asked) -> Json:
     found = sorted(_visible(asked), key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"]))
-    offset, limit = asked.query.number("offset", 0), asked.query.number("limit", MOST, most=MOST) or MOST
-    shown = found[offset : offset + limit]
-    metadata: dict[str, Any] = {"resourceVersion": _version(asked)}
-    if left := max(len(found) - offset - len(shown), 0):
-        metadata["remainingItemCount"] = left  # k8s: its word
-    document = {"metadata": metadata, "items": shown}
-    fields = read_fields(asked.query.text("fields"))
-    return Json(fields.of(document) if fields else document)
+    return part(asked, found, resourceVersion=_version(asked))
 
 
 def _visible(asked: Asked) -> Iterator[Manifest]:
@@ -88,20 +80,15 @@ def _version(asked: Asked) -> str:
 
 async def got(asked: Asked) -> Json:
     word = asked.query.text("refresh")
-    document = dict(asked.subject.wire)
-    if word:
-        if word not in KINDS:
-            raise UserError(f"{word[:40]!r} is no kind of refresh; write normal or hard", where="refresh")
+    app = asked.subject
+    if word:  # argo: whatever it is, unless it is hard, it is a normal one
         try:
-            app = await refresh(desk_of(asked), asked.subject, is_hard=word == "hard", seconds=SECONDS)
+            app = await refresh(desk_of(asked), app, is_hard=word == "hard", seconds=SECONDS)
         except TooLate as error:
             raise TransientError(str(error)) from error
-        document = dict(app.wire)
-    fields = read_fields(asked.query.text("fields"))
-    return Json(fields.of(document) if fields else document)
+    return chosen(asked, await with_health(reader_of(asked), app))
 
 
-FIELDS: Final = Parameter("fields", "Paths that are wanted, such as items.metadata.name; with a minus, all but those.")
 ROUTES = (
     Route(
         "GET", "/api/v1/applications", Filtered("applications", "get"), listed, "List Applications.",
@@ -114,16 +101,14 @@ ROUTES = (
             Parameter("selector", "Only those with these labels."),
             Parameter("repo", "Only those of this repository."),
             Parameter("appNamespace", "Only those of this namespace."),
-            Parameter("limit", "At most so many.", "integer"),
-            Parameter("offset", "So many are left out at the beginning.", "integer"),
-            FIELDS,
+            *ARGO_PAGING,
         ),
         gives=schema.APPLICATIONS, tag="applications", operation="ApplicationService_List",
     ),
     Route(
         "GET", "/api/v1/applications/{name}", May("applications", "get", application), got, "Read an Application.",
         query=(
-            Parameter("refresh", "normal or hard: have it compared before."),
+            Parameter("refresh", "Have it compared before; hard: and rendered anew."),
             Parameter("resourceVersion", "Taken, and of no consequence."),
             *PLACE, FIELDS,
         ),

@@ -25,6 +25,7 @@ from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
 from argosy.server.api.applications_content import AT, OF, choice_of
 from argosy.server.api.applications_objects import NAMED
+from argosy.server.api.paging import ARGO_PAGING, part
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of, reader_of
 from argosy.server.routes import Parameter, Route
@@ -36,10 +37,10 @@ async def events(asked: Asked) -> Json:
     query, desk = asked.query, desk_of(asked)
     name, namespace, uid = (query.text(f"resource{part}") for part in ("Name", "Namespace", "UID"))
     if not name and not uid:
-        return Json({"metadata": {}, "items": await events_of(desk, asked.subject)})
+        return part(asked, await events_of(desk, asked.subject))
     its = await _its_object(reader_of(asked), asked.subject, name, namespace, uid)
     found = await desk.cluster.list(EVENT, namespace=its["metadata"].get("namespace") or "")
-    return Json({"metadata": {}, "items": [each for each in found.items if _is_about(each, its)]})
+    return part(asked, [each for each in found.items if _is_about(each, its)])
 
 
 async def _its_object(reader: Reader, app: Application, name: str, namespace: str, uid: str) -> Manifest:
@@ -123,7 +124,7 @@ ROUTES = (
         query=(
             Parameter("resourceNamespace", "The namespace of the object."),
             Parameter("resourceName", "The name of the object."),
-            Parameter("resourceUID", "The uid of the object."), *PLACE,
+            Parameter("resourceUID", "The uid of the object."), *PLACE, *ARGO_PAGING,
         ),
         gives=schema.EVENTS, tag="applications", operation="ApplicationService_ListResourceEvents",
     ),

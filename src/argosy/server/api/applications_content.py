@@ -8,13 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from argosy.cluster import Catalog
 from argosy.desk.applications.acting import Choice
+from argosy.desk.applications.facts import rows
 from argosy.desk.applications.reader import Reader
 from argosy.desk.applications.requests import positioned
 from argosy.live.tree import POD, Node, node_of
 from argosy.model.annotations import COMPARE_OPTIONS
 from argosy.model.application import Application
 from argosy.model.errors import UserError
+from argosy.model.flow import Assessment, Health
 from argosy.model.names import GroupKind
 from argosy.model.times import written
 from argosy.pipeline.looking import Look
@@ -28,7 +31,7 @@ from argosy.server.asked import Asked, Query
 from argosy.server.behalf import reader_of
 from argosy.server.resolving import application
 from argosy.server.routes import May, Parameter, Route, SignedIn
-from argosy.source.git.refs import COMMIT, TAGS
+from argosy.source.git.refs import COMMIT, SHORT_COMMIT, TAGS
 
 NODE: Final = GroupKind("", "Node")
 TAGS_AGE: Final = 60.0  # seconds that a host's word on its tags may be old
@@ -99,7 +102,8 @@ async def tree_of(reader: Reader, app: Application, choice: Choice | None = None
     project = reader.project(app)
     allowed = permission(app, project, reader.rules, await reader.kinds())
     fits = (choice or Choice()).fits
-    nodes = [node for node in await reader.tree(app) if allowed(node.key) and fits(node.key)]
+    every = [*_missing(reader, app, await reader.kinds()), *await reader.tree(app)]
+    nodes = [node for node in every if allowed(node.key) and fits(node.key)]
     orphans = [key for key in await reader.orphans(app) if allowed(key) and fits(key)] if project.orphans else []
     pods = [found for node in nodes if node.key.group_kind == POD and (found := reader.cache.get(node.key))]
     lost = [node_of(reader.cache, found) for key in orphans if (found := reader.cache.get(key))]
@@ -108,6 +112,16 @@ async def tree_of(reader: Reader, app: Application, choice: Choice | None = None
         "orphanedNodes": [_node(reader, node) for node in lost],
         "hosts": hosts_wire(reader.cache.list(NODE), pods),
     }
+
+
+def _missing(reader: Reader, app: Application, kinds: Catalog) -> list[Node]:
+    """argo: what is desired and does not live is in the tree, too."""
+    absent = [row.key for row in rows(app) if not row.hook and row.status == "OutOfSync"]
+    return [
+        Node(key, kinds[key.group_kind].version if key.group_kind in kinds else "", health=Assessment(Health.MISSING))
+        for key in absent
+        if reader.cache.get(key) is None and key not in reader.denied
+    ]
 
 
 def _node(reader: Reader, node: Node) -> dict[str, Any]:
@@ -125,12 +139,12 @@ async def commit(asked: Asked) -> Json:
     source = app.sources[place]
     if source.chart:
         raise UserError(f"{source.chart} is a chart, and has no commits; see its versions where it is published")
-    if not COMMIT.fullmatch(revision):
-        raise UserError(f"{revision[:80]!r} is no commit; send all of its forty digits", where="revision")
+    if not COMMIT.fullmatch(revision) and not SHORT_COMMIT.fullmatch(revision):
+        raise UserError(f"{revision[:80]!r} is no commit; send its digits, seven at least", where="revision")
     mirror = reader.rules.repositories.mirror(source.repo_url, project=app.project)
-    found = await mirror.commit(revision.lower())
+    found = await mirror.commit(revision.lower(), max_age=TAGS_AGE)
     refs = await mirror.refs(max_age=TAGS_AGE)
-    mine = (name for name, at in refs.commits.items() if at == revision.lower() and name.startswith(TAGS))
+    mine = (name for name, at in refs.commits.items() if at.startswith(revision.lower()) and name.startswith(TAGS))
     tags = sorted(name.removeprefix(TAGS) for name in mine)
     answer = {"author": found.author, "date": written(found.at), "message": found.message}
     return Json({**answer, **({"tags": tags} if tags else {})})

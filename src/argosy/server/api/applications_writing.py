@@ -67,13 +67,27 @@ async def created(asked: Asked) -> Json:
     old = application_name(asked, existing.project, existing.namespace, existing.name)
     if not asked.may("applications", "get", old):
         raise Refused
-    if before.get("spec") == made["spec"] and "operation" not in made:
+    if _are_same(before, made) and "operation" not in made:
         return Json(dict(before))
     if not asked.query.flag("upsert"):
         told = "existing application spec is different, use upsert flag to force update"  # argo: its words
         raise UserError(f"{told}; send ?upsert=true", where=app.name)
     asked.require("applications", "update", old)
-    return Json(dict((await _write(asked, existing, lambda now: _overwritten(now, made))).wire))
+    return Json(dict((await _write(asked, existing, lambda now: _overwritten(now, _merged(now, made)))).wire))
+
+
+def _are_same(before: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+    """argo: its spec, and all of its metadata that counts."""
+    marks = all((before["metadata"].get(name) or None) == (made["metadata"].get(name) or None) for name in MARKS)
+    return marks and before.get("spec") == made["spec"]
+
+
+def _merged(now: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+    """argo: labels and annotations that are not sent stay; finalizers are those that are sent."""
+    metadata = dict(made["metadata"])
+    for name in ("labels", "annotations"):
+        metadata[name] = {**(now["metadata"].get(name) or {}), **(metadata.get(name) or {})}
+    return {**made, "metadata": metadata}
 
 
 def _check_operation(asked: Asked, made: Manifest, app: Application) -> None:

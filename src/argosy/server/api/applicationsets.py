@@ -14,7 +14,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.schema.selectors import labels as read_labels
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
-from argosy.server.api.paging import FIELDS, chosen
+from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part
 from argosy.server.api.refusing import not_built
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.api.streams import SETS, owner
@@ -85,11 +85,16 @@ async def listed(asked: Asked) -> Json:
         and _is_at_home(asked, each)
         and asked.may("applicationsets", "get", _thing(asked, each))
     ]
-    return chosen(asked, {"metadata": {}, "items": sorted(found, key=lambda each: str(each["metadata"]["name"]))})
+    return part(asked, sorted(found, key=lambda each: str(each["metadata"]["name"])))
 
 
 async def got(asked: Asked) -> Json:
     return chosen(asked, asked.subject)
+
+
+def _joined(before: Any, sent: Any) -> Any:
+    """argo: labels and annotations that are not sent stay; finalizers are those that are sent."""
+    return {**before, **sent} if isinstance(before, dict) and isinstance(sent, dict) else sent
 
 
 async def created(asked: Asked) -> Json:
@@ -101,15 +106,15 @@ async def created(asked: Asked) -> Json:
     if before is None:
         return Json(await cluster.create(manifest))
     asked.require("applicationsets", "get", _thing(asked, before))
-    if before.get("spec") == manifest["spec"]:
+    marks = {name: manifest["metadata"][name] for name in MARKS if manifest["metadata"].get(name)}
+    metadata = {**before["metadata"], **{name: _joined(before["metadata"].get(name), marks[name]) for name in marks}}
+    if before.get("spec") == manifest["spec"] and metadata == before["metadata"]:
         return Json(before)
     if not asked.query.flag("upsert"):
         raise UserError("existing ApplicationSet spec is different; use upsert flag to force update")
     for each in (before, manifest):
         asked.require("applicationsets", "update", _thing(asked, each))
-    marks = {name: manifest["metadata"][name] for name in MARKS if name in manifest["metadata"]}
     try:
-        metadata = {**before["metadata"], **marks}
         return Json(await cluster.replace({**before, "metadata": metadata, "spec": manifest["spec"]}))
     except Conflict:
         raise UserError("somebody else changed it at the same time; try again") from None
@@ -156,7 +161,7 @@ async def events(asked: Asked) -> Json:
     metadata = asked.subject["metadata"]
     found = (await asked.site.desk.cluster.list(EVENT, namespace=str(metadata["namespace"]))).items
     about = [each for each in found if (each.get("involvedObject") or {}).get("uid") == metadata.get("uid")]
-    return chosen(asked, {"metadata": {}, "items": about})
+    return part(asked, about)
 
 
 _PATH: Final = "/api/v1/applicationsets"
@@ -167,7 +172,7 @@ ROUTES = (
         "GET", _PATH, Filtered("applicationsets", "get"), listed, "List ApplicationSets.",
         query=(
             Parameter("projects", "Only those of these projects.", "array"),
-            Parameter("selector", "Only those with these labels."), PLACE, FIELDS,
+            Parameter("selector", "Only those with these labels."), PLACE, *ARGO_PAGING,
         ),
         gives=schema.fields(metadata=schema.ANY, items=schema.many(SET)), tag=TAG,
         operation="ApplicationSetService_List",

@@ -18,7 +18,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Text
-from argosy.server.asked import Absent, Asked
+from argosy.server.asked import Asked
 from argosy.server.resolving import is_at_home, project_of
 from argosy.server.routes import Parameter, Public, Route
 
@@ -32,7 +32,8 @@ COLOURS: Final = {
 GREY: Final = "#3d4650"
 WORST: Final = [each.value for each in Health]  # from the best on
 CHARACTER, PADDING, HEIGHT = 7, 12, 20
-SHORT: Final = 7  # digits of a revision
+SHORT, LONG = 7, 64  # digits of a revision
+WIDEST: Final = 2000
 MOST_PROJECTS: Final = 20
 
 
@@ -46,8 +47,8 @@ class Piece(NamedTuple):
 
 
 async def drawn(asked: Asked) -> Answer:
-    if not _is_enabled(asked):
-        raise Absent("badges are turned off; set statusbadge.enabled in argocd-cm to show them")
+    if not _is_enabled(asked):  # argo: drawn all the same, and tells nothing: a README has no broken picture
+        return _picture(_pieces((), is_one=True, shows=False))
     query = asked.query
     name, projects = query.text("name"), query.all("project")
     namespace = query.text("namespace") or asked.site.desk.control
@@ -57,10 +58,15 @@ async def drawn(asked: Asked) -> Answer:
     if len(projects) > MOST_PROJECTS:
         raise UserError(f"at most {MOST_PROJECTS} projects are drawn together; name fewer", where="project")
     found = _one(asked, namespace, name) if name else _of_projects(asked, set(projects))
-    pieces = _pieces(found, is_one=bool(name), shows=asked.query.flag("revision"))
+    digits = LONG if query.flag("keepFullRevision") else SHORT
+    pieces = _pieces(found, is_one=bool(name), shows=query.flag("revision"), digits=digits)
     if query.flag("showAppName") and name:
         pieces = [Piece(name, GREY), *pieces]
-    return Text(svg(pieces), MEDIA, headers=(("cache-control", "private, no-store"),))
+    return _picture(pieces, query.number("width", 0, most=WIDEST))
+
+
+def _picture(pieces: list[Piece], width: int = 0) -> Text:
+    return Text(svg(pieces, width), MEDIA, headers=(("cache-control", "private, no-store"),))
 
 
 def _is_enabled(asked: Asked) -> bool:
@@ -80,7 +86,7 @@ def _of_projects(asked: Asked, projects: set[str]) -> list[Manifest]:
     return [each for each in every if project_of(each) in projects and is_at_home(asked, each)]
 
 
-def _pieces(found: Iterable[Manifest], *, is_one: bool, shows: bool) -> list[Piece]:
+def _pieces(found: Iterable[Manifest], *, is_one: bool, shows: bool, digits: int = SHORT) -> list[Piece]:
     """argo: of several the worst; what is not there is not known."""
     states = [mapping(each.get("status")) for each in found]
     healths = [_word(mapping(each.get("health")).get("status")) for each in states]
@@ -89,16 +95,18 @@ def _pieces(found: Iterable[Manifest], *, is_one: bool, shows: bool) -> list[Pie
     sync = next((each for each in ("OutOfSync", "Unknown") if each in syncs), "Synced" if syncs else "Unknown")
     pieces = [Piece(each, COLOURS.get(each, COLOURS["Unknown"])) for each in (health, sync)]
     revision = str(mapping(states[0].get("sync")).get("revision") or "") if is_one and states else ""
-    return [*pieces, Piece(revision[:SHORT], GREY)] if shows and revision else pieces
+    return [*pieces, Piece(revision[:digits], GREY)] if shows and revision else pieces
 
 
 def _word(given: Any) -> str:
     return given if isinstance(given, str) and given in COLOURS else "Unknown"
 
 
-def svg(pieces: Iterable[Piece]) -> str:
+def svg(pieces: Iterable[Piece], shown: int = 0) -> str:
+    """As wide as its words, or drawn so wide."""
     pieces = list(pieces)
     width = sum(each.width for each in pieces)
+    size = f'width="{shown}" viewBox="0 0 {width} {HEIGHT}"' if shown else f'width="{width}"'
     told = escape(" ".join(each.text for each in pieces))
     parts, at = [], 0
     for each in pieces:
@@ -107,7 +115,7 @@ def svg(pieces: Iterable[Piece]) -> str:
         parts.append(f'<text x="{middle:g}" y="14" textLength="{each.width - PADDING}">{escape(each.text)}</text>')
         at += each.width
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT}" role="img" aria-label="{told}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} height="{HEIGHT}" role="img" aria-label="{told}">'
         f"<title>{told}</title>"
         f'<clipPath id="r"><rect width="{width}" height="{HEIGHT}" rx="4"/></clipPath>'
         '<g clip-path="url(#r)" fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" '
@@ -118,12 +126,14 @@ def svg(pieces: Iterable[Piece]) -> str:
 ROUTES = (
     Route(
         "GET", "/api/badge", Public("a README shows it; only where statusbadge.enabled says so"), drawn,
-        "A picture of how an Application, or all of a project, is. Only where statusbadge.enabled is true.",
+        "A picture of how an Application, or all of a project, is. Unknown, unless statusbadge.enabled is true.",
         query=(
             Parameter("name", "The Application."), Parameter("namespace", "Its namespace."),
             Parameter("project", "Its project; without a name, all of these projects.", "array"),
             Parameter("revision", "Show the revision, too.", "boolean"),
             Parameter("showAppName", "Show the name, too.", "boolean"),
+            Parameter("keepFullRevision", "All digits of the revision.", "boolean"),
+            Parameter("width", "Draw it so wide.", "integer"),
         ),
         tag="badge", operation="Badge", makes=(MEDIA,),
     ),

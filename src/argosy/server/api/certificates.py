@@ -12,6 +12,7 @@ from argosy.desk.connections.certificates import Choice
 from argosy.model.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
+from argosy.server.api.paging import ARGO_PAGING, part
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
@@ -39,7 +40,7 @@ def _choice(asked: Asked) -> Choice:
 
 async def listed(asked: Asked) -> Json:
     found = await certificates.certificates(desk_of(asked), _choice(asked))
-    return Json({"metadata": {}, "items": [each.document() for each in found]})
+    return part(asked, [each.document() for each in found])
 
 
 async def created(asked: Asked) -> Json:
@@ -57,7 +58,7 @@ async def keys(asked: Asked) -> Json:
     wanted = asked.query.text("keyID")
     found = await gpg_keys.keys(desk_of(asked))
     told = [gpg_keys.document(each) for each in found.values() if wanted in ("", each.id)]
-    return Json({"metadata": {}, "items": told})
+    return part(asked, told)
 
 
 async def one_key(asked: Asked) -> Found | None:
@@ -93,7 +94,8 @@ KEY_ID: Final = Parameter("keyID", "The key that is meant.")
 ROUTES = (
     Route(
         "GET", "/api/v1/certificates", May("certificates", "get", all_of_them), listed, "List certificates of hosts.",
-        query=CHOICE, gives=CERTIFICATES, tag="certificates", operation="CertificateService_ListCertificates",
+        query=(*CHOICE, *ARGO_PAGING), gives=CERTIFICATES, tag="certificates",
+        operation="CertificateService_ListCertificates",
     ),
     Route(
         "POST", "/api/v1/certificates", May("certificates", "create", all_of_them), created,
@@ -107,7 +109,7 @@ ROUTES = (
     ),
     Route(
         "GET", "/api/v1/gpgkeys", May("gpgkeys", "get", all_of_them), keys, "List keys that sign commits.",
-        query=(KEY_ID,), gives=KEYS, tag="gpgkeys", operation="GPGKeyService_List",
+        query=(KEY_ID, *ARGO_PAGING), gives=KEYS, tag="gpgkeys", operation="GPGKeyService_List",
     ),
     Route(
         "POST", "/api/v1/gpgkeys", May("gpgkeys", "create", all_of_them), created_keys, "Add keys that sign commits.",

@@ -18,7 +18,7 @@ from argosy.model.names import GroupKind
 from argosy.report.wire import mapping
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
-from argosy.server.api.paging import FIELDS, chosen
+from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part
 from argosy.server.api.repositories import STATE
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.asked import Asked
@@ -75,7 +75,7 @@ async def listed(asked: Asked) -> Json:
         and name in ("", each.text("name"))
         and asked.may("clusters", "get", clusters.thing_of(each))
     ]
-    return chosen(asked, {"metadata": {}, "items": [await _told(asked, each) for each in found]})
+    return part(asked, [await _told(asked, each) for each in found])
 
 
 async def got(asked: Asked) -> Json:
@@ -148,7 +148,7 @@ ROUTES = (
         "GET", _PATH, Filtered("clusters", "get"), listed, "List clusters.",
         query=(
             Parameter("server", "Only the one of this address."), Parameter("name", "Only the one of this name."), ID,
-            Parameter("id.value", "Taken, and of no consequence for a list."), FIELDS,
+            Parameter("id.value", "Taken, and of no consequence for a list."), *ARGO_PAGING,
         ),
         gives=schema.fields(metadata=schema.ANY, items=schema.many(CLUSTER)), tag=TAG, operation="ClusterService_List",
     ),

@@ -13,6 +13,7 @@ from argosy.model.names import ResourceKey
 from argosy.report.wire import mapping
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
+from argosy.server.api.paging import ARGO_PAGING, part
 from argosy.server.asked import Asked
 from argosy.server.routes import Route, SignedIn
 
@@ -26,13 +27,13 @@ async def named(asked: Asked, prefix: str) -> Json:
     names = [key.removeprefix(f"{prefix}.") for key in keys]
     if prefix == "service":
         names = [name.partition(".")[2] or name for name in names]
-    return Json({"items": [{"name": name} for name in sorted(set(names) - {""})]})
+    return part(asked, [{"name": name} for name in sorted(set(names) - {""})])
 
 
 def _route(word: str, prefix: str, operation: str) -> Route:
     return Route(
         "GET", f"/api/v1/notifications/{word}", SignedIn(), partial(named, prefix=prefix),
-        f"Names of {word} of notifications.",
+        f"Names of {word} of notifications.", query=ARGO_PAGING,
         gives=schema.fields(items=schema.many(schema.fields(name=schema.TEXT))),
         tag="notifications", operation=f"NotificationService_{operation}",
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Pages of a list, and the parts of each item that are wanted.
 
-In: a query, items in their order. Out: a document with `items` and, where there is more, `continue`. Never: a token
-that says more than a place.
+In: a query, items in their order. Out: a document with `items` and, where there is more, how much or `continue`.
+Never: a token that says more than a place.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ LIMIT: Final = Parameter("limit", f"At most so many items: {USUAL} where it is n
 CONTINUE: Final = Parameter("continue", "Go on after the page that gave this token.")
 FIELDS: Final = Parameter("fields", "Paths that are wanted, such as items.name; with a minus, all but those.")
 PAGING: Final = (LIMIT, CONTINUE, FIELDS)
+ARGO_MOST: Final = 10_000  # in one answer
+ARGO_PAGING: Final = (  # of lists that Argo CD has, too: whole, unless less is asked for
+    Parameter("limit", "At most so many.", "integer"),
+    Parameter("offset", "So many are left out at the beginning.", "integer"),
+    FIELDS,
+)
 Mark = Callable[[Any], str]
 
 
@@ -37,6 +43,15 @@ def page(asked: Asked, items: Sequence[Any], mark: Mark, *, tell: Callable[[Any]
     if len(left) > limit:
         metadata = {"continue": _written(mark(shown[-1])), "remainingItemCount": len(left) - limit}
     return chosen(asked, {"metadata": metadata, "items": [tell(each) for each in shown]})
+
+
+def part(asked: Asked, items: Sequence[Any], **metadata: Any) -> Json:
+    """Of one of Argo CD's lists: from `offset` on, `limit` at most."""
+    offset, limit = asked.query.number("offset", 0), asked.query.number("limit", ARGO_MOST, most=ARGO_MOST) or ARGO_MOST
+    shown = items[offset : offset + limit]
+    if left := max(len(items) - offset - len(shown), 0):
+        metadata["remainingItemCount"] = left  # k8s: its word
+    return chosen(asked, {"metadata": metadata, "items": shown})
 
 
 def chosen(asked: Asked, document: Any) -> Json:

@@ -31,7 +31,7 @@ from argosy.policy.windows import WindowError, is_active
 from argosy.report.events import Reason
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
-from argosy.server.api.paging import FIELDS, chosen
+from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part
 from argosy.server.api.shapes_bodies import Body, same_name
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
@@ -93,7 +93,7 @@ async def listed(asked: Asked) -> Json:
         for each in await projects_of(desk(asked))
         if name in ("", each["metadata"]["name"]) and asked.may("projects", "get", each["metadata"]["name"])
     ]
-    return chosen(asked, {"metadata": {}, "items": found})
+    return part(asked, found)
 
 
 async def got(asked: Asked) -> Json:
@@ -200,7 +200,7 @@ async def events(asked: Asked) -> Json:
         if (each.get("involvedObject") or {}).get("kind") == "AppProject"
         and each["involvedObject"].get("name") == asked.thing
     ]
-    return chosen(asked, {"metadata": {}, "items": about})
+    return part(asked, about)
 
 
 async def links(asked: Asked) -> Json:
@@ -230,7 +230,7 @@ GET: Final = May("projects", "get", project)
 ROUTES = (
     Route(
         "GET", _PATH, Filtered("projects", "get"), listed, "List projects.",
-        query=(Parameter("name", "Only the one of this name."), FIELDS),
+        query=(Parameter("name", "Only the one of this name."), *ARGO_PAGING),
         gives=schema.fields(metadata=schema.ANY, items=schema.many(PROJECT)), tag=TAG, operation="ProjectService_List",
     ),
     Route(

@@ -20,7 +20,7 @@ from argosy.model.annotations import SECRET_TYPE
 from argosy.model.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
-from argosy.server.api.paging import FIELDS, chosen
+from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
 from argosy.server.routes import Filtered, Found, May, Parameter, Resolver, Route
@@ -99,7 +99,7 @@ async def listed(asked: Asked, kind: Kind) -> Json:
         and asked.may(kind.resource, "get", repositories.thing_of(each))
     ]
     items = await asyncio.gather(*(_told(asked, kind, each, PATIENCE) for each in found))
-    return chosen(asked, {"metadata": {}, "items": items})
+    return part(asked, items)
 
 
 async def got(asked: Asked, kind: Kind) -> Json:
@@ -185,7 +185,7 @@ def _routes(kind: Kind) -> tuple[Route, ...]:
     made = (
         Route(
             "GET", path, Filtered(kind.resource, "get"), partial(listed, kind=kind), f"List all: {shelf.word}.",
-            query=(Parameter("repo", "Only that of this address."), PROJECT, *force, FIELDS),
+            query=(Parameter("repo", "Only that of this address."), PROJECT, *force, *ARGO_PAGING),
             gives=schema.fields(metadata=schema.ANY, items=schema.many(seen)), tag=kind.tag,
             operation=kind.words.format("List") + end[1],
         ),

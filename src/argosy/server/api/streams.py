@@ -7,17 +7,22 @@ see at that moment; waits for a reader who is slow.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from argosy.model.application import APPLICATION
+from argosy.model.application import APPLICATION, read_application
+from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.schema.selectors import labels as read_labels
 from argosy.server.answers import Stream
-from argosy.server.api.stream_frames import BEAT, FRAMES, MAKES, SIGN, is_events, stream
+from argosy.server.api.applications_health import lacks_health, with_health
+from argosy.server.api.shapes_fields import read_fields
+from argosy.server.api.stream_frames import BEAT, FRAMES, MAKES, SIGN, frame, is_events, stream
 from argosy.server.asked import Asked
+from argosy.server.behalf import reader_of
 from argosy.server.events.changes import Changes
 from argosy.server.resolving import application_name, is_at_home, project_of
 from argosy.server.routes import Filtered, Parameter, Route
@@ -78,6 +83,7 @@ def is_seen(asked: Asked, kind: Kind, manifest: Manifest) -> bool:
 
 async def followed(kind: Kind, asked: Asked) -> Stream:
     fits = wanted(asked, kind)  # what cannot be read of the query is told before anything is sent
+    read_fields(asked.query.text("fields"))
     since = asked.query.number("resourceVersion", 0) if asked.query.text("resourceVersion") else None
     return stream(asked, _followed(kind, asked, fits, since))
 
@@ -90,14 +96,27 @@ async def _followed(
         for manifest in lookout.cache.list(kind.kind):
             word = _first_word(manifest, since, is_one=bool(asked.query.text("name")))
             if word and fits(manifest) and is_seen(asked, kind, manifest):
-                yield FRAMES.of(manifest, word, kind.word, events=events)
+                yield await _frame(asked, kind, manifest, word)
         while not changes.is_late:
             change = await changes.next(BEAT)
             if change is None:
                 if events and not changes.is_late:
                     yield SIGN  # who reads lines has none: not everybody can read an empty one
             elif is_seen(asked, kind, change.manifest):
-                yield FRAMES.of(change.manifest, change.word, kind.word, events=events)
+                yield await _frame(asked, kind, change.manifest, change.word)
+
+
+async def _frame(asked: Asked, kind: Kind, manifest: Manifest, word: str) -> bytes:
+    """argo: with the health of each object; here for who follows one, which costs the many others nothing."""
+    events, fields = is_events(asked), read_fields(asked.query.text("fields"))
+    is_one = kind is APPS and bool(asked.query.text("name")) and lacks_health(manifest)
+    if not is_one and not fields:
+        return FRAMES.of(manifest, word, kind.word, events=events)
+    if is_one:
+        with suppress(UserError):  # what cannot be read is told as it is
+            manifest = await with_health(reader_of(asked), read_application(manifest, "Application"))
+    document = {"type": word, kind.word: manifest}
+    return frame(fields.of({"result": document}).get("result", {}) if fields else document, events=events)
 
 
 def _first_word(manifest: Manifest, since: int | None, *, is_one: bool) -> str:
@@ -114,6 +133,7 @@ CHOSEN: Final = (
     Parameter("project", "The same.", "array"),
     Parameter("selector", "Only those with these labels."),
     Parameter("resourceVersion", "Only what came after it.", "integer"),
+    Parameter("fields", "Paths that are wanted, such as result.application.metadata.name."),
 )
 ROUTES = (
     Route(

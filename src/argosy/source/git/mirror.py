@@ -114,10 +114,10 @@ class Mirror:
             await asyncio.sleep(max(0.0, self._asks[0] + ASKS_SECONDS - self._clock()))
         self._asks.append(self._clock())
 
-    async def commit(self, revision: str) -> Commit:
-        """What the commit says of itself; fetched where it is not here yet."""
-        await self._whole_commit(revision)
-        found = await asyncio.to_thread(self.objects.read, revision)
+    async def commit(self, revision: str, *, max_age: float = 0.0) -> Commit:
+        """What the commit says of itself, by its digits or the first of them; fetched where it is not here yet."""
+        whole, _ = await self._resolve(revision, "", max_age)
+        found = await asyncio.to_thread(self.objects.read, whole)
         return read_commit(found.content)
 
     async def blame(self, revision: str, file: str, line: int) -> Blame | None:

@@ -1,0 +1,44 @@
+"""How each object of an Application fares, written into its status as Argo CD's server does.
+
+In: a reader, an Application. Out: its manifest, with the health of each object. Never: of one that its project does not
+permit; changes what was stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from argosy.desk.applications.reader import Reader
+from argosy.model.application import Application
+from argosy.model.flow import Assessment
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.pipeline.permitting import permission
+from argosy.report.wire import given, mapping, mappings
+
+SOURCE, TREE = "resourceHealthSource", "appTree"  # argo: who keeps health out of the status says so
+NAMES: Final = ("group", "kind", "namespace", "name")
+
+
+def lacks_health(manifest: Mapping[str, Any]) -> bool:
+    return bool(mapping(manifest.get("status")).get(SOURCE) == TREE)
+
+
+async def with_health(reader: Reader, app: Application) -> Manifest:
+    """argo: in what is read and what is followed by name; in lists nobody asks for it."""
+    status = mapping(app.wire.get("status"))
+    project = reader.rules.projects.get(app.project)
+    if not lacks_health(app.wire) or project is None:
+        return dict(app.wire)
+    allowed = permission(app, project, reader.rules, await reader.kinds())
+    judged = {key: each for key, each in (await reader.health(app)).items() if allowed(key)}
+    resources = [_told(each, judged) for each in mappings(status.get("resources"))]
+    return {**app.wire, "status": {**status, "resources": resources}}
+
+
+def _told(row: Mapping[str, Any], judged: Mapping[ResourceKey, Assessment]) -> dict[str, Any]:
+    found = judged.get(ResourceKey(*(str(row.get(name) or "") for name in NAMES)))
+    if found is None or found.health is None:
+        return dict(row)
+    return {**row, "health": given(status=found.health.value, message=found.message)}
