@@ -15,7 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from argosy.app.grounds import Grounds
+from argosy.app.outpost import Outpost
 from argosy.cluster import Cluster
+from argosy.cluster.connection import Connection
+from argosy.cluster.fleet import connection_of, values_of
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
@@ -30,6 +34,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
 from argosy.pipeline.doorway import Doorway
+from argosy.policy.clusters import KnownCluster
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
 from argosy.runtime.everything import Everything
 from argosy.source.git.footprint import Footprint
@@ -97,6 +102,15 @@ class Engine:
             definitions=[DEFINITION],
             clock=clock,
         )
+        self.grounds = self.pipeline.fleet = Grounds(
+            self.pipeline.here,
+            self.settings,
+            self.cache,
+            clock,
+            self._establish,
+            self.queue.add,
+            most=max(1, options.workers // 2),
+        )
         self._heard: dict[str, Refs] = {}
         self._prints: dict[str, Footprint | None] = {}
         self._local_until = 0.0
@@ -108,18 +122,35 @@ class Engine:
     def _is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
         return self.settings.rules().exclusions.is_watched(kind, verbs)
 
+    def _establish(self, known: KnownCluster, secret: Manifest) -> Outpost:
+        def connection() -> Connection:
+            return connection_of(values_of(secret), self.settings.programs())
+
+        pipeline = self.pipeline
+        return Outpost(
+            known, connection, self.settings, pipeline.assembler, self.cache, self.clock, self._noticed_there
+        )
+
+    def _noticed_there(self, outpost: Outpost, before: Manifest | None, after: Manifest | None) -> None:
+        """Something changed in a cluster that applications go to."""
+        self._look(self.controller.noticed_in(outpost.cache, before, after), before, after)
+
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
         self.cluster.notice(before, after)
         kind = (after or before or {}).get("kind")
         if kind == APPLICATION.kind and (before or {}).get("spec") != (after or {}).get("spec"):
             self._local = None
-        keys = self.controller.noticed(before, after)
+        self._look(self.controller.noticed(before, after), before, after)
+        if (told := after or before) is not None and self.settings.concerns(told):
+            self.grounds.look_again()
+        self._follow_settings()
+
+    def _look(self, keys: set[ResourceKey], before: Manifest | None, after: Manifest | None) -> None:
         idle = self.controller.idle(keys, after)
         if idle and self.updates.holds_back(before, after, idle):
             keys -= idle
         for key in keys:
             self.queue.add(key)
-        self._follow_settings()
 
     def _engines_changed(self) -> None:
         """An Argo CD has come or gone: each Application is asked anew whose it is."""
@@ -134,6 +165,7 @@ class Engine:
             for name, index in indexes(tracking).items():
                 self.cache.index(name, index)
             self.everything.look_again()
+            self.grounds.follow_settings()
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -147,6 +179,7 @@ class Engine:
                 await self.beside.synced()
                 tasks.create_task(self._listen(), name="local repositories")
                 tasks.create_task(self.updates.run(self.queue.add), name="updates")
+                tasks.create_task(self.grounds.run(), name="clusters")
                 attending = attend(
                     self.controller, self.queue, context, workers=self.options.workers, grace=self.options.grace
                 )

@@ -14,7 +14,7 @@ from typing import Any, Final
 from argosy.cluster import Cluster, PatchKind
 from argosy.controllers.settings import Settings
 from argosy.controllers.turns import Turns
-from argosy.live import concerned
+from argosy.live import CacheReader, concerned
 from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
 from argosy.model.errors import ClusterError, ManifestError
@@ -54,6 +54,10 @@ class ApplicationController:
             woken.add(key)
         return woken
 
+    def noticed_in(self, there: CacheReader, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
+        """Whom a change in another cluster concerns: nothing there is a setting or an Application of ours."""
+        return {key for each in (before, after) if each is not None for key in self._tracked(there, each)}
+
     def _is_echo(self, key: ResourceKey, manifest: Manifest) -> bool:
         """Whether it only tells of what was written here, with which nothing is left to do."""
         if self.pipeline.cluster.newest(key, manifest) is not manifest:
@@ -70,8 +74,11 @@ class ApplicationController:
             self.settings.outdate()
             yield from self.cache.keys(APPLICATION)
             return
+        yield from self._tracked(self.cache, manifest)
+
+    def _tracked(self, there: CacheReader, manifest: Manifest) -> Iterable[ResourceKey]:
         rules = self.settings.rules()
-        for concern in concerned(self.cache, manifest, rules.tracking):
+        for concern in concerned(there, manifest, rules.tracking):
             namespace, _, name = concern.instance.rpartition("_")
             app = ResourceKey(*APPLICATION, namespace or rules.control_namespace, name)
             if not concern.is_managed:

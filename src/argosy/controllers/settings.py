@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from argosy.cluster.fleet import PROGRAMS
 from argosy.compare import read_compare_settings
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
@@ -18,7 +19,7 @@ from argosy.health.lua import Confined
 from argosy.health.rulebook import Rulebook
 from argosy.health.settings import from_config_maps
 from argosy.language.jq_confined import remove_confined
-from argosy.live import read_exclusions, read_tracking
+from argosy.live import CacheReader, read_exclusions, read_tracking
 from argosy.model.application.policies import seconds_of
 from argosy.model.errors import UserError
 from argosy.model.flow import Assessment
@@ -47,6 +48,7 @@ KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-ce
 ARGOCD_SECRET: Final = "argocd-secret"  # noqa: S105 - its name
 _MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS, RBAC_CM})
 MASS_PRUNE: Final = "sync.massPrune"
+EXEC_PROGRAMS: Final = "cluster.execPrograms"
 _TYPE: Final = "argocd.argoproj.io/secret-type"
 EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
     "metadata": {"name": "default"},
@@ -183,9 +185,25 @@ class Settings:
             self._checks = (theirs, ours)
         return customizations.faults
 
-    async def _assess(self, manifests: Any) -> list[Assessment | None]:
-        facts = facts_from(self._cache.list(STORAGE_CLASS))
+    async def _assess(self, manifests: Any, there: CacheReader | None = None) -> list[Assessment | None]:
+        facts = facts_from((there or self._cache).list(STORAGE_CLASS))
         return await self._assessor.assess_all(manifests, facts)
+
+    def localised(self, there: CacheReader, server: str, rules: Rules) -> Rules:
+        """The rules as they hold in another cluster: its facts, and what is excluded there."""
+        return replace(
+            rules,
+            assess_all=partial(self._assess, there=there),
+            exclusions=replace(rules.exclusions, cluster=server),
+        )
+
+    def cluster_secret(self, name: str) -> Manifest | None:
+        return self._cache.get(ResourceKey("", "Secret", self.control_namespace, name))
+
+    def programs(self) -> frozenset[str]:
+        """Those that may be run to be let into a cluster."""
+        more = self._data(ARGOSY_CM).get(EXEC_PROGRAMS, "").replace(",", " ").split()
+        return frozenset({*PROGRAMS, *more})
 
 
 def _heal(parameters: Mapping[str, str]) -> HealBackoff:

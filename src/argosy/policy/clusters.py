@@ -1,4 +1,4 @@
-"""Which clusters an installation knows, and which of them is the one that the engine delivers to.
+"""Which clusters an installation knows, and which of them a destination is.
 
 In: Secrets with the label secret-type: cluster, a destination. Out: where that is; why it cannot be. Never: raises;
 keeps what lets somebody into a cluster.
@@ -48,21 +48,21 @@ class Clusters:
     has_own: bool = True  # argo: cluster.inClusterEnabled
 
     def find(self, destination: Destination) -> KnownCluster | None:
-        """By address or else by name; the engine's own needs no Secret."""
+        """By address or else by name, or by both; the engine's own needs no Secret."""
         server, name = destination.server.rstrip("/"), destination.name
-        for each in self.known:
-            if server == each.server if server else name == each.name:
-                return each
+        found = [each for each in self.known if (server == each.server if server else name == each.name)]
+        if found:
+            return next((each for each in found if name == each.name), found[0])
         is_here = (server or name) in IN_CLUSTER
         return KnownCluster(HERE_NAME, HERE, "") if is_here else None
 
     def placed(self, app: Application) -> Application:
-        """With its destination by name and by address, where only a Secret tells that it is the engine's own."""
+        """With its destination by name and by address, where only a Secret tells one from the other."""
         place = app.destination
         if (place.server or place.name) in IN_CLUSTER or (place.server and place.name):
             return app
         found = self.find(place)
-        if found is None or found.server != HERE:
+        if found is None or not found.secret:
             return app
         return replace(app, destination=place._replace(server=found.server, name=found.name))
 
@@ -75,14 +75,18 @@ class Clusters:
         server, name = destination.server, destination.name
         if server and name:
             return f"application destination can't have both name and server defined: {name} {server}"
+        if not server and not name:
+            return "Destination server missing from app spec"
         found = self.find(destination)
+        if found is None and server:
+            return f'error getting cluster by server "{server}": cluster "{server}" not found'
         if found is None:
-            return f"there are no clusters with this name or address: {server or name or 'none is given'}"
+            return f"there are no clusters with this name: {name}"
+        same = sorted({each.server for each in self.known if not server and each.name == name})
+        if len(same) > 1:
+            return f"there are {len(same)} clusters with the same name: [{' '.join(same)}]"
         if found.server != HERE:
-            return (
-                f"cluster {found.name or found.server} (Secret {found.secret}) is not the one that this engine runs "
-                "in, and it delivers to no other; run an engine there"
-            )
+            return ""
         if not self.has_own:
             return f"cluster {HERE} is disabled by cluster.inClusterEnabled in argocd-cm"
         return ""

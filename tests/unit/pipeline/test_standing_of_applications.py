@@ -66,7 +66,7 @@ def test_what_is_known_of_health_stays_where_nothing_can_be_found_out_unless_it_
         ({"source": {"path": "p"}}, "spec.source: repoURL is empty"),
         ({"source": {"repoURL": "https://git.example/x"}}, "spec.source: has none of path, chart and ref"),
         ({"sources": [{"repoURL": "https://git.example/x"}]}, "spec.sources: has none of path, chart and ref"),
-        ({"destination": {"namespace": "a"}}, "no clusters with this name or address: none is given"),
+        ({"destination": {"namespace": "a"}}, "Destination server missing from app spec"),
         ({"destination": {"server": HERE, "name": "in-cluster"}}, "can't have both name and server"),
     ],
 )

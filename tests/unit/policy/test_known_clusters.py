@@ -30,6 +30,8 @@ CLUSTERS = read_clusters(
         secret("near-secret", name="near", server=HERE, project="ml"),
         secret("repo", kind="repository", server="https://git.example"),
         secret("no-address", name="lost"),
+        secret("twin-a", name="twin", server="https://a.example"),
+        secret("twin-b", name="twin", server="https://b.example"),
     ]
 )
 
@@ -41,14 +43,20 @@ CLUSTERS = read_clusters(
         (Destination("", "in-cluster", "a"), ""),
         (Destination("", "near", "a"), ""),
         (Destination(HERE, "near", "a"), "can't have both name and server"),
-        (Destination("", "far", "a"), "cluster far (Secret far-secret) is not the one that this engine runs in"),
-        (Destination("https://far.example", "", "a"), "(Secret far-secret)"),
-        (Destination("https://nowhere.example", "", "a"), "there are no clusters with this name or address"),
-        (Destination("", "lost", "a"), "there are no clusters with this name or address: lost"),
-        (Destination("", "", "a"), "none is given"),
+        (Destination("", "far", "a"), ""),
+        (Destination("https://far.example", "", "a"), ""),
+        (Destination("https://far.example/", "", "a"), ""),
+        (Destination("", "twin", "a"), "there are 2 clusters with the same name: [https://a.example https://b.example]"),
+        (Destination("https://b.example", "", "a"), ""),
+        (
+            Destination("https://nowhere.example", "", "a"),
+            'error getting cluster by server "https://nowhere.example": cluster "https://nowhere.example" not found',
+        ),
+        (Destination("", "lost", "a"), "there are no clusters with this name: lost"),
+        (Destination("", "", "a"), "Destination server missing from app spec"),
     ],
 )
-def test_a_destination_is_the_engines_own_cluster_or_is_refused_in_words(destination: Destination, words: str) -> None:
+def test_a_destination_is_a_known_cluster_or_is_refused_in_words(destination: Destination, words: str) -> None:
     said = CLUSTERS.refusal(destination)
     assert words in said
     assert bool(said) is bool(words)
@@ -59,9 +67,11 @@ def placed(clusters: Clusters, **destination: str) -> Destination:
     return clusters.placed(read_application({"metadata": {"name": "a"}, "spec": spec})).destination
 
 
-def test_a_name_that_a_secret_gives_to_the_own_cluster_is_known_by_its_address_too() -> None:
+def test_a_name_that_a_secret_gives_to_a_cluster_is_known_by_its_address_too() -> None:
     assert placed(CLUSTERS, name="near", namespace="a") == Destination(HERE, "near", "a")
-    assert placed(CLUSTERS, name="far") == Destination("", "far", "")
+    assert placed(CLUSTERS, name="far") == Destination("https://far.example", "far", "")
+    assert placed(CLUSTERS, server="https://far.example") == Destination("https://far.example", "far", "")
+    assert placed(CLUSTERS, name="unheard") == Destination("", "unheard", "")
     assert placed(CLUSTERS, name="in-cluster") == Destination("", "in-cluster", "")
 
 

@@ -32,7 +32,7 @@ from argosy.model.names import ResourceKey
 HERE, HERE_NAME = IN_CLUSTER
 KIND: Final = "cluster"
 WHERE: Final = "cluster"
-ELSEWHERE: Final = "argosy delivers to the cluster that it runs in, and asks no other"
+ELSEWHERE: Final = "only those who deliver there ask it; see the conditions of its Applications"
 OWN: Final = Declared("", {"server": HERE, "name": HERE_NAME})  # needs no Secret
 # argo: what a client may see of how a cluster is reached; all else lets somebody in, or may
 _TLS: Final = ("insecure", "serverName")

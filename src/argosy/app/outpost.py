@@ -1,0 +1,190 @@
+"""One cluster that applications go to, beside the one that they are in: opened, watched, and opened anew.
+
+In: what its Secret says. Out: a Ground while it answers, else why it does not. Never: a Ground whose cache is not
+whole, or was true before the cluster was away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from argosy.cluster import Cluster
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
+from argosy.cluster.narrowed import Narrowed
+from argosy.controllers.settings import Settings
+from argosy.live import Tracking, indexes
+from argosy.model.errors import ArgosyError, UserError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.assembling import Assembler
+from argosy.pipeline.doorway import Doorway
+from argosy.pipeline.ground import Ground
+from argosy.policy.clusters import KnownCluster
+from argosy.runtime import Cache, Clock
+from argosy.runtime.clock import sleep, within
+from argosy.runtime.everything import Everything
+from argosy.runtime.pulse import PATIENCE, Living, Pulse
+
+log = logging.getLogger(__name__)
+DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+AGAIN: Final = 30.0  # seconds until credentials that cannot be had are tried again
+Noticed = Callable[["Outpost", Manifest | None, Manifest | None], None]
+
+
+class Outpost:
+    def __init__(
+        self,
+        known: KnownCluster,
+        connection: Callable[[], Connection],
+        settings: Settings,
+        assembler: Assembler,
+        applications: Cache,
+        clock: Clock,
+        noticed: Noticed,
+    ) -> None:
+        self.known, self._connection, self._settings = known, connection, settings
+        self._assembler, self._applications, self._clock, self._noticed = assembler, applications, clock, noticed
+        self.changed: Callable[[], None] = lambda: None
+        self.ground: Ground | None = None
+        self.cache = Cache()
+        self.inside: set[ResourceKey] = set()  # applications that are worked on
+        self.waiting: dict[ResourceKey, None] = {}  # and those that wait for their turn
+        self._said = ""
+        self._pulse: Pulse | None = None
+        self._everything: Everything | None = None
+        self._tracking = Tracking()
+
+    @property
+    def said(self) -> str:
+        """Why nobody can work there, with the name of the cluster; empty while it is too early to say."""
+        return f"cluster {self.known.name} ({self.known.server}): {self._said}" if self._said else ""
+
+    @property
+    def is_slow(self) -> bool:
+        return self._pulse is not None and self._pulse.is_slow
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                cluster = await connect(self._connection())
+            except ArgosyError as error:  # credentials that cannot be had, or not yet
+                self._say(error.message if isinstance(error, UserError) else str(error))
+                await sleep(self._clock, AGAIN)
+                continue
+            try:
+                await self._hold(cluster)
+            except Exception:  # whatever is wrong with one cluster, the others go on
+                log.exception("cluster %s: opened anew", self.known.name)
+                self._say("something unexpected went wrong; see the log of the controller")
+                await sleep(self._clock, AGAIN)
+            finally:
+                self.ground = None
+                await cluster.close()
+
+    async def _hold(self, cluster: Cluster) -> None:
+        """While there are credentials: whenever it answers it is filled afresh, and left when it does not."""
+        pulse = self._pulse = Pulse(cluster.kinds, self._clock)
+        beating = asyncio.create_task(pulse.run())
+        try:
+            while True:
+                beats, stops = asyncio.create_task(pulse.beats.wait()), asyncio.create_task(pulse.stopped.wait())
+                await _either(beats, stops)
+                if pulse.beats.is_set():
+                    await self._work(Living(cluster, pulse), pulse)
+                self._say(pulse.said)
+                await pulse.beats.wait()
+        finally:
+            beating.cancel()
+            await asyncio.gather(beating, return_exceptions=True)
+
+    async def _work(self, cluster: Cluster, pulse: Pulse) -> None:
+        """Until it stops to answer."""
+        cache = self.cache = Cache()
+        doorway = Doorway(cluster, cache.get, self._clock.monotonic)
+        known = self.known
+        seen = Narrowed(cluster, known.namespaces, has_cluster_kinds=known.has_cluster_kinds)
+        everything = self._everything = Everything(
+            seen if known.namespaces else cluster,
+            self._is_watched,
+            cache,
+            partial(self._tell, doorway),
+            definitions=[DEFINITION],
+            clock=self._clock,
+        )
+        self._index()
+        filling = asyncio.create_task(everything.run(), name=f"everything of {known.name}")
+        try:
+            if await self._filled(everything, pulse):
+                localised = partial(self._settings.localised, cache, known.server)
+                self.ground = Ground(
+                    doorway,
+                    cache,
+                    self._assembler,
+                    self._clock.now,
+                    knows=everything.knows,
+                    applications=self._applications,
+                    localised=localised,
+                )
+                self._say("")
+                await pulse.stopped.wait()
+        finally:
+            self.ground, self._everything = None, None
+            filling.cancel()
+            await asyncio.gather(filling, return_exceptions=True)
+
+    async def _filled(self, everything: Everything, pulse: Pulse) -> bool:
+        """Whether its cache is whole; False: it stopped to answer before."""
+        whole, stops = asyncio.create_task(everything.synced()), asyncio.create_task(pulse.stopped.wait())
+        with contextlib.suppress(TimeoutError):
+            await within(self._clock, PATIENCE, _either(whole, stops, keeps=True))
+        if not whole.done() and not stops.done():
+            self._say("what it has is still being listed")
+        await _either(whole, stops)
+        return not pulse.stopped.is_set()
+
+    def _is_watched(self, kind: GroupKind, verbs: object) -> bool:
+        rules = self._settings.localised(self.cache, self.known.server, self._settings.rules())
+        return rules.exclusions.is_watched(kind, verbs)  # type: ignore[arg-type]
+
+    def _tell(self, doorway: Doorway, before: Manifest | None, after: Manifest | None) -> None:
+        doorway.notice(before, after)
+        if self.ground is not None:  # till then nobody looks, and then all do
+            self._noticed(self, before, after)
+
+    def follow_settings(self) -> None:
+        """Rules have changed: what is tracked how, and what is watched."""
+        if self._tracking != self._settings.rules().tracking:
+            self._index()
+        if self._everything is not None:
+            self._everything.look_again()
+
+    def _index(self) -> None:
+        self._tracking = self._settings.rules().tracking
+        for name, index in indexes(self._tracking).items():
+            self.cache.index(name, index)
+
+    def _say(self, said: str) -> None:
+        if said and said != self._said:
+            log.warning("cluster %s: %s", self.known.name, said)
+        elif not said:
+            log.info("cluster %s: open", self.known.name)
+        self._said = said
+        self.changed()
+
+
+async def _either(*tasks: asyncio.Task[object] | asyncio.Task[None], keeps: bool = False) -> None:
+    """Until one of them is done; then all end, unless somebody still needs them."""
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not keeps:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,196 @@
+"""Applications that go to other clusters: delivered there, and alone in their trouble when such a cluster is ill."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, Room, conditions, config_map, engine_room
+from fleet_world import Far, far_cluster
+
+from argosy.apiserver.tls import certificates
+from argosy.model.names import ResourceKey
+
+THERE = {"name": "far", "namespace": "ml"}
+AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
+ONE = {"app/settings.yaml": config_map(a="1"), "app/more.yaml": config_map("more", b="1")}
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def far(tmp_path: Path) -> AsyncIterator[Far]:
+    async with far_cluster(tmp_path, "far", "--rbac") as found:
+        yield found
+
+
+def is_unknown(status: dict[str, Any]) -> bool:
+    return status["sync"]["status"] == "Unknown" and status["health"]["status"] == "Unknown"
+
+
+async def both(room: Room, far: Far) -> None:
+    """One application here and one there, both delivered."""
+    room.repository.push(ONE)
+    await far.declare(room)
+    await room.deliver("near", syncPolicy=AUTOMATED)
+    await room.deliver("distant", destination=THERE, syncPolicy=AUTOMATED)
+    await room.until_synced(name="near")
+    await room.until_synced(name="distant")
+
+
+async def test_an_application_is_delivered_healed_pruned_and_deleted_in_another_cluster(room: Room, far: Far) -> None:
+    room.repository.push(ONE)
+    await far.declare(room)
+    finalizer = {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}
+    await room.deliver(destination={"server": far.server, "namespace": "ml"}, syncPolicy=AUTOMATED, metadata=finalizer)
+    app = await room.until_synced()
+    assert {each["name"] for each in app["status"]["resources"]} == {"settings", "more"}
+    assert await far.get("ConfigMap", "settings") and await room.get("ConfigMap", "settings") is None
+    key = ResourceKey("", "ConfigMap", "ml", "settings")
+    await far.cluster.patch(key, {"data": {"a": "by hand"}})
+    async with asyncio.timeout(30):
+        while ((await far.get("ConfigMap", "settings")) or {})["data"]["a"] != "1":
+            await asyncio.sleep(0.05)
+    room.repository.push({"app/more.yaml": None})
+    await far.until("ConfigMap", "more", gone=True)
+    await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
+    await far.until("ConfigMap", "settings", gone=True)
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+
+
+async def test_hooks_run_where_the_application_goes(room: Room, far: Far) -> None:
+    hook = config_map("before")
+    hook["metadata"]["annotations"] = {"argocd.argoproj.io/hook": "PreSync"}
+    room.repository.push({**ONE, "app/hook.yaml": hook})
+    await far.declare(room)
+    await room.deliver(destination=THERE)
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await room.sync()
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Succeeded"
+    assert await far.get("ConfigMap", "before") and await room.get("ConfigMap", "before") is None
+
+
+async def test_a_frozen_cluster_makes_only_its_own_applications_unknown_until_it_thaws(room: Room, far: Far) -> None:
+    await both(room, far)
+    far.freeze()
+    began = asyncio.get_running_loop().time()
+    said = await room.until_condition("ComparisonError", "distant")
+    assert asyncio.get_running_loop().time() - began < 40
+    assert "cluster far" in said and "did not answer in time" in said
+    await room.until(is_unknown, "distant")
+    await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="2")}), name="near")
+    assert (await room.app("near"))["status"]["health"]["status"] == "Healthy"
+    far.thaw()
+    app = await room.until_synced(name="distant")
+    assert not conditions(app["status"], "ComparisonError")
+    assert ((await far.get("ConfigMap", "settings")) or {})["data"] == {"a": "2"}
+
+
+async def test_a_cluster_that_was_killed_is_said_to_be_away_and_the_others_go_on(room: Room, far: Far) -> None:
+    await both(room, far)
+    far.sandbox.kill()
+    assert "cannot be reached" in await room.until_condition("ComparisonError", "distant")
+    await room.until(is_unknown, "distant")
+    await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="2")}), name="near")
+
+
+async def test_a_token_that_was_revoked_is_told_until_the_secret_has_a_new_one(room: Room, far: Far) -> None:
+    room.repository.push(ONE)
+    token = await far.account()
+    await far.declare(room, far.config(bearerToken=token))
+    await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
+    await room.until_synced()
+    await far.cluster.delete(ResourceKey("", "ServiceAccount", "kube-system", "argocd-manager"))
+    assert "cluster far" in await room.until_condition("ComparisonError")
+    await room.until(is_unknown)
+    await far.declare(room, far.config(bearerToken=await far.account("another")))
+    await room.until_synced()
+
+
+async def test_a_cluster_with_a_certificate_of_somebody_else_is_never_told_a_token(
+    room: Room, far: Far, tmp_path: Path
+) -> None:
+    room.repository.push(ONE)
+    (tmp_path / "stranger").mkdir()
+    stranger = base64.b64encode(Path(certificates(tmp_path / "stranger").authority).read_bytes()).decode()
+    await far.declare(room, far.config(tls={"caData": stranger}))
+    await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
+    assert "certificate is not trusted" in await room.until_condition("ComparisonError")
+    await far.declare(room, far.config(tls={"caData": "", "insecure": True}))
+    await room.until_synced()
+
+
+async def test_what_a_cluster_is_not_asked_for_is_an_invalid_destination(room: Room, far: Far) -> None:
+    room.repository.push(ONE)
+    await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
+    assert await room.until_condition("InvalidSpecError") == "there are no clusters with this name: far"
+    await far.declare(room)
+    await room.until_synced()
+    await room.cluster.delete(ResourceKey("", "Secret", CONTROL, "cluster-far"))
+    assert "no clusters with this name: far" in await room.until_condition("InvalidSpecError")
+    async with asyncio.timeout(20):
+        while len(list(room.engine.grounds.grounds())) > 1:
+            await asyncio.sleep(0.05)
+
+
+async def test_only_the_namespaces_of_the_secret_are_watched_and_delivered_to(room: Room, far: Far) -> None:
+    await far.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    room.repository.push(ONE)
+    await far.declare(room, namespaces="ml")
+    await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
+    await room.until_synced()
+    (outpost,) = room.engine.grounds._outposts.values()
+    kinds = [kind for kind in outpost.cache.kinds() if outpost.cache.list(kind)]
+    assert {each["metadata"].get("namespace") for kind in kinds for each in outpost.cache.list(kind)} == {"ml"}
+    await far.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "by hand"}})
+    await room.until(lambda status: len(status["history"]) >= 1)
+    async with asyncio.timeout(30):
+        while ((await far.get("ConfigMap", "settings")) or {})["data"]["a"] != "1":
+            await asyncio.sleep(0.05)
+    await room.deliver("second", destination={"name": "far", "namespace": "other"}, syncPolicy=AUTOMATED)
+    said = await room.until_condition("ComparisonError", "second")
+    assert 'namespace "other" for ConfigMap' in said and "is not managed" in said
+
+
+async def test_a_cluster_is_opened_when_an_application_needs_it_and_closed_when_none_does(room: Room, far: Far) -> None:
+    room.repository.push(ONE)
+    await far.declare(room)
+    await room.deliver("near")
+    await room.until(lambda status: status["sync"]["status"], "near")
+    assert len(list(room.engine.grounds.grounds())) == 1
+    await room.deliver(destination=THERE)
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    assert len(list(room.engine.grounds.grounds())) == 2
+    await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
+    await room.until_gone("argoproj.io/Application", "models", CONTROL)
+    room.engine.grounds.look_again()
+    await asyncio.sleep(0.3)
+    room.clock.leap(700)
+    room.engine.grounds.look_again()
+    async with asyncio.timeout(20):
+        while len(list(room.engine.grounds.grounds())) > 1:
+            await asyncio.sleep(0.05)
+
+
+async def test_the_same_names_in_two_clusters_are_two_things(room: Room, far: Far, tmp_path: Path) -> None:
+    async with far_cluster(tmp_path, "third") as third:
+        room.repository.push(ONE)
+        for each in (far, third):
+            await each.declare(room)
+        await room.deliver("one", destination=THERE, syncPolicy=AUTOMATED)
+        await room.deliver("two", destination={"name": "third", "namespace": "ml"}, syncPolicy=AUTOMATED)
+        for name in ("one", "two"):
+            assert not conditions((await room.until_synced(name=name))["status"], "SharedResourceWarning")
+        third.sandbox.kill()
+        await room.until(is_unknown, "two")
+        assert (await room.app("one"))["status"]["sync"]["status"] == "Synced"
+        await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="3")}), name="one")

@@ -1,0 +1,96 @@
+"""A cluster's pulse: silence is told after a while, a refusal at once, and calls end with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from engine_room import LeapingClock
+
+from argosy.cluster.refusals import Unavailable
+from argosy.model.errors import ClusterError, UserError
+from argosy.runtime.pulse import LONGEST, PATIENCE, Pulse
+
+
+async def answers() -> None:
+    return None
+
+
+async def silent() -> None:
+    await asyncio.Event().wait()
+
+
+async def refuses() -> None:
+    raise ClusterError("Unauthorized", code=401, reason="Unauthorized")
+
+
+async def is_away() -> None:
+    raise Unavailable("far: cannot be reached")
+
+
+async def distrusts() -> None:
+    raise Unavailable("far: its certificate is not trusted: unknown authority")
+
+
+async def has_no_program() -> None:
+    raise UserError("the program is not installed")
+
+
+async def beating(ask: Callable[[], Awaitable[None]], clock: LeapingClock, moments: int = 5) -> Pulse:
+    pulse = Pulse(ask, clock)
+    task = asyncio.create_task(pulse.run())
+    for _ in range(moments):
+        await asyncio.sleep(0.005)
+    pulse.task = task  # type: ignore[attr-defined]
+    return pulse
+
+
+@pytest.mark.parametrize("ask", [refuses, distrusts, has_no_program])
+async def test_a_refusal_is_told_at_once(ask: Callable[[], Awaitable[None]]) -> None:
+    pulse = await beating(ask, LeapingClock())
+    assert pulse.stopped.is_set() and pulse.said and not pulse.beats.is_set()
+
+
+@pytest.mark.parametrize("ask", [silent, is_away])
+async def test_silence_is_told_only_when_it_lasts(ask: Callable[[], Awaitable[None]]) -> None:
+    clock = LeapingClock()
+    pulse = await beating(ask, clock)
+    assert not pulse.stopped.is_set() and not pulse.said
+    for _ in range(4):
+        clock.leap(max(LONGEST, PATIENCE / 2) + 0.1)
+        await asyncio.sleep(0.02)
+    assert pulse.stopped.is_set() and ("in time" in pulse.said or "reached" in pulse.said)
+
+
+async def test_a_call_ends_when_nobody_answers_any_more_and_its_work_is_cancelled() -> None:
+    clock, ended = LeapingClock(), asyncio.Event()
+    pulse = await beating(answers, clock)
+    assert pulse.beats.is_set() and not pulse.is_slow
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    call = asyncio.create_task(pulse.lasting(work()))
+    pulse._ask = refuses
+    clock.leap(6.0)
+    with pytest.raises(Unavailable, match="Unauthorized"):
+        await asyncio.wait_for(call, 5)
+    assert ended.is_set()
+    pulse._ask = answers
+    clock.leap(2.0)
+    await asyncio.wait_for(pulse.beats.wait(), 5)
+    assert not pulse.said and not pulse.stopped.is_set()
+
+
+async def test_an_answer_that_takes_long_makes_it_slow() -> None:
+    clock = LeapingClock()
+    pulse = await beating(answers, clock)
+    pulse._ask = silent
+    clock.leap(6.0)
+    await asyncio.sleep(0.02)
+    clock.leap(3.0)
+    assert pulse.is_slow and not pulse.said
