@@ -9,6 +9,7 @@ import asyncio
 import base64
 import json
 import logging
+import re
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -26,7 +27,7 @@ from argosy.model.manifest import dump
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
-from argosy.server.doors.masking import Mask
+from argosy.server.doors.hiding import Mask
 from argosy.server.routes import Route, SignedIn
 from argosy.server.table import TABLE
 
@@ -182,7 +183,7 @@ async def test_no_answer_has_a_canary(world: World, canaries: Canaries, caplog: 
     caplog.set_level(logging.DEBUG)
     logging.getLogger().addFilter(lambda record: True)
     entry, headers = world.entry(TABLE), dict(world.callers["admin"].headers)
-    assert len(entry.mask.known) > 40
+    assert len(entry.mask.needles) > 40
     paths = [path for route in TABLE if route.method == "GET" for path in addresses(route)]
     paths += [f"{SECRET_PATH}?tab={tab}" for tab in TABS]
     paths += [f"/api/nowhere/{quote(each)}" for each in ("x", canaries["data"])]
@@ -205,7 +206,7 @@ async def test_the_search_finds_canaries_where_nothing_is_masked(
     world: World, canaries: Canaries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("argosy.server.doors.entry.masked_json", lambda document, names: orjson.dumps(document))
-    monkeypatch.setattr(Mask, "hide", lambda self, data: data)
+    monkeypatch.setattr(Mask, "hide_as", lambda self, data, media: data)
 
     async def careless(asked: Asked) -> Json:
         found = asked.site.lookout.cache.list(GroupKind("", "Secret"))
@@ -231,6 +232,24 @@ async def test_no_error_has_a_canary(world: World, canaries: Canaries) -> None:
                 assert got.code != 500, (route.path, got.body[:300])
                 leaks += [f"{route.method} {route.path}: {kind}" for kind in canaries.found_in(got.body)]
     assert leaks == []
+
+
+async def test_a_stranger_is_told_nothing_of_a_guess(world: World, canaries: Canaries) -> None:
+    """What they send is shown as it is, or in letters that nobody chose: right and wrong look the same."""
+    entry, seen = world.entry(TABLE), []
+    for guess in (canaries["data"], f"cnry-{secrets.token_hex(12)}"):
+        told = []
+        tries = [("GET", f"{path}/x/{guess}") for path in ("/login?next=", "/auth/login?next=", "/apps?q=")]
+        tries += [(f"G{guess}", "/login"), ("GET", f"/api/badge?name={guess}&showAppName=true&revision={guess}")]
+        tries += [("POST", "/api/v1/session"), ("GET", f"/enter?code={guess}"), ("GET", f"/{guess}")]
+        for method, path in tries:
+            body = json.dumps({"username": guess, guess: guess}).encode() if method == "POST" else b""
+            got = await ask(entry, method, path, {"content-type": "application/json"}, body)
+            shown = got.body.decode() + str(got.headers.get("location", ""))
+            assert "++++++++" not in shown, (path, shown)
+            told.append((got.code, re.sub(r"[\w-]{40,}", "", shown.replace(guess, ""))))
+        seen.append(told)
+    assert seen[0] == seen[1]
 
 
 async def test_no_event_of_the_cluster_has_a_canary(world: World, canaries: Canaries) -> None:

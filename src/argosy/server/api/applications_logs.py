@@ -7,7 +7,7 @@ permission to read logs, and that to see the Application.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from argosy.desk.applications.acting import Choice, Excerpt, Log, lines
@@ -44,7 +44,8 @@ async def logs(asked: Asked) -> Stream:
     if len(found) > MOST:
         raise UserError(f"{len(found)} logs fit, and at most {MOST} are read at once; choose a Pod or a container")
     await _first(reader, found, wanted)
-    return stream(asked, _frames(reader, found, wanted, events=is_events(asked)))
+    hide = asked.entry.mask.hide_text
+    return stream(asked, _frames(reader, found, wanted, hide, events=is_events(asked)))
 
 
 async def _logs(reader: Reader, app: Application, choice: Choice, container: str) -> list[Log]:
@@ -83,14 +84,17 @@ async def _first(reader: Reader, found: list[Log], wanted: Wanted) -> None:
         break
 
 
-async def _frames(reader: Reader, found: list[Log], wanted: Wanted, *, events: bool) -> AsyncIterator[bytes]:
+async def _frames(
+    reader: Reader, found: list[Log], wanted: Wanted, hide: Callable[[str], str], *, events: bool
+) -> AsyncIterator[bytes]:
+    """Each line is masked before it is filtered: else a filter would tell, letter by letter, what is hidden."""
     waiting: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING)
 
     async def read(log: Log) -> None:
         try:
             async for line in lines(reader, log, wanted.excerpt):
-                if wanted.takes(line):
-                    await waiting.put(frame(entry(line.rstrip("\n"), log.pod.name, now()), events=events))
+                if wanted.takes(shown := hide(line.rstrip("\n"))):
+                    await waiting.put(frame(entry(shown, log.pod.name, now()), events=events))
         except (ClusterError, TransientError, UserError) as error:
             if len(found) == 1:
                 await waiting.put(failure(error, events=events))

@@ -60,7 +60,7 @@ async def drawn(asked: Asked) -> Answer:
     found = _one(asked, namespace, name) if name else _of_projects(asked, set(projects))
     digits = LONG if query.flag("keepFullRevision") else SHORT
     pieces = _pieces(found, is_one=bool(name), shows=query.flag("revision"), digits=digits)
-    if query.flag("showAppName") and name:
+    if query.flag("showAppName") and found and name:  # of what is not there, nothing that was sent is repeated
         pieces = [Piece(name, GREY), *pieces]
     return _picture(pieces, query.number("width", 0, most=WIDEST))
 

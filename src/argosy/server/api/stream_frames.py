@@ -23,15 +23,16 @@ MAKES: Final = (LINES, EVENTS)
 BEAT: Final = 15.0  # seconds
 SIGN: Final = b":\n\n"  # of life; of no meaning to who reads events
 KEPT: Final = 256  # frames
+Names = tuple[str, ...]
 
 
 def is_events(asked: Asked) -> bool:
     return EVENTS in asked.headers.get("accept", "")
 
 
-def frame(document: Any, *, events: bool, word: str = "result") -> bytes:
-    """argo: what its gateway sends to browsers, and to everybody else."""
-    text = orjson.dumps({word: without_secrets(document)}, option=orjson.OPT_NON_STR_KEYS)
+def frame(document: Any, *, events: bool, word: str = "result", annotations: Names = ()) -> bytes:
+    """argo: what its gateway sends to browsers, and to everybody else. `annotations` are those that are sensitive."""
+    text = orjson.dumps({word: without_secrets(document, annotations)}, option=orjson.OPT_NON_STR_KEYS)
     return b"data: %s\n\n" % text if events else text + b"\n"
 
 
@@ -46,14 +47,14 @@ class Frames:
     """The newest frames, by the very manifests that they tell of."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str, bool], tuple[Manifest, bytes]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str, bool, Names], tuple[Manifest, bytes]] = OrderedDict()
 
-    def of(self, manifest: Manifest, word: str, name: str, *, events: bool) -> bytes:
-        key = (id(manifest), word, events)
+    def of(self, manifest: Manifest, word: str, name: str, *, events: bool, annotations: Names = ()) -> bytes:
+        key = (id(manifest), word, events, annotations)
         known = self._kept.get(key)
         if known is not None and known[0] is manifest:
             return known[1]
-        made = frame({"type": word, name: manifest}, events=events)
+        made = frame({"type": word, name: manifest}, events=events, annotations=annotations)
         self._kept[key] = (manifest, made)  # with the manifest: as long as it is here no other has its id
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)

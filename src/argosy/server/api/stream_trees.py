@@ -18,6 +18,7 @@ from argosy.server.api.stream_frames import BEAT, MAKES, SIGN, failure, frame, i
 from argosy.server.asked import Absent, Asked, Refused
 from argosy.server.behalf import reader_of
 from argosy.server.doors import permission
+from argosy.server.doors.masking import sensitive
 from argosy.server.events.changes import Change, Changes
 from argosy.server.resolving import application
 from argosy.server.routes import Found, May, Parameter, Route
@@ -48,7 +49,7 @@ async def _trees(asked: Asked) -> AsyncIterator[bytes]:
                 return
             if found is None:
                 return
-            if (made := frame(found, events=events)) != told:
+            if (made := frame(found, events=events, annotations=sensitive(asked.site))) != told:
                 told = made
                 yield made
             await asyncio.sleep(BETWEEN)

@@ -23,6 +23,7 @@ from argosy.server.api.shapes_fields import read_fields
 from argosy.server.api.stream_frames import BEAT, FRAMES, MAKES, SIGN, frame, is_events, stream
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
+from argosy.server.doors.masking import sensitive
 from argosy.server.events.changes import Changes
 from argosy.server.resolving import application_name, is_at_home, project_of
 from argosy.server.routes import Filtered, Parameter, Route
@@ -109,14 +110,16 @@ async def _followed(
 async def _frame(asked: Asked, kind: Kind, manifest: Manifest, word: str) -> bytes:
     """argo: with the health of each object; here for who follows one, which costs the many others nothing."""
     events, fields = is_events(asked), read_fields(asked.query.text("fields"))
+    names = sensitive(asked.site)
     is_one = kind is APPS and bool(asked.query.text("name")) and lacks_health(manifest)
     if not is_one and not fields:
-        return FRAMES.of(manifest, word, kind.word, events=events)
+        return FRAMES.of(manifest, word, kind.word, events=events, annotations=names)
     if is_one:
         with suppress(UserError):  # what cannot be read is told as it is
             manifest = await with_health(reader_of(asked), read_application(manifest, "Application"))
     document = {"type": word, kind.word: manifest}
-    return frame(fields.of({"result": document}).get("result", {}) if fields else document, events=events)
+    told = fields.of({"result": document}).get("result", {}) if fields else document
+    return frame(told, events=events, annotations=names)
 
 
 def _first_word(manifest: Manifest, since: int | None, *, is_one: bool) -> str:

@@ -16,12 +16,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from argosy.model.names import ResourceKey
-from argosy.server.answers import Answer, Bytes, Json, Page, Redirect, Stream, Text
+from argosy.server.answers import Answer, Bytes, Headers, Json, Page, Redirect, Stream, Text
 from argosy.server.asked import Asked, Query, Refused
-from argosy.server.doors import audit, errors, headers, host, limits, origin, packing, permission, streams
+from argosy.server.doors import audit, errors, headers, host, limits, marks, origin, packing, permission, streams
 from argosy.server.doors.frame import frame_values
-from argosy.server.doors.masking import Mask, MaskedLogs, mask_of, masked_json, without_secrets
+from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
+from argosy.server.doors.masking import masked_json, sensitive, without_secrets
 from argosy.server.doors.tally import Tally
 from argosy.server.identity import cookies
 from argosy.server.identity.caller import NOBODY, BadCredential, Caller, Shown
@@ -32,6 +32,8 @@ from argosy.server.site import Site
 log = logging.getLogger(__name__)
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
+MUCH: Final = 256 << 10  # bytes; more is masked and packed in a thread
+MANY: Final = 50  # items of a list
 
 
 class Entry:
@@ -79,12 +81,12 @@ class _Visit:
     async def response(self) -> Response:
         try:
             answer = await self._answer()
-            made = self._response(answer)
+            made = await self._response(answer)
             self._renew(made)
         except ClientDisconnect:
             made = Response(status_code=499)
         except Exception as error:
-            made = self._response(self._told(error))
+            made = await self._response(self._told(error))
         if self.route and self.route.changes:
             audit.note(self.asked or self._stranger(), made.status_code)
         self.entry.tally.count(self.route, self.method, made.status_code)
@@ -134,6 +136,8 @@ class _Visit:
         origin.check_origin(self.site, route, self.headers, caller)
         await origin.check_form(route, asked)
         asked = self.asked = await permission.permitted(route, asked)
+        if marks.writes(route):
+            await marks.check(asked, is_form=not route.is_api)
         return await route.answer(asked)
 
     async def _caller(self, route: Route) -> Caller:
@@ -173,28 +177,29 @@ class _Visit:
 
     def _not_allowed(self, match: Match) -> Answer:
         allow = (("allow", ", ".join(match.allowed)),)
-        told = errors.Told(405, f"{self.method[:20]} is not done here", headers=allow)
+        told = errors.Told(405, "that method is not done here", headers=allow)
         return errors.as_answer(told, is_api=is_api(self.path), is_reading=False, path=self.path)
 
     def _told(self, error: Exception) -> Answer:
         told = errors.NO_ROUTE if isinstance(error, _NoRoute) else errors.told_of(error)
+        if self.asked is None or self.asked.caller.is_nobody:
+            told = errors.to_stranger(told)
         query = self.scope["query_string"].decode("latin-1")
         where = f"{self.raw_path}?{query}" if query else self.raw_path
         return errors.as_answer(told, is_api=is_api(self.path), is_reading=self.method in READING, path=where)
 
     # -- out -----------------------------------------------------------------------------------------------------
 
-    def _response(self, answer: Answer) -> Response:
+    async def _response(self, answer: Answer) -> Response:
         is_fixed = isinstance(answer, Bytes) and answer.is_fixed
-        own = headers.all_headers(answer.headers, is_tls=self.site.options.is_tls, is_fixed=is_fixed)
+        own = headers.all_headers(self._hidden(answer.headers), is_tls=self.site.options.is_tls, is_fixed=is_fixed)
         if isinstance(answer, Stream):
             return self._stream(answer, own)
-        data, media = self._body(answer)
         if isinstance(answer, Redirect):
-            own.append(("location", headers.safe_location(answer)))
-        if not is_fixed:  # what ships with the page holds no secret
-            data = self.entry.mask.hide(data)
-        data, is_packed = packing.packed(data, media, self.headers.get("accept-encoding", ""))
+            own += self._hidden((("location", headers.safe_location(answer)),), is_outside=answer.is_outside)
+        data, media = await self._serialised(answer)
+        out = partial(self._out, data, media, is_fixed=is_fixed)
+        data, is_packed = await asyncio.to_thread(out) if len(data) > MUCH else out()
         if is_packed:
             own.append(("content-encoding", "gzip"))
         own.append(("vary", "accept-encoding, cookie"))
@@ -204,10 +209,27 @@ class _Visit:
         _put(made, own)
         return made
 
+    def _hidden(self, given: Headers, *, is_outside: bool = False) -> Headers:
+        """A cookie is for who gets it; and a stranger, or another site, is told back what they sent as it was."""
+        if is_outside or self.asked is None or self.asked.caller.is_nobody:
+            return given
+        hide = self.entry.mask.hide_text
+        return tuple((name, value if name == "set-cookie" else hide(value)) for name, value in given)
+
+    def _out(self, data: bytes, media: str, *, is_fixed: bool) -> tuple[bytes, bool]:
+        if not is_fixed:  # what ships with the page holds no secret
+            data = self.entry.mask.hide_as(data, media)
+        return packing.packed(data, media, self.headers.get("accept-encoding", ""))
+
+    async def _serialised(self, answer: Answer) -> tuple[bytes, str]:
+        """A long list is written in a thread: others are answered meanwhile."""
+        if isinstance(answer, Json):
+            write = partial(masked_json, answer.document, sensitive(self.site))
+            return (await asyncio.to_thread(write) if _is_long(answer.document) else write()), JSON
+        return self._body(answer)
+
     def _body(self, answer: Answer) -> tuple[bytes, str]:
         match answer:
-            case Json():
-                return masked_json(answer.document, self._sensitive()), JSON
             case Page():
                 return self._page(answer).encode(), HTML
             case Text():
@@ -221,13 +243,8 @@ class _Visit:
 
     def _page(self, page: Page) -> str:
         asked = self.asked or self._stranger()
-        return render(page.template, {**frame_values(asked), **without_secrets(dict(page.values), self._sensitive())})
-
-    def _sensitive(self) -> tuple[str, ...]:
-        """argo: resource.sensitive.mask.annotations of argocd-cm."""
-        settings = self.site.lookout.cache.get(ResourceKey("", "ConfigMap", self.site.desk.control, "argocd-cm"))
-        text = ((settings or {}).get("data") or {}).get("resource.sensitive.mask.annotations") or ""
-        return tuple(each.strip() for each in str(text).split(",") if each.strip())
+        values = without_secrets(dict(page.values), sensitive(self.site))
+        return render(page.template, {**frame_values(asked), **values})
 
     def _stream(self, answer: Stream, own: list[tuple[str, str]]) -> Response:
         asked, route = self.asked, self.route
@@ -252,6 +269,11 @@ class _Visit:
 
 class _NoRoute(Exception):
     """No such path, which everybody may know: all paths are in the OpenAPI document."""
+
+
+def _is_long(document: Any) -> bool:
+    items = document.get("items") if isinstance(document, dict) else document
+    return isinstance(items, list | tuple) and len(items) > MANY
 
 
 def _put(response: Response, own: Sequence[tuple[str, str]]) -> None:

@@ -6,8 +6,9 @@ In: an exception. Out: a Told value. Never: the text of an exception that is not
 from __future__ import annotations
 
 import logging
+import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from argosy.model.errors import ClusterError, Conflict, Forbidden, Invalid, PolicyError, TransientError, UserError
 from argosy.server.answers import Answer, Headers, Json, Page, Redirect
@@ -23,6 +24,7 @@ TITLES = {
     405: "That is not done here", 409: "Somebody else was first", 413: "That is too much", 415: "That is no form",
     421: "Another server is meant", 429: "Too many at once", 500: "Something broke", 503: "Not now",
 }  # fmt: skip
+_QUOTED = re.compile(r"""'.*'|".*\"""", re.DOTALL)
 GRPC = {400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 409: 10, 413: 8, 414: 3, 415: 3, 421: 3, 429: 8, 431: 8, 503: 14}
 
 
@@ -67,6 +69,11 @@ def told_of(error: BaseException) -> Told:
             name = secrets.token_hex(6)
             log.error("error %s: an answer failed", name, exc_info=error)
             return Told(500, f"something broke on the server; its log has more of it as error {name}")
+
+
+def to_stranger(told: Told) -> Told:
+    """Without what they sent: a mark in place of it would tell who guesses at a secret that the guess is right."""
+    return replace(told, message=_QUOTED.sub("…", told.message))
 
 
 def _of_cluster(error: ClusterError) -> Told:

@@ -1,39 +1,48 @@
-"""Secrets hidden, as the last step of every answer, page, event and log line. Nothing can switch it off.
+"""Secrets hidden by their structure, before anything is serialised. By their values they are hidden after it: hiding.
 
-In: documents by their structure, then bytes by the values that are known to be secret. Out: the same with marks.
-Never: believes what a caller says an object is; lets a Secret through because it is malformed.
+In: documents. Out: the same with marks. Never: believes what a caller says an object is; lets a Secret through because
+it is malformed.
 """
 
 from __future__ import annotations
 
-import logging
-import sys
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from argosy.compare.masks import SHORTEST, masked
 from argosy.model.annotations import LAST_APPLIED
-from argosy.model.names import GroupKind
-from argosy.server.doors.secret_values import needles
+from argosy.model.names import ResourceKey
+from argosy.server.site import Site
 
-MARK: Final = SHORTEST.encode()
-WORD: Final = 4  # bytes
-_TRIGGERS: Final = (b"Secret", b"stringData", LAST_APPLIED.encode(), b"\\u00")  # the last: a word that hides itself
 MOST_DEPTH: Final = 200
-SHARED: Final = 16  # chunks of streams
-SECRET: Final = GroupKind("", "Secret")
-_WORDS: Final = tuple(each.decode() for each in _TRIGGERS)
+_WORDS: Final = ("Secret", "stringData", LAST_APPLIED, "\\u00")  # the last: a word that hides itself
+# A row of a list names a Secret and holds none of it; so what holds something is asked for as well.
+_NAMES: Final = re.compile(rb"""kind\\*"\s*:\s*\\*"Secret|SecretList|\\u00""")
+_HOLDS: Final = re.compile(rb"""["\\](?:data|stringData)\\*"\s*:|last-applied-configuration|\\u00""")
 
 
 def masked_json(document: Any, annotations: Collection[str] = ()) -> bytes:
     """As JSON, every Secret in it masked. A document that does not speak of any is not walked through."""
     data = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
-    if any(word in data for word in _TRIGGERS):
+    if _speaks_of_secrets(data, annotations):
         data = orjson.dumps(without_secrets(document, annotations), option=orjson.OPT_NON_STR_KEYS)
     return data
+
+
+def sensitive(site: Site) -> tuple[str, ...]:
+    """argo: resource.sensitive.mask.annotations of argocd-cm."""
+    settings = site.lookout.cache.get(ResourceKey("", "ConfigMap", site.desk.control, "argocd-cm"))
+    text = ((settings or {}).get("data") or {}).get("resource.sensitive.mask.annotations") or ""
+    return tuple(each.strip() for each in str(text).split(",") if each.strip())
+
+
+def _speaks_of_secrets(data: bytes, annotations: Collection[str]) -> bool:
+    if b"stringData" in data:
+        return True
+    return _NAMES.search(data) is not None and (bool(annotations) or _HOLDS.search(data) is not None)
 
 
 def without_secrets(document: Any, annotations: Collection[str] = ()) -> Any:
@@ -132,99 +141,3 @@ def _is_mark(value: Any) -> bool:
 def _name(secret: Mapping[Any, Any]) -> str:
     metadata = secret.get("metadata")
     return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
-
-
-class Mask:
-    """Values that are known to be secret, looked for in whatever bytes leave."""
-
-    def __init__(
-        self, secrets: Callable[[], Iterable[Mapping[str, Any]]], public: Callable[[], Collection[str]]
-    ) -> None:
-        self._secrets, self._public = secrets, public
-        self._known: tuple[bytes, ...] | None = None
-        self._by_word: dict[int, list[int]] = {}
-        self._hidden: OrderedDict[bytes, bytes] = OrderedDict()
-
-    def forget(self) -> None:
-        """A Secret changed: they are collected again when the next answer leaves."""
-        self._known = None
-        self._hidden.clear()
-
-    @property
-    def known(self) -> tuple[bytes, ...]:
-        if self._known is None:
-            self._known = needles(self._secrets(), self._public())
-            self._by_word = {}
-            for number, needle in enumerate(self._known):
-                for at in range(WORD):
-                    word = int.from_bytes(needle[at : at + WORD], sys.byteorder)
-                    self._by_word.setdefault(word, []).append(number)
-        return self._known
-
-    def hide(self, data: bytes) -> bytes:
-        for needle in self._near(data):
-            if needle in data:
-                data = data.replace(needle, MARK)
-        return data
-
-    def hide_again(self, data: bytes) -> bytes:
-        """The same for what many are sent: looked through once."""
-        if (known := self._hidden.get(data)) is None:
-            known = self._hidden[data] = self.hide(data)
-            if len(self._hidden) > SHARED:
-                self._hidden.popitem(last=False)
-        return known
-
-    def hide_text(self, text: str) -> str:
-        return self.hide(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-
-    def _near(self, data: bytes) -> Iterable[bytes]:
-        """Those that may be in it, the longest first.
-
-        Every fourth byte of the data begins a word; wherever a needle stands, one of its first four words is one of
-        them. So all needles are looked for at once, however many there are.
-        """
-        known = self.known
-        if not known:
-            return ()
-        words = set(memoryview(data)[: len(data) // WORD * WORD].cast("I"))
-        near = words & self._by_word.keys()
-        return [known[each] for each in sorted({number for word in near for number in self._by_word[word]})]
-
-
-def mask_of(lookout: Any) -> Mask:
-    """By the Secrets that the lookout sees. Names of objects are none: a host that a Secret names is a Service, too."""
-    cache = lookout.cache
-
-    def public() -> set[str]:
-        kinds = [kind for kind in cache.kinds() if kind != SECRET]
-        return {word for kind in kinds for key in cache.keys(kind) for word in (key.name, key.namespace)}
-
-    mask = Mask(lambda: cache.list(SECRET), public)
-
-    def noticed(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> None:
-        if (after or before or {}).get("kind") == SECRET.kind:
-            mask.forget()
-
-    lookout.listen(noticed)
-    return mask
-
-
-class MaskedLogs(logging.Filter):
-    """For each handler of ours: no line leaves with a value that is secret."""
-
-    def __init__(self, mask: Mask) -> None:
-        super().__init__()
-        self._mask = mask
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        try:
-            text = record.getMessage()
-            if record.exc_info and not record.exc_text:
-                record.exc_text = logging.Formatter().formatException(record.exc_info)
-            if record.exc_text:
-                record.exc_text = self._mask.hide_text(record.exc_text)
-            record.msg, record.args = self._mask.hide_text(text), ()
-        except Exception:  # a line that cannot be read is not told
-            record.msg, record.args = "a line of the log that could not be masked", ()
-        return True

@@ -1,27 +1,27 @@
-"""Which bytes are secret: the values of Secrets, in every form that they may be told in.
+"""Which texts are secret: the values of Secrets, and what they hold where they are files of several values.
 
-In: Secrets, and words that everybody may know. Out: needles, the longest first. Never: a value so short, or so public,
-that hiding it would hide something else.
+In: a Secret. Out: texts, short and long. Never: a value so short, or of so few signs, that hiding it would hide
+something else; a field that is public by its name.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import html
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
-from pathlib import Path
-from typing import Any, Final
-from urllib.parse import quote
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 LEAST: Final = 8  # characters
-WORD: Final = re.compile(r"[A-Za-z]{8,}")
+LEAST_SIGNS: Final = 4  # different ones: a ruler of dashes is no secret
 LEAST_LINE: Final = 16  # of a value of several lines
-MOST_VALUE: Final = 64 << 10  # bytes; of a longer one (a release of Helm) the beginning is looked for
+LONG: Final = 1 << 10  # characters; what is longer is looked for by its blocks
+MOST_TAKEN: Final = 1_000  # texts of one Secret that are looked for by themselves
+MOST_READ: Final = 1 << 20  # characters of a file that is taken apart
+RELEASE: Final = "helm.sh/release.v1"
 LABEL: Final = "argocd.argoproj.io/secret-type"
 # argo: fields of declared repositories and clusters that are no secrets
 DECLARED: Final = {
@@ -31,60 +31,113 @@ DECLARED: Final = {
 }  # fmt: skip
 CERTIFICATES: Final = {"ca.crt", "service-ca.crt", "tls.crt", "namespace"}
 PUBLIC_LEAVES: Final = {
-    "apiVersion", "command", "serverName", "caData", "certData", "awsClusterName", "roleARN", "name"
+    "apiVersion", "command", "serverName", "caData", "certData", "awsClusterName", "roleARN", "name", "kind",
+    "certificate-authority-data", "server", "current-context", "username", "user", "host", "hostname", "type",
 }  # fmt: skip
 # argo: of argocd-secret: times, and ids of tokens
 PUBLIC_ENDINGS: Final = ("Mtime", ".tokens")
+# `.env`, ini, properties, YAML: a name, a sign, a value; also several of them on one line, as of a connection
+_NAMED: Final = re.compile(r"""^[\s\-]*(?:export\s+)?["']?([\w.\-/]+)["']?\s*[=:](?!//)\s*(\S.*)$""")
+_JOINED: Final = re.compile(r"(?:^|[;&,\s])([\w.\-]+)=([^;&,\s]+)")
+_IN_ADDRESS: Final = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
 
-@cache
-def shipped_words() -> frozenset[str]:
-    """Words of our own pages and of Argo CD's kinds: whoever puts one into a Secret hides no page with it."""
-    import argosy.schema.definitions
+class Long(NamedTuple):
+    """A value of many letters, as the cluster keeps it."""
 
-    server, definitions = Path(__file__).parents[1], Path(argosy.schema.definitions.__file__).parent
-    files = [*server.glob("templates/**/*.html"), *server.glob("static/*"), *server.glob("api/*.py")]
-    files += definitions.glob("*.argoproj.io.yaml")
-    return frozenset(word for file in files for word in WORD.findall(file.read_text(errors="replace")))
+    encoded: str
+    is_release: bool = False
 
+    def forms(self) -> Iterator[bytes]:
+        """As it is, and as base64."""
+        yield from ({self.encoded.encode(), self.plain()})
 
-def needles(secrets: Iterable[Mapping[str, Any]], public: Collection[str] = ()) -> tuple[bytes, ...]:
-    found: dict[bytes, None] = {}
-    for secret in secrets:
-        for value in _values(secret):
-            if value not in public and value not in shipped_words():
-                found.update(dict.fromkeys(_forms(value)))
-    return tuple(sorted(found, key=len, reverse=True))
+    def plain(self) -> bytes:
+        found = _bytes(self.encoded)
+        return self.encoded.encode("utf-8", "surrogatepass") if found is None else found
 
 
-def _values(secret: Mapping[str, Any]) -> Iterator[str]:
-    metadata = secret.get("metadata") or {}
-    is_declared = LABEL in (metadata.get("labels") or {})
-    data = secret.get("data")
-    for name, encoded in (data.items() if isinstance(data, Mapping) else ()):
-        if name in CERTIFICATES or name.endswith(PUBLIC_ENDINGS) or (is_declared and name in DECLARED):
-            continue
-        text = _decoded(encoded)
+class Values(NamedTuple):
+    short: tuple[str, ...]
+    long: tuple[Long, ...]
+
+
+def values(secret: Mapping[str, Any]) -> Values:
+    """All that is secret in it."""
+    short: dict[str, None] = {}
+    long: list[Long] = []
+    is_release = secret.get("type") == RELEASE
+    for encoded, text in _fields(secret):
+        if len(encoded) > LONG:
+            long.append(Long(encoded, is_release))
+            if is_release:
+                continue  # packed: nothing in it can be read
         if text is None:
-            if isinstance(encoded, str):
-                yield encoded  # bytes, or no base64 at all: as it is
+            short[encoded.strip()] = None
             continue
-        yield from _inside(text)
-    plain = secret.get("stringData")
-    for value in (plain.values() if isinstance(plain, Mapping) else ()):
+        for each in islice(_inside(text), MOST_TAKEN):
+            short[each.strip()] = None
+    kept = (each for each in short if LEAST <= len(each) <= LONG and len(set(each)) >= LEAST_SIGNS)
+    return Values(tuple(islice(kept, MOST_TAKEN)), tuple(long))
+
+
+def _fields(secret: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """As the cluster keeps it, and as a text where it is one."""
+    metadata = secret.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    is_declared = isinstance(labels, Mapping) and LABEL in labels
+    data, plain = secret.get("data"), secret.get("stringData")
+    for name, encoded in data.items() if isinstance(data, Mapping) else ():
+        if name in CERTIFICATES or str(name).endswith(PUBLIC_ENDINGS) or (is_declared and name in DECLARED):
+            continue
+        if isinstance(encoded, str):
+            yield encoded, _text(encoded)
+    for value in plain.values() if isinstance(plain, Mapping) else ():
         if isinstance(value, str):
-            yield from _inside(value)
+            yield value, value
+
+
+def _bytes(encoded: str) -> bytes | None:
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _text(encoded: str) -> str | None:
+    found = _bytes(encoded)
+    try:
+        return None if found is None else found.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _inside(text: str) -> Iterator[str]:
-    """A value that is a JSON document is one of its leaves, too."""
+    """The value itself, and each that it is made of: leaves of JSON, lines, what a line gives a name."""
     yield text
-    if text[:1] not in "{[" or len(text) > MOST_VALUE:
+    if len(text) > MOST_READ:
         return
-    try:
-        yield from _leaves("", orjson.loads(text))
-    except (orjson.JSONDecodeError, RecursionError):
-        return
+    yield from _IN_ADDRESS.findall(text)
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            yield from _leaves("", orjson.loads(text))
+            return
+        except (orjson.JSONDecodeError, RecursionError):
+            pass
+    lines = text.splitlines()
+    for line in lines:
+        yield from _named(line)
+    if len(lines) > 1:
+        yield from (line for each in lines if len(line := each.strip()) >= LEAST_LINE and line[:5] != "-----")
+
+
+def _named(line: str) -> Iterator[str]:
+    pairs: Iterable[tuple[str, str]] = _JOINED.findall(line)
+    if whole := _NAMED.match(line):
+        pairs = [(whole[1], whole[2]), *pairs]
+    for name, value in pairs:
+        if name not in PUBLIC_LEAVES and name.lower() not in PUBLIC_LEAVES:
+            yield value.strip().rstrip(",").strip("\"'")
 
 
 def _leaves(name: str, value: Any) -> Iterator[str]:
@@ -96,35 +149,4 @@ def _leaves(name: str, value: Any) -> Iterator[str]:
             yield from _leaves(name, each)
     elif isinstance(value, str) and name not in PUBLIC_LEAVES:
         yield value
-
-
-def _decoded(encoded: Any) -> str | None:
-    try:
-        return base64.b64decode(str(encoded), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return None
-
-
-def _forms(value: str) -> Iterator[bytes]:
-    value = value[:MOST_VALUE].strip()
-    if len(value) < LEAST:
-        return
-    raw = value.encode("utf-8", "surrogatepass")
-    yield raw
-    yield from _encoded(raw)
-    for told in (orjson.dumps(value).decode()[1:-1], html.escape(value), quote(value, safe="")):
-        if told != value:
-            yield told.encode()
-    if "\n" in value:
-        for line in value.splitlines():
-            line = line.strip()
-            if len(line) >= LEAST_LINE and not line.startswith("-----"):
-                yield line.encode()
-
-
-def _encoded(raw: bytes) -> Iterator[bytes]:
-    """As base64, at whichever place of a longer text it begins; only what does not depend on what is around it."""
-    for skipped in range(3):
-        whole = raw[skipped : skipped + (len(raw) - skipped) // 3 * 3]
-        if len(whole) >= LEAST - 2:
-            yield base64.b64encode(whole)
+        yield from _IN_ADDRESS.findall(value)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from argosy.model.errors import ArgosyError
 from argosy.server.answers import Stream
-from argosy.server.doors.masking import Mask
+from argosy.server.doors.hiding import Mask
 
 log = logging.getLogger(__name__)
 LOOK: Final = 0.9  # seconds

@@ -6,7 +6,10 @@ address of another site as the page that was wanted.
 
 from __future__ import annotations
 
+import base64
+import secrets
 from http.cookies import CookieError, SimpleCookie
+from operator import xor
 from typing import Final
 from urllib.parse import quote, urlsplit
 
@@ -35,10 +38,10 @@ async def show(asked: Asked) -> Answer:
     accounts = identities.standing.accounts.values()
     values = {
         "title": "Sign in",
-        "next": "" if wanted == HOME else wanted,
+        "next": "" if wanted == HOME else veiled(wanted),
         "fault": FAULTS.get(asked.query.text("error"), ""),
         "provider": identities.signing_in.provider_name,
-        "provider_page": f"/auth/login?next={quote(wanted, safe='')}",
+        "provider_page": f"/auth/login?next={veiled(wanted)}",
         "has_passwords": any(each.can("login") and each.password for each in accounts),
         "is_loopback": asked.site.options.is_loopback,
     }
@@ -47,7 +50,7 @@ async def show(asked: Asked) -> Answer:
 
 async def sign_in(asked: Asked) -> Answer:
     form = await asked.form()
-    wanted = own_page(form.text("next"))
+    wanted = own_page(unveiled(form.text("next")))
     identities = asked.site.identities
     try:
         token = await identities.login(form.text("username"), form.text("password"), is_browser=True)
@@ -66,7 +69,7 @@ async def enter(asked: Asked) -> Answer:
 
 async def leave(asked: Asked) -> Answer:
     """To the identity provider. argo: `return_url` is the page that was wanted."""
-    wanted = own_page(asked.query.text("next") or asked.query.text("return_url"))
+    wanted = own_page(unveiled(asked.query.text("next")) or asked.query.text("return_url"))
     identities, is_tls = asked.site.identities, asked.site.options.is_tls
     try:
         going = await identities.signing_in.leave(_callback(asked), wanted)
@@ -103,6 +106,26 @@ def own_page(wanted: str) -> str:
     if parts.scheme or parts.netloc or not wanted.startswith("/") or wanted.startswith("//"):
         return HOME
     return HOME if wanted == "/" or wanted.startswith(NOT_AFTERWARDS) else wanted
+
+
+def veiled(text: str) -> str:
+    """What a stranger sent, in letters that nobody chose: were it shown as it is, whoever guesses at a secret would see
+    by a mark that the guess is right."""
+    raw = text.encode()
+    pad = secrets.token_bytes(len(raw))
+    return base64.urlsafe_b64encode(pad + bytes(map(xor, pad, raw))).decode().rstrip("=")
+
+
+def unveiled(text: str) -> str:
+    """What was veiled; an address as it is, too."""
+    if not text or text.startswith("/"):
+        return text
+    try:
+        both = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        half = len(both) // 2
+        return bytes(map(xor, both[:half], both[half:])).decode()
+    except ValueError:
+        return ""
 
 
 def _again(fault: str, wanted: str) -> Redirect:

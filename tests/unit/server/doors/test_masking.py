@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from site_world import StillLookout
 
 from argosy.model.annotations import LAST_APPLIED
-from argosy.server.doors.masking import Mask, MaskedLogs, mask_of, masked_json, without_secrets
+from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
+from argosy.server.doors.masking import masked_json, without_secrets
+from argosy.server.doors.public_words import Public
 
 CANARY = "c4n4ry-VALUE/0123"
 
@@ -26,7 +28,9 @@ def secret(value: str = CANARY, **more: Any) -> dict[str, Any]:
 
 
 def mask(*secrets: dict[str, Any], public: frozenset[str] = frozenset()) -> Mask:
-    return Mask(lambda: secrets, lambda: public)
+    for number, each in enumerate(secrets):
+        each["metadata"] = {**each["metadata"], "name": f"{each['metadata']['name']}-{number}"}
+    return Mask(lambda: secrets, Public(public))
 
 
 def forms(value: str) -> list[str]:
@@ -157,13 +161,14 @@ def test_names_of_objects_are_no_secrets() -> None:
     assert hidden.hide_text("postgres-primary a-password-of-it") == "postgres-primary ++++++++"
 
 
-def test_a_secret_that_comes_later_is_known_from_then_on() -> None:
-    secrets: list[dict[str, Any]] = []
-    hidden = Mask(lambda: secrets, lambda: ())
+def test_a_secret_that_comes_later_is_known_from_then_on_and_one_that_goes_no_more() -> None:
+    lookout = StillLookout()
+    hidden = mask_of(lookout)
     assert hidden.hide_text(CANARY) == CANARY
-    secrets.append(secret())
-    hidden.forget()
+    lookout.put(secret())
     assert hidden.hide_text(CANARY) == "++++++++"
+    lookout.put(secret("another-value-of-it"))
+    assert hidden.hide_text(f"{CANARY} another-value-of-it") == f"{CANARY} ++++++++"
 
 
 def test_a_page_of_sixty_kilobytes_takes_no_time_worth_speaking_of() -> None:

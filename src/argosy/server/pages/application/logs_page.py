@@ -6,7 +6,7 @@ In: a request of somebody who may read logs. Out: a page, a stream of lines. Nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -43,6 +43,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogWish:
+    hide: Callable[[str], str]
     pod: str = ""
     container: str = ""
     tail: int = TAILS[1]
@@ -50,14 +51,17 @@ class LogWish:
     q: str = ""
     choice: Choice = field(default_factory=Choice)
 
-    def fits(self, text: str) -> bool:
-        return self.q.lower() in text.lower()
+    def shown(self, line: str) -> str | None:
+        """None: it is not asked for. By what is shown: else a search would tell, letter by letter, what is hidden."""
+        text = self.hide(line.rstrip("\n"))[:LONGEST]
+        return text if self.q.lower() in text.lower() else None
 
 
 def wish_of(asked: Asked) -> LogWish:
     query = asked.query
     parts = (query.text(each) for each in ("group", "kind", "namespace", "res"))
     return LogWish(
+        asked.entry.mask.hide_text,
         query.text("pod"),
         query.text("container"),
         query.number("tail", TAILS[1], least=1, most=TAILS[-1]),
@@ -90,7 +94,7 @@ async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> tuple[list
         label = f"{log.pod.name}/{log.container}" if len(logs) > 1 else ""
         excerpt = Excerpt(tail=wish.tail, previous=wish.previous)
         found = lines(reader, log, excerpt)
-        return [LogLine(text, label) async for each in found if wish.fits(text := each.rstrip("\n")[:LONGEST])]
+        return [LogLine(text, label) async for each in found if (text := wish.shown(each)) is not None]
 
     told: list[str] = []
     made: list[LogLine] = []
@@ -156,7 +160,7 @@ async def _follow(reader: Reader, logs: Sequence[Log], wish: LogWish) -> AsyncIt
         label = f"{log.pod.name}/{log.container}" if len(logs) > 1 else ""
         try:
             async for each in lines(reader, log, Excerpt(follow=True, tail=0)):
-                if wish.fits(text := each.rstrip("\n")[:LONGEST]):
+                if (text := wish.shown(each)) is not None:
                     await came.put(LogLine(text, label))
         except ArgosyError as error:
             await came.put(LogLine(f"the log ended: {error}", label))

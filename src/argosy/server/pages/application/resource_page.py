@@ -137,7 +137,7 @@ async def _content(
     if tab == "events":
         return {"moments": moments(app, await _events(asked, key, nodes), "all")[:200], "has_syncs": False}
     if tab == "logs":
-        reader, wish = reader_of(asked), LogWish(tail=500, choice=Choice(*key))
+        reader, wish = reader_of(asked), LogWish(asked.entry.mask.hide_text, tail=500, choice=Choice(*key))
         _, wanted = await logs_wanted(reader, asked, wish)
         lines, faults = await read(reader, wanted, wish)
         return {"log": lines, "faults": faults}

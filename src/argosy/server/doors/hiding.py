@@ -1,0 +1,215 @@
+"""Values that are known to be secret, looked for in whatever leaves.
+
+In: what was serialised, and as what. Out: the same with marks in place of values. Never: breaks what it hides in: of a
+document only its texts are looked at, of a page only what stands between its tags and within its quotes.
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, Final, Protocol
+
+import orjson
+
+from argosy.compare.masks import SHORTEST
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind
+from argosy.server.doors.needles import Needles, run
+from argosy.server.doors.public_words import Public
+
+MARK: Final = SHORTEST.encode()
+SHARED: Final = 16  # chunks of streams
+SECRET: Final = GroupKind("", "Secret")
+HTML: Final = ("text/html", "image/svg")
+_PIECE: Final = re.compile(rb"""<(?:[^<>"']|"[^"]*"|'[^']*')*>|[^<]+""")
+_QUOTED: Final = re.compile(rb""""[^"]*"|'[^']*'""")
+_ESCAPED: Final = re.compile(r"""["\\\x00-\x1f]""")  # what JSON writes otherwise
+_PARTS: Final = ("parts", "html")  # fields of events of pages: what they hold is a piece of a page
+
+Hide = Callable[[bytes], bytes]
+
+
+class Mask:
+    """Nothing can switch it off."""
+
+    def __init__(self, secrets: Callable[[], Iterable[Manifest]], public: Container[object] | None = None) -> None:
+        self.needles = Needles(secrets)
+        self._public = Public() if public is None else public
+        self._hidden: OrderedDict[bytes, bytes] = OrderedDict()
+
+    def forget(self) -> None:
+        """What many were sent: a Secret changed."""
+        self._hidden.clear()
+
+    def hide(self, data: bytes) -> bytes:
+        """In a text."""
+        return _without(data, self._found(data), self.needles)
+
+    def hide_as(self, data: bytes, media: str) -> bytes:
+        if media.startswith(HTML):
+            return self.hide_html(data)
+        return self.hide_json(data) if media.startswith("application/json") else self.hide(data)
+
+    def hide_text(self, text: str) -> str:
+        return self.hide(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+    def hide_html(self, data: bytes) -> bytes:
+        """In a page of ours."""
+        found = self._found(data)
+        return _in_html(data, lambda piece: _without(piece, found, self.needles)) if found else data
+
+    def hide_json(self, data: bytes, *, has_parts: bool = False) -> bytes:
+        """In a document; `has_parts`: some of its texts are pieces of pages."""
+        found = self._found(data)
+        if not found:
+            return data
+        try:
+            document = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return _without(data, found, self.needles)
+        try:
+            leaves = _Leaves(self, None if b"\\u" in data else found, has_parts=has_parts)
+            return orjson.dumps(leaves.value(document))
+        except RecursionError:
+            return _without(data, found, self.needles)
+
+    def hide_again(self, chunk: bytes) -> bytes:
+        """In a chunk of a stream. Many are sent the same: it is looked through once."""
+        if (known := self._hidden.get(chunk)) is None:
+            known = self._hidden[chunk] = self._in_chunk(chunk)
+            if len(self._hidden) > SHARED:
+                self._hidden.popitem(last=False)
+        return known
+
+    def _in_chunk(self, chunk: bytes) -> bytes:
+        if not self._found(chunk):
+            return chunk
+        is_page = chunk.startswith(b"event:") or b"\nevent:" in chunk
+        lines = chunk.split(b"\n")
+        return b"\n".join(self._in_line(each, is_page=is_page) for each in lines)
+
+    def _in_line(self, line: bytes, *, is_page: bool) -> bytes:
+        for lead in (b"data: ", b""):
+            if line.startswith(lead) and line[len(lead) :][:1] in (b"{", b"["):
+                return lead + self.hide_json(line[len(lead) :], has_parts=is_page)
+        return self.hide(line)
+
+    def _found(self, data: bytes) -> list[bytes]:
+        return [each for each in self.needles.near(data) if not self._is_public(each)]
+
+    def _is_public(self, needle: bytes) -> bool:
+        text = needle.decode("utf-8", "replace")
+        return text in self._public or ("&" in text and html.unescape(text) in self._public)
+
+
+class _Leaves:
+    """The texts of a document, and its keys. `found` is what was found in the whole; what it wrote otherwise has to be
+    looked through by itself."""
+
+    def __init__(self, mask: Mask, found: Sequence[bytes] | None, *, has_parts: bool) -> None:
+        self._mask, self._found, self._has_parts = mask, found, has_parts
+
+    def value(self, value: Any, *, is_part: bool = False) -> Any:
+        if isinstance(value, str):
+            if len(value) < len(SHORTEST) - 1:
+                return value
+            data = value.encode()
+            if self._found is not None and not _ESCAPED.search(value) and not any(each in data for each in self._found):
+                return value
+            return (self._mask.hide_html(data) if is_part else self._mask.hide(data)).decode("utf-8", "replace")
+        if isinstance(value, list):
+            return [self.value(each, is_part=is_part) for each in value]
+        if isinstance(value, dict):
+            return self._mapping(value, is_part=is_part)
+        return value
+
+    def _mapping(self, mapping: dict[str, Any], *, is_part: bool) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for name, each in mapping.items():
+            shown = self.value(name)
+            while shown in made:  # two keys that are hidden stay two
+                shown += "+"
+            made[shown] = self.value(each, is_part=is_part or (self._has_parts and name in _PARTS))
+        return made
+
+
+def _in_html(data: bytes, hide: Hide) -> bytes:
+    """Between tags, and within quotes of tags: whatever is put there instead, the page keeps its shape."""
+
+    def quoted(match: re.Match[bytes]) -> bytes:
+        text = match[0]
+        return text[:1] + hide(text[1:-1]) + text[-1:]
+
+    def piece(match: re.Match[bytes]) -> bytes:
+        text = match[0]
+        return _QUOTED.sub(quoted, text) if text[:1] == b"<" else hide(text)
+
+    return _PIECE.sub(piece, data)
+
+
+def _without(data: bytes, found: Sequence[bytes], needles: Needles) -> bytes:
+    for needle in found:
+        if needle not in data:
+            continue
+        if (block := needles.block(needle)) is None:
+            data = data.replace(needle, MARK)
+            continue
+        while (at := data.find(needle)) >= 0:
+            first, last = run(block, data, at)
+            data = data[:first] + MARK + data[last:]
+    return data
+
+
+class Looks(Protocol):
+    """A lookout, as far as masking needs one."""
+
+    @property
+    def cache(self) -> Any: ...
+
+    def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
+
+
+def mask_of(lookout: Looks) -> Mask:
+    """By the Secrets that the lookout sees. Names of objects are none: a host that a Secret names is a Service, too."""
+    cache, public = lookout.cache, Public()
+    mask = Mask(lambda: cache.list(SECRET), public)
+    for kind in cache.kinds():
+        for manifest in cache.list(kind) if kind != SECRET else ():
+            public.see(manifest)
+
+    def noticed(before: Manifest | None, after: Manifest | None) -> None:
+        changed: Manifest = after or before or {}
+        if changed.get("kind") != SECRET.kind:
+            if after is not None:
+                public.see(after)
+            return
+        mask.needles.noticed(key_of(changed), after)
+        mask.forget()
+
+    lookout.listen(noticed)
+    mask.needles.read()
+    return mask
+
+
+class MaskedLogs(logging.Filter):
+    """For each handler of ours: no line leaves with a value that is secret."""
+
+    def __init__(self, mask: Mask) -> None:
+        super().__init__()
+        self._mask = mask
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        try:
+            text = record.getMessage()
+            if record.exc_info and not record.exc_text:
+                record.exc_text = logging.Formatter().formatException(record.exc_info)
+            if record.exc_text:
+                record.exc_text = self._mask.hide_text(record.exc_text)
+            record.msg, record.args = self._mask.hide_text(text), ()
+        except Exception:  # a line that cannot be read is not told
+            record.msg, record.args = "a line of the log that could not be masked", ()
+        return True

@@ -1,0 +1,65 @@
+"""Marks that come back. Who reads an object, changes one field and sends the whole of it again sends marks where values
+were hidden: written, they would take the place of the values.
+
+In: what was sent. Out: –. Never: a mark that is written over a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+from argosy.compare.masks import SHORTEST
+from argosy.model.errors import UserError
+from argosy.server.asked import Asked
+from argosy.server.routes import Filtered, May, Route
+
+MARK: Final = SHORTEST.encode()
+TOLD: Final = (
+    f"{SHORTEST} stands where a value was hidden, and would be written over it; "
+    "send only the fields that change, or the value itself"
+)
+
+
+def writes(route: Route) -> bool:
+    """Whether what is sent to it may become a part of an object: a question to a model does not."""
+    needs = route.needs
+    return route.changes and isinstance(needs, May | Filtered) and not needs.action.startswith("action/")
+
+
+async def check(asked: Asked, *, is_form: bool) -> None:
+    """Refuses what was sent where it has a mark in it, whatever it is a part of: also a patch that is a text."""
+    raw = await asked.raw()
+    if is_form:
+        form = await asked.form()
+        marked: Iterator[str] = (name for name in form if any(SHORTEST in value for value in form.all(name)))
+    elif MARK in raw or b"\\u002" in raw:
+        marked = _marked("", await asked.document())
+    else:
+        return
+    if (where := next(marked, None)) is not None:
+        raise UserError(TOLD, where=where or "body")
+
+
+def _marked(where: str, value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if SHORTEST in value or ("\\u002" in value and SHORTEST in _read(value)):
+            yield where
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield from _marked(f"{where}.{name}", each)
+            if SHORTEST in str(name):
+                yield where
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _marked(f"{where}[{number}]", each)
+
+
+def _read(text: str) -> str:
+    """A patch is JSON in a text; there a plus may be written otherwise."""
+    try:
+        return orjson.dumps(orjson.loads(text)).decode()
+    except orjson.JSONDecodeError:
+        return text

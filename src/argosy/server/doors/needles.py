@@ -1,0 +1,196 @@
+"""All that is secret, found in one pass, whatever their number.
+
+In: Secrets as they come, change and go. Out: which of their forms some bytes hold. Never: collects again what did not
+change; keeps a long value: of that it keeps a few bytes of each block, and looks at the Secret for the rest.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.server.doors.secret_forms import forms
+from argosy.server.doors.secret_values import Long, values
+
+WORD: Final = 4  # bytes
+BLOCK: Final = 32  # bytes that are kept of each block
+STEP: Final = 256  # bytes from one block to the next
+MOST_BLOCKS: Final = 256  # of one value
+OF_RELEASE: Final = 8  # blocks of a release of Helm: packed, so nobody shows a piece of it
+
+Listing = Callable[[], Iterable[Manifest]]
+
+
+class Block(NamedTuple):
+    long: Long
+    at: int
+    form: int  # which of its forms
+
+
+class _Known(NamedTuple):
+    """Of one Secret: what it was when its needles were made."""
+
+    version: object
+    needles: tuple[bytes, ...]
+
+
+class Needles:
+    """Every fourth byte of some data begins a word; wherever a needle stands in it, one of its first four is one of
+    them. So all are looked for at once. May be asked by several threads."""
+
+    def __init__(self, secrets: Listing) -> None:
+        self._secrets = secrets
+        self._known: dict[ResourceKey, _Known] = {}
+        self._came: dict[ResourceKey, Manifest | None] = {}
+        self._counts: dict[bytes, int] = {}
+        self._blocks: dict[bytes, Block] = {}
+        self._by_word: dict[int, bytes | list[bytes]] = {}
+        self._is_read = False
+        self._lock = threading.Lock()
+
+    def noticed(self, key: ResourceKey, secret: Manifest | None) -> None:
+        """It came, changed, or went (None)."""
+        self._came[key] = secret
+
+    def read(self) -> None:
+        """Makes ready what is known so far."""
+        with self._lock:
+            self._renew()
+
+    def __len__(self) -> int:
+        self.read()
+        return len(self._counts)
+
+    def near(self, data: bytes) -> list[bytes]:
+        """Those that are in it, the longest first."""
+        if self._came or not self._is_read:
+            self.read()
+        words = set(memoryview(data)[: len(data) // WORD * WORD].cast("I"))
+        with self._lock:
+            found = {each for word in words & self._by_word.keys() for each in _some(self._by_word[word])}
+        return sorted((each for each in found if each in data), key=len, reverse=True)
+
+    def block(self, needle: bytes) -> Block | None:
+        return self._blocks.get(needle)
+
+    # -- what is known -------------------------------------------------------------------------------------------
+
+    def _renew(self) -> None:
+        if not self._is_read:
+            self._is_read = True
+            for number, secret in enumerate(self._secrets()):
+                self._take(_key(secret, number), secret)
+        while self._came:
+            key, came = self._came.popitem()
+            self._take(key, came)
+
+    def _take(self, key: ResourceKey, secret: Manifest | None) -> None:
+        known = self._known.get(key)
+        version = None if secret is None else _version(secret)
+        if known is not None and version is not None and known.version == version:
+            return
+        made = () if secret is None else self._made(secret)
+        for each in made:
+            self._add(each)
+        for each in self._known.pop(key).needles if known else ():
+            self._drop(each)
+        if secret is not None:
+            self._known[key] = _Known(version, made)
+
+    def _made(self, secret: Mapping[str, Any]) -> tuple[bytes, ...]:
+        found = values(secret)
+        made = {form: None for text in found.short for form in forms(text)}
+        for long in found.long:
+            for number, form in enumerate(_forms(long)):
+                for at in _places(form, long):
+                    piece = form[at : at + BLOCK]
+                    made[piece] = None
+                    self._blocks.setdefault(piece, Block(long, at, number))
+        return tuple(made)
+
+    def _add(self, needle: bytes) -> None:
+        self._counts[needle] = count = self._counts.get(needle, 0) + 1
+        if count > 1:
+            return
+        for word in _words(needle):
+            known = self._by_word.get(word)
+            if known is None:
+                self._by_word[word] = needle
+            elif isinstance(known, list):
+                known.append(needle)
+            else:
+                self._by_word[word] = [known, needle]
+
+    def _drop(self, needle: bytes) -> None:
+        self._counts[needle] -= 1
+        if self._counts[needle]:
+            return
+        del self._counts[needle]
+        self._blocks.pop(needle, None)
+        for word in _words(needle):
+            known = self._by_word.get(word)
+            if isinstance(known, list) and len(known) > 1:
+                known.remove(needle)
+            else:
+                self._by_word.pop(word, None)
+
+
+def _places(form: bytes, long: Long) -> Iterator[int]:
+    """Where blocks begin; the last one ends the value."""
+    most = OF_RELEASE if long.is_release else MOST_BLOCKS
+    step = max(STEP, len(form) // most)
+    yield from range(0, len(form) - BLOCK, step)
+    yield len(form) - BLOCK
+
+
+@lru_cache(4)
+def _forms(long: Long) -> tuple[bytes, ...]:
+    return tuple(sorted(long.forms(), key=len))
+
+
+def run(block: Block, data: bytes, at: int) -> tuple[int, int]:
+    """How much of the data, around the place where a block was found, is of its value."""
+    whole = _forms(block.long)[block.form]
+    before = _same(whole[: block.at][::-1], data[max(0, at - block.at) : at][::-1])
+    after = _same(whole[block.at :], data[at : at + len(whole) - block.at])
+    return at - before, at + after
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """Bytes that both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _words(needle: bytes) -> set[int]:
+    return {int.from_bytes(needle[at : at + WORD], sys.byteorder) for at in range(WORD)}
+
+
+def _some(known: bytes | list[bytes]) -> Iterable[bytes]:
+    return (known,) if isinstance(known, bytes) else known
+
+
+def _key(secret: Mapping[str, Any], number: int) -> ResourceKey:
+    """One that has no name is known by its number."""
+    metadata = secret.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    return ResourceKey("", "Secret", str(named.get("namespace", "")), str(named.get("name", "")) or f"#{number}")
+
+
+def _version(secret: Mapping[str, Any]) -> object:
+    """By what the cluster calls it; where it has no such number, by what it is."""
+    metadata = secret.get("metadata")
+    named = metadata if isinstance(metadata, Mapping) else {}
+    number, uid = named.get("resourceVersion"), named.get("uid")
+    return (uid, number) if number else hash(repr(secret))

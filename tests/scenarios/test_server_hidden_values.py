@@ -1,0 +1,91 @@
+"""What is hidden stays hidden whoever asks and however, is never written back, and breaks no answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from api_scene import AT, ApiScene, a_folder, api_scene
+
+pytestmark = pytest.mark.anyio
+MARK = "++++++++"
+HIDDEN = {
+    "line": "Warning: slow",
+    "prefix": "prefix-of-no-one",
+    "keys": '"metadata":',
+    "address": "https://",
+    "page": "<!doctype html>",
+    "quoted": 'pa"ss<w>ord\\123',
+    "env": "DB_USER=ml\nDB_PASS=hunter22x\n",
+}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def api(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ApiScene]:
+    async with api_scene(tmp_path_factory.mktemp("api"), {}) as found:
+        data = {"a": HIDDEN["quoted"], "b": "the password is hunter22x"}
+        shown = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shown"}, "data": data}
+        found.room.repository.push({**a_folder(), "app/shown.yaml": shown})
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "many", "namespace": "ml"}}
+        await found.room.deliver(syncPolicy={"automated": {"prune": True}})
+        await found.room.until_synced()
+        await found.seen("models", lambda app: app["status"]["sync"]["status"] == "Synced")
+        await found.room.cluster.create({**secret, "stringData": HIDDEN})
+        async with asyncio.timeout(20):
+            while MARK not in await logged(found):
+                await asyncio.sleep(0.05)
+        yield found
+
+
+async def logged(api: ApiScene, query: str = "") -> list[str]:
+    found = await api.ask("GET", f"models/logs?podName=one{query}")
+    return [json.loads(line)["result"]["content"] for line in found.body.splitlines()]
+
+
+async def test_a_filter_of_logs_sees_what_is_shown_and_nothing_else(api: ApiScene) -> None:
+    assert MARK in await logged(api)
+    assert await logged(api, "&filter=slow") == [""]
+    assert await logged(api, "&filter=Warning") == [""]
+    assert MARK in await logged(api, "&filter=!slow")
+
+
+async def test_no_secret_breaks_an_answer(api: ApiScene) -> None:
+    items = (await api.get(AT))["items"]
+    assert items[0]["metadata"]["name"] == "models"
+    assert items[0]["spec"]["destination"]["server"] == "https://kubernetes.default.svc"
+    assert items[0]["apiVersion"] == "argoproj.io/v1alpha1"
+
+
+async def test_values_are_hidden_in_other_objects_too(api: ApiScene) -> None:
+    query = "namespace=ml&resourceName=shown&version=v1&group=&kind=ConfigMap"
+    manifest = json.loads((await api.get(f"models/resource?{query}"))["manifest"])
+    assert manifest["data"] == {"a": MARK, "b": f"the password is {MARK}"}
+
+
+async def spec_of(api: ApiScene, **more: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = (await api.get("models"))["spec"]
+    return {**spec, "source": {**spec["source"], **more}}
+
+
+async def test_a_mark_that_comes_back_is_refused(api: ApiScene) -> None:
+    before = await api.get("models")
+    spec = await spec_of(api, kustomize={"namePrefix": MARK})
+    patch = {"name": "models", "patchType": "merge", "patch": json.dumps({"spec": spec})}
+    hexed = {**patch, "patch": json.dumps({"spec": spec}).replace("+", "\\u002b")}
+    tries = [
+        ("PUT", "models/spec", spec), ("PUT", "models", {**before, "spec": spec}), ("PATCH", "models", patch),
+        ("PATCH", "models", hexed), ("POST", f"{AT}?upsert=true", {**before, "spec": spec}),
+    ]  # fmt: skip
+    for method, path, body in tries:
+        found = await api.ask(method, path, body)
+        assert found.code == 400, (method, path, found)
+        assert "stands where a value was hidden" in json.loads(found.body)["message"], (method, path)
+    assert (await api.get("models"))["spec"] == before["spec"]
