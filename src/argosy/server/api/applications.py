@@ -34,7 +34,7 @@ PLACE: Final = (
 
 async def listed(asked: Asked) -> Json:
     found = sorted(_visible(asked), key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"]))
-    return part(asked, found, resourceVersion=_version(asked))
+    return part(asked, found, resourceVersion=_version(found))
 
 
 def _visible(asked: Asked) -> Iterator[Manifest]:
@@ -72,9 +72,9 @@ def _repositories(manifest: Manifest) -> set[str]:
     return {str(each.get("repoURL") or "") for each in (mapping(spec.get("source")), *mappings(spec.get("sources")))}
 
 
-def _version(asked: Asked) -> str:
-    """The newest of all: a stream that begins there misses nothing."""
-    versions = (str(each["metadata"].get("resourceVersion") or "") for each in _all(asked))
+def _version(found: Iterable[Manifest]) -> str:
+    """The newest of these: a stream of them that begins there misses nothing, and others' changes are not told."""
+    versions = (str(each["metadata"].get("resourceVersion") or "") for each in found)
     return str(max((int(each) for each in versions if each.isdecimal()), default=0))
 
 
@@ -83,7 +83,8 @@ async def got(asked: Asked) -> Json:
     app = asked.subject
     if word:  # argo: whatever it is, unless it is hard, it is a normal one
         try:
-            app = await refresh(desk_of(asked), app, is_hard=word == "hard", seconds=SECONDS)
+            with asked.entry.turnstile.waiting(asked.caller.name):
+                app = await refresh(desk_of(asked), app, is_hard=word == "hard", seconds=SECONDS)
         except TooLate as error:
             raise TransientError(str(error)) from error
     return chosen(asked, await with_health(reader_of(asked), app))

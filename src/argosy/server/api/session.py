@@ -14,6 +14,7 @@ from argosy.server.routes import Public, Route, SignedIn
 
 TAG = "SessionService"
 REFUSED = {"error": "Invalid username or password", "code": 16, "message": "Invalid username or password"}  # argo
+MOST = 16 << 10  # bytes
 NAMED = "without one, nobody could sign in"
 
 
@@ -46,7 +47,7 @@ async def user_info(asked: Asked) -> Json:
 ROUTES = (
     Route(
         "POST", "/api/v1/session", Public(NAMED), create, "Get a token for a name and a password.",
-        takes="SessionRequest", gives="SessionResponse", tag=TAG, operation="SessionService_Create",
+        most=MOST, takes="SessionRequest", gives="SessionResponse", tag=TAG, operation="SessionService_Create",
     ),
     Route(
         "DELETE", "/api/v1/session", SignedIn(), delete, "End this session everywhere.",

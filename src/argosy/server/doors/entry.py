@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import MutableMapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final
 
@@ -114,9 +115,18 @@ class _Visit:
         route = self.route = match.route
         if route is None:
             return self._not_allowed(match)
-        with self.entry.turnstile.inside(is_change=route.changes):
+        with self._inside(route):
             async with asyncio.timeout(limits.SECONDS):
                 return await self._permitted(route, match)
+
+    def _inside(self, route: Route) -> AbstractContextManager[None]:
+        if isinstance(route.needs, Public) and route.changes:
+            return self.entry.turnstile.strangers(self._peer)
+        return self.entry.turnstile.inside(is_change=route.changes)
+
+    @property
+    def _peer(self) -> str:
+        return self.scope["client"][0] if self.scope.get("client") else ""
 
     def _match(self) -> Match:
         try:
@@ -147,7 +157,7 @@ class _Visit:
             # What is empty or of another kind is shown too: it does not count, and is not the same as nothing.
             bearer=(token.strip() if scheme.lower() == "bearer" else "") or given,
             cookies=self.request.cookies,
-            peer=self.scope["client"][0] if self.scope.get("client") else "",
+            peer=self._peer,
         )
         try:
             return await self.site.identities.identify(shown) or NOBODY
@@ -169,11 +179,16 @@ class _Visit:
             headers=self.headers,
             caller=caller,
             site=self.site,
-            peer=self.scope["client"][0] if self.scope.get("client") else "",
-            read=partial(limits.read_body, self.request.stream(), self.route.most if self.route else 0),
+            peer=self._peer,
+            read=partial(limits.read_body, self.request.stream(), *self._body_limits()),
             entry=self.entry,
             kept={} if self.site.hub is None else {"mark": self.site.hub.mark},  # before anything is read
         )
+
+    def _body_limits(self) -> tuple[int, float]:
+        route = self.route
+        is_public = route is not None and isinstance(route.needs, Public)
+        return route.most if route else 0, limits.STRANGERS_SECONDS if is_public else limits.SECONDS
 
     def _not_allowed(self, match: Match) -> Answer:
         allow = (("allow", ", ".join(match.allowed)),)

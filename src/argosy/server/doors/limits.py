@@ -5,6 +5,7 @@ In: sizes and counts. Out: nothing, or TooMuch with the code to answer. Never: r
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,9 +16,14 @@ MOST_HEADERS: Final = 100
 MOST_HEADER_BYTES: Final = 32 << 10
 MOST_IN_FLIGHT: Final = 400  # k8s: max-requests-inflight
 MOST_CHANGES: Final = 200  # k8s: max-mutating-requests-inflight
+MOST_WAITING: Final = 100  # for an engine
+MOST_WAITING_EACH: Final = 20
+MOST_STRANGERS: Final = 150  # who want to sign in, or push
+MOST_OF_A_PEER: Final = 64  # of them, by their address
 MOST_STREAMS: Final = 1000
 MOST_STREAMS_EACH: Final = 100
 SECONDS: Final = 60.0  # until an answer begins
+STRANGERS_SECONDS: Final = 5.0  # in which what somebody without a session sends must be there
 
 
 class TooMuch(Exception):
@@ -46,8 +52,16 @@ def check_length(declared: str, most: int) -> None:
         raise TooMuch(413, f"the body is larger than {most} bytes; send less")
 
 
-async def read_body(chunks: AsyncIterator[bytes], most: int) -> bytes:
+async def read_body(chunks: AsyncIterator[bytes], most: int, seconds: float = SECONDS) -> bytes:
     """By what comes, whatever was announced."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _read(chunks, most)
+    except TimeoutError:
+        raise TooMuch(408, f"the body did not come within {seconds:g} seconds; send it at once") from None
+
+
+async def _read(chunks: AsyncIterator[bytes], most: int) -> bytes:
     kept: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -64,6 +78,8 @@ class Turnstile:
     def __init__(self) -> None:
         self.all = self.changes = self.streams = 0
         self._each: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
+        self._strangers: Counter[str] = Counter()
 
     @contextmanager
     def inside(self, *, is_change: bool) -> Iterator[None]:
@@ -76,6 +92,18 @@ class Turnstile:
         finally:
             self.all -= 1
             self.changes -= is_change
+
+    @contextmanager
+    def waiting(self, who: str) -> Iterator[None]:
+        """For what an engine does: where none runs, each holds its place for long."""
+        with _counted(self._waiting, who, MOST_WAITING, MOST_WAITING_EACH, "refreshes"):
+            yield
+
+    @contextmanager
+    def strangers(self, peer: str) -> Iterator[None]:
+        """Whoever may change something without a session holds no place of those who have one."""
+        with self.inside(is_change=False), _counted(self._strangers, peer, MOST_STRANGERS, MOST_OF_A_PEER, "requests"):
+            yield
 
     def check_stream(self, who: str) -> None:
         if self.streams >= MOST_STREAMS or self._each[who] >= MOST_STREAMS_EACH:
@@ -92,3 +120,16 @@ class Turnstile:
             self._each[who] -= 1
             if not self._each[who]:
                 del self._each[who]
+
+
+@contextmanager
+def _counted(found: Counter[str], who: str, most: int, most_each: int, what: str) -> Iterator[None]:
+    if found.total() >= most or found[who] >= most_each:
+        raise TooMuch(429, f"too many {what} at once; try again in a moment")
+    found[who] += 1
+    try:
+        yield
+    finally:
+        found[who] -= 1
+        if not found[who]:
+            del found[who]

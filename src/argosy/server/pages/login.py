@@ -21,6 +21,7 @@ from argosy.server.routes import Public, Route, SignedIn
 
 HOME: Final = "/apps"
 LONGEST: Final = 2_000
+MOST: Final = 16 << 10  # bytes of its form
 NOT_AFTERWARDS: Final = ("/login", "/logout", "/enter", "/auth/", "/api/", "/live")
 FAULTS: Final = {
     "code": "This address was used before, or is older than a minute. 'argosy open' makes another.",
@@ -165,6 +166,6 @@ ROUTES = (
     Route("GET", "/auth/login", Public(NO_SESSION), leave, "To the identity provider."),
     Route("GET", "/enter", Public(NO_SESSION), enter, "In by a code that counts once."),
     Route("GET", "/login", Public(NO_SESSION), show, "Sign in."),
-    Route("POST", "/login", Public(NO_SESSION), sign_in, "Sign in by a password."),
+    Route("POST", "/login", Public(NO_SESSION), sign_in, "Sign in by a password.", most=MOST),
     Route("POST", "/logout", SignedIn(), sign_out, "Sign out."),
 )

@@ -1,0 +1,90 @@
+"""How many are inside at once: who sends slowly, or waits for long, holds no place of others."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from guarded_world import ask
+from site_world import KnownPeople, a_site, anything
+
+from argosy.server.answers import Json
+from argosy.server.asked import Asked
+from argosy.server.doors import limits
+from argosy.server.doors.entry import Entry
+from argosy.server.routes import Public, Route, SignedIn
+
+pytestmark = pytest.mark.anyio
+JSON = {"Content-Type": "application/json"}
+
+
+async def told(asked: Asked) -> Json:
+    return Json(await asked.document())
+
+
+ROUTES = (
+    Route("POST", "/api/v1/session", Public("a test"), told),
+    Route("POST", "/api/v1/work", SignedIn(), told),
+)
+
+
+@pytest.fixture
+def entry() -> Entry:
+    return Entry(a_site([], KnownPeople({"ann": anything})), ROUTES)
+
+
+async def slowly(entry: Entry, peer: str) -> int:
+    """Announces more than it sends."""
+    sent: list[dict[str, Any]] = []
+    parts = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+
+    async def receive() -> Any:
+        for part in parts:
+            return part
+        return await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path = "/api/v1/session"
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json"), (b"content-length", b"1000")]
+    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+             "headers": headers, "client": (peer, 1), "http_version": "1.1", "scheme": "http"}  # fmt: skip
+    await entry(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+async def test_hundreds_of_strangers_who_send_slowly_stop_no_change(
+    entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STRANGERS_SECONDS", 0.3)
+    slow = [asyncio.create_task(slowly(entry, f"10.0.0.{number % 7}")) for number in range(500)]
+    await asyncio.sleep(0.05)
+    got = await ask(entry, "POST", "/api/v1/work", {"Authorization": "Bearer ann", **JSON}, b"{}")
+    assert got.code == 200
+    codes = await asyncio.gather(*slow)
+    assert {code: codes.count(code) for code in set(codes)} == {408: limits.MOST_STRANGERS, 429: 350}
+    assert (await ask(entry, "POST", "/api/v1/session", JSON, b"{}")).code == 200  # it was over soon
+
+
+async def test_one_address_leaves_places_to_other_strangers(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "STRANGERS_SECONDS", 0.2)
+    slow = [asyncio.create_task(slowly(entry, "10.0.0.1")) for _ in range(400)]
+    await asyncio.sleep(0.05)
+    assert (await ask(entry, "POST", "/api/v1/session", JSON, b"{}")).code == 200
+    assert (await asyncio.gather(*slow)).count(408) == limits.MOST_OF_A_PEER
+
+
+def test_who_waits_for_an_engine_holds_few_places() -> None:
+    turnstile = limits.Turnstile()
+    with ExitStack() as held:
+        for _ in range(limits.MOST_WAITING_EACH):
+            held.enter_context(turnstile.waiting("ann"))
+        with pytest.raises(limits.TooMuch), turnstile.waiting("ann"):
+            pass
+        with turnstile.waiting("bob"):
+            pass
+    with turnstile.waiting("ann"):
+        pass
