@@ -222,7 +222,8 @@ class Identities:
     def welcome(self, person: str, groups: tuple[str, ...], email: str) -> str:
         """A session of somebody whom the identity provider has just vouched for."""
         now = self._now()
-        claims = Claims(PERSONS, person, new_id(), now, now + IDLE, now, groups, self.provider, email)
+        lasts = min(IDLE, self._duration())
+        claims = Claims(PERSONS, person, new_id(), now, now + lasts, now, groups, self.provider, email)
         return tokens.sign(claims, self.key)
 
     async def logout(self, caller: Caller) -> None:
@@ -237,7 +238,9 @@ class Identities:
             return None
         if claims.expires - claims.issued > IDLE or now - claims.issued < RENEWED:
             return None
-        expires = min(now + IDLE, claims.began + DAY)
+        expires = min(now + IDLE, claims.began + self._duration())
+        if expires <= claims.expires:
+            return None
         return tokens.sign(replace(claims, issued=now, expires=expires), self.key)
 
     async def verify(self, caller: Caller, password: str) -> bool:
@@ -257,7 +260,7 @@ class Identities:
 
     def _session(self, account: Account, *, is_browser: bool) -> str:
         issued = max(self._now(), account.changed + 1)
-        lasts = IDLE if is_browser else self._duration()
+        lasts = min(IDLE, self._duration()) if is_browser else self._duration()
         claims = Claims(ISSUER, f"{account.name}:{LOGIN}", new_id(), issued, issued + lasts, issued)
         return tokens.sign(claims, self.key)
 

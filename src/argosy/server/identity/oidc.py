@@ -218,9 +218,10 @@ def person_of(said: Mapping[str, Any], scopes: Sequence[str]) -> Person:
         raise NotVouched("the provider's name for this person cannot be used here")
     email = said.get("email")
     is_doubtful = said.get("email_verified") in (False, "false")
+    is_verified = said.get("email_verified") in (True, "true")  # who says nothing of it may not have checked it
     groups: list[str] = []
     for scope in scopes:  # argo: argocd-rbac-cm's `scopes`
-        if scope == "email" and is_doubtful:
+        if scope == "email" and not is_verified:
             continue
         found = said.get(scope)
         groups += [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, str)]

@@ -145,6 +145,8 @@ class Standing:
         if kind in ("ConfigMap", "Secret") and name in (SETTINGS, SECRET, RBAC_CM, SESSIONS):
             self._newer.pop(ResourceKey("", str(kind), self.namespace, name), None)
             self._made.clear()
+        elif kind == "Secret":  # of `$name:key`
+            self._made.pop("provider", None)
         elif kind == PROJECT.kind:
             self._newer.pop(ResourceKey(*PROJECT, self.namespace, name), None)
             self._made.pop("enforcer", None)

@@ -52,6 +52,28 @@ async def test_a_browser_that_is_in_use_stays_signed_in_for_a_day_and_no_longer(
     assert await room.is_refused(token, "argosy-1")
 
 
+async def test_the_installation_may_make_sessions_of_browsers_shorter_and_no_use_makes_them_longer(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    await room.settings(users__session__duration="30m")
+    for is_browser in (True, False):  # a program's token may be shown as a cookie, too
+        token = await room.identities.login("ann", PASSWORD, is_browser=is_browser)
+        room.clock.leap(1000)
+        caller = await room.who(token, "argosy-1")
+        assert caller is not None and caller.expires - caller.claims.issued == 1800
+        assert room.identities.renewed(caller) is None
+        room.clock.leap(801)
+        assert await room.is_refused(token, "argosy-1")
+    await room.settings(users__session__duration="2h")
+    token = await room.identities.login("ann", PASSWORD, is_browser=True)
+    for _ in range(2):
+        room.clock.leap(3500)
+        caller = await room.who(token, "argosy-1")
+        assert caller is not None
+        token = room.identities.renewed(caller) or token
+    room.clock.leap(300)
+    assert await room.is_refused(token, "argosy-1")
+
+
 async def test_a_browser_that_is_not_in_use_is_signed_out_after_an_hour(room: Room) -> None:
     await room.account("ann", PASSWORD)
     token = await room.identities.login("ann", PASSWORD, is_browser=True)
