@@ -87,7 +87,8 @@ ROUTES = (
         "GET", "/api/argosy/v1/doctor", May("applications", "get", everything), doctor,
         "What is wrong with the installation and its Applications, and what helps.",
         query=(
-            Parameter("app", "Only these.", "array"), Parameter("match", "Only those whose names fit this expression."),
+            Parameter("app", "Only these.", "array"),
+            Parameter("match", "Only those with this in their names; | between several."),
             Parameter("quick", "Compare none: what statuses tell is enough.", "boolean"),
         ),
         gives=fields("checks", "findings", checks=many(fields()), findings=many(fields())), tag="argosy",

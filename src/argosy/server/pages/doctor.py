@@ -14,13 +14,14 @@ from typing import Any, Final
 from argosy.advise.diagnosis import Line
 from argosy.desk.doctor.examining import Wanted, examine
 from argosy.desk.doctor.report import Report
-from argosy.model.errors import TransientError
+from argosy.model.errors import TransientError, UserError
 from argosy.server.answers import Page
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import desk_of, reader_of
 from argosy.server.pages.owned import everything, sees_everything, visible_applications
 from argosy.server.routes import May, Parameter, Route
 
+LONGEST: Final = 64  # letters of what names are to have
 SECONDS: Final = 6.0
 PATIENCE: Final = 8.0  # seconds that an examination waits for the one before
 PROGRAMS: Final = ("argosy ", "argocd ", "kubectl ", "oc ", "git ")
@@ -57,7 +58,7 @@ class Turn(asyncio.Lock):
 
 async def examined(asked: Asked, wanted: Wanted) -> Report:
     """Of what the caller may see; one at a time, for it takes a while."""
-    wanted = _permitted(asked, wanted)
+    wanted = permitted(asked, wanted)
     gate = asked.site.part(Turn)
     try:
         async with asyncio.timeout(PATIENCE):
@@ -70,18 +71,26 @@ async def examined(asked: Asked, wanted: Wanted) -> Report:
         gate.release()
 
 
-def _permitted(asked: Asked, wanted: Wanted) -> Wanted:
-    """As it was asked for; where some are denied, those of the others by their names."""
-    found = visible_applications(asked)
-    if sees_everything(asked, len(found)):
+def permitted(asked: Asked, wanted: Wanted) -> Wanted:
+    """As it was asked for; where some are denied, those of the others by their names.
+
+    A pattern of a stranger's is never run as an expression: one that backtracks would hold up everybody.
+    """
+    if len(wanted.pattern) > LONGEST:
+        raise UserError(f"is longer than {LONGEST} letters; send parts of names, with | between them", where="match")
+    found, parts = visible_applications(asked), wanted.pattern.split("|")
+    sees_all = sees_everything(asked, len(found))
+    if sees_all and not wanted.pattern:
         return wanted
     places = ((str(each["metadata"]["namespace"]), str(each["metadata"]["name"])) for each in found)
     names = tuple(
         f"{namespace}/{name}"
         for namespace, name in places
         if (not wanted.names or {name, f"{namespace}/{name}"} & set(wanted.names))
-        and (not wanted.pattern or wanted.pattern in name)
+        and any(part in name for part in parts)
     )
+    if not names and sees_all:
+        raise UserError(f"no Application has {wanted.pattern!r} in its name; send part of a name", where="match")
     if not names:
         raise Refused
     return replace(wanted, names=names, pattern="")

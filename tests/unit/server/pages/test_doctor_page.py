@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from site_world import CONTROL, KnownPeople, a_site, anything
 
-from argosy.server.pages.doctor import commands_of, words_of
+from argosy.desk.doctor.examining import Wanted
+from argosy.model.errors import UserError
+from argosy.model.manifest import Manifest
+from argosy.server.asked import Asked, Query
+from argosy.server.identity.caller import Caller
+from argosy.server.pages.doctor import commands_of, permitted, words_of
 
 
 @pytest.mark.parametrize(
@@ -21,3 +27,29 @@ from argosy.server.pages.doctor import commands_of, words_of
 )  # fmt: skip
 def test_commands_are_told_from_words(text: str, commands: list[str], words: str) -> None:
     assert (commands_of(text), words_of(text)) == (commands, words)
+
+
+def asking() -> Asked:
+    names = ("fraud-training", "fraud-serving", "iris", "a" * 60)
+    site = a_site([app(name) for name in names], KnownPeople({"ann": anything}))
+    return Asked("GET", "/doctor", {}, Query([]), {}, Caller("ann", how="bearer"), site)
+
+
+def app(name: str) -> Manifest:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "namespace": CONTROL, "uid": name, "resourceVersion": "1"}, "spec": {},
+    }  # fmt: skip
+
+
+def test_names_are_matched_by_their_parts() -> None:
+    found = permitted(asking(), Wanted(pattern="serving|iris"))
+    assert (set(found.names), found.pattern) == ({f"{CONTROL}/fraud-serving", f"{CONTROL}/iris"}, "")
+    assert permitted(asking(), Wanted()).names == ()
+
+
+def test_an_expression_that_backtracks_is_never_run() -> None:
+    with pytest.raises(UserError, match="no Application has"):
+        permitted(asking(), Wanted(pattern="([a-z-]+)+!"))
+    with pytest.raises(UserError, match="longer than 64"):
+        permitted(asking(), Wanted(pattern="a" * 65))
