@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.language.globs import matches
-from argosy.model.application import APPLICATION, read_application
+from argosy.model.application import APPLICATION, Application, read_application
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -55,12 +55,22 @@ def is_at_home(asked: Asked, manifest: Manifest) -> bool:
 
 
 def found_application(asked: Asked, manifest: Manifest) -> Found:
+    """It is read once it is known that it may be seen: what is large must not take longer to be refused."""
     metadata = manifest["metadata"]
     thing = application_name(asked, project_of(manifest), metadata["namespace"], metadata["name"])
+    return Found(None, thing, read=lambda: _whole(manifest))
+
+
+def readable(manifest: Manifest) -> Application | None:
+    """None: what is written there is no Application, which its own page tells."""
     try:
-        return Found(read_application(manifest, f"Application {metadata['name']}"), thing)
-    except UserError as error:
-        return Found(None, thing, error)
+        return _whole(manifest)
+    except UserError:
+        return None
+
+
+def _whole(manifest: Manifest) -> Application:
+    return read_application(manifest, f"Application {manifest['metadata']['name']}")
 
 
 def application_name(asked: Asked, project: str, namespace: str, name: str) -> str:

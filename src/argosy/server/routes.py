@@ -27,6 +27,7 @@ class Found:
     thing: str
     fault: UserError | None = None
     action: str = ""  # argo: a finer one in place of the route's, such as update/apps/Deployment/ml/web
+    read: Callable[[], Any] | None = None  # makes the subject, once it is known that it may be seen
 
 
 Resolver = Callable[[Asked], Awaitable[Found | None]]

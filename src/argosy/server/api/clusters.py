@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
-from argosy.model.application import APPLICATION, Destination
+from argosy.model.application import Destination
 from argosy.model.errors import UserError
-from argosy.model.names import GroupKind
 from argosy.report.wire import mapping
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
@@ -23,6 +22,7 @@ from argosy.server.api.repositories import STATE
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
+from argosy.server.pages.owned import visible_applications
 from argosy.server.routes import Filtered, Found, May, Parameter, Route
 
 TAG: Final = "clusters"
@@ -89,11 +89,11 @@ async def _told(asked: Asked, declared: Declared) -> dict[str, Any]:
 
 
 def applications(asked: Asked) -> Counter[str]:
-    """By the address that each is delivered to."""
+    """By the address that each is delivered to; of those that the caller may see."""
     if "applications" not in asked.kept:
         known = asked.site.lookout.rules.clusters
         counted: Counter[str] = Counter()
-        for manifest in asked.site.lookout.cache.list(GroupKind(*APPLICATION)):
+        for manifest in visible_applications(asked):
             given = mapping(mapping(manifest.get("spec")).get("destination"))
             found = known.find(Destination(str(given.get("server") or ""), str(given.get("name") or "")))
             counted[found.server if found else ""] += 1

@@ -24,11 +24,13 @@ async def permitted(route: Route, asked: Asked) -> Asked:
         case May(resource, action, of):
             _signed_in(asked)
             found = await of(asked)
-            if found is None or not asked.may(resource, found.action or action, found.thing):
+            # what is not there is asked about, too: absence must not be told by how soon it is answered
+            may = asked.may(resource, found.action or action if found else action, found.thing if found else "")
+            if found is None or not may:
                 raise Refused
             if found.fault:
                 raise found.fault
-            return replace(asked, subject=found.subject, thing=found.thing)
+            return replace(asked, subject=found.read() if found.read else found.subject, thing=found.thing)
 
 
 def _signed_in(asked: Asked) -> Asked:

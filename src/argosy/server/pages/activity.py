@@ -23,7 +23,7 @@ from argosy.server.behalf import reader_of
 from argosy.server.doors.audit import Trail
 from argosy.server.pages.environments import looked
 from argosy.server.pages.owned import sees_everything, visible_applications
-from argosy.server.resolving import PROJECT, found_application, project_of
+from argosy.server.resolving import PROJECT, project_of, readable
 from argosy.server.routes import Filtered, Route
 
 EVENT: Final = GroupKind("", "Event")
@@ -123,7 +123,7 @@ async def _listed(asked: Asked, apps: list[Manifest]) -> Known:
         namespace, name = str(manifest["metadata"]["namespace"]), str(manifest["metadata"]["name"])
         place = f"/apps/{namespace}/{name}"
         known["Application", namespace, name] = (name, place)
-        app, project = found_application(asked, manifest).subject, rules.projects.get(project_of(manifest))
+        app, project = readable(manifest), rules.projects.get(project_of(manifest))
         if app is None or project is None:
             continue
         allowed = permission(app, project, rules, kinds)

@@ -18,7 +18,7 @@ from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import desk_of
 from argosy.server.pages.application.addresses import of_app
-from argosy.server.resolving import application_manifest, found_application
+from argosy.server.resolving import application_manifest, found_application, readable
 from argosy.server.routes import Filtered, Route
 
 MOST = 200
@@ -46,8 +46,8 @@ def chosen(asked: Asked, form: Query, action: str) -> list[Application]:
             continue
         there = found_application(asked, manifest)
         allowed = asked.may("applications", "get", there.thing) and asked.may("applications", action, there.thing)
-        if there.subject is not None and allowed:
-            found.append(there.subject)
+        if allowed and (app := readable(manifest)) is not None:
+            found.append(app)
     return found[:MOST]
 
 
