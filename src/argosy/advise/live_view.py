@@ -155,6 +155,7 @@ class SettingsView:
     errors: tuple[str, ...] = ()  # of the application controller's log, about health checks
     judged: frozenset[GroupKind] = frozenset()  # kinds whose health is judged there, by whatever rule
     is_engine: bool = False  # argosy delivers there itself
+    observes: tuple[str, ...] = ()  # argosy only observes there: the controllers of the Argo CD that delivers
     renewed: str = ""  # when that was last said, RFC 3339
 
 

@@ -27,6 +27,7 @@ MODULES: Final = {
     "rollback": ("rollback",),
     "waiting": ("wait",),
     "holding": ("hold", "release", "refresh", "terminate-op", "confirm-deletion", "delete"),
+    "adopting": ("adopt", "hand-back"),
     "content": ("diff", "manifests", "actions"),
     "logs": ("logs",),
     "objects": ("get-resource", "patch-resource", "delete-resource"),

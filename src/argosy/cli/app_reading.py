@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
     from argosy.model.application import Application
     from argosy.model.names import ResourceKey
+    from argosy.policy.engines import Engines
 
 LIST_FORMS = ("table", "wide", "name", "json", "yaml")
 GET_FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
@@ -95,7 +96,12 @@ def run_list(chosen: argparse.Namespace) -> int:
             from argosy.desk.applications.counting import found_out
 
             found = await found_out(desk, apps)
-        _print_list(chosen, apps, desk, found)
+        engines = None
+        if form(chosen) == "table":
+            from argosy.desk.beside import seen_engines
+
+            engines = await seen_engines(desk.cluster, desk.control)
+        _print_list(chosen, apps, desk, found, engines)
         return 0
 
     return _until_interrupted(chosen, work)
@@ -122,7 +128,11 @@ def _fits(app: Application, chosen: argparse.Namespace) -> bool:
 
 
 def _print_list(
-    chosen: argparse.Namespace, apps: list[Application], desk: Desk, found: Mapping[ResourceKey, str]
+    chosen: argparse.Namespace,
+    apps: list[Application],
+    desk: Desk,
+    found: Mapping[ResourceKey, str],
+    engines: Engines | None,
 ) -> None:
     from argosy.cli import app_screen
     from argosy.desk.applications.desk import clock
@@ -141,7 +151,8 @@ def _print_list(
         talk(f"no Applications in {desk.namespace}; create one: argosy app create --help")
         return
     else:
-        lines = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace, found)[chosen.no_headers :]
+        shown = app_screen.list_lines(apps, Screen(sys.stdout), clock(), desk.namespace, found, engines)
+        lines = shown[chosen.no_headers :]
     print("".join(f"{line}\n" for line in lines), end="")
     if how == "table" and sys.stdout.isatty():
         talk(app_screen.summary_line(apps))
@@ -192,6 +203,7 @@ async def print_app(
     from argosy.desk.applications.reasons import reasons
     from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
     from argosy.desk.applications.windows import window_text
+    from argosy.desk.beside import seen_engines
 
     async with open_reader(desk) as reader:
         found = await reader.health(app)
@@ -202,7 +214,9 @@ async def print_app(
             why = [*await stuck_pods(desk, app, frozenset({UNSCHEDULED})), *why]
     if facts.retrying(app) or (not why and (facts.sync_word(app) == "Unknown" or facts.is_busy(app))):
         why = [facts.why(app), *why]
-    lines = app_screen.block_lines(app, window, list(filter(None, why)))
+    engines = await seen_engines(desk.cluster, desk.control)
+    delivered = "" if engines.is_usual(app.annotations) else engines.told(app.annotations)
+    lines = app_screen.block_lines(app, window, list(filter(None, why)), delivered)
     if shows_operation and app.state is not None:
         lines += ["", *app_screen.operation_lines(app.state)]
     if parameters_of is not None:

@@ -15,6 +15,7 @@ from argosy.desk.applications import facts
 from argosy.desk.applications.facts import Row
 from argosy.model.application import Application, OperationState
 from argosy.model.names import ResourceKey
+from argosy.policy.engines import Engines
 from argosy.report.history import Deployment
 from argosy.report.holds import read_hold
 from argosy.report.wire import mapping, mappings
@@ -28,6 +29,7 @@ WIDE: Final = (
     "NAME", "CLUSTER", "NAMESPACE", "PROJECT", "STATUS", "HEALTH", "SYNCPOLICY", "CONDITIONS", "REPO", "PATH", "TARGET",
 )  # fmt: skip
 NATIVE: Final = ("NAME", "STATUS", "HEALTH", "WHY", "REVISION", "SYNCPOLICY", "AGE")
+DELIVERED: Final = "DELIVERED BY"
 OBJECTS: Final = ("GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "HOOK", "MESSAGE")
 
 
@@ -74,8 +76,10 @@ def list_lines(
     now: datetime,
     home: str,
     found: Mapping[ResourceKey, str] | None = None,
+    engines: Engines | None = None,
 ) -> list[str]:
-    """A glance: what each is, and why it is not as it should be."""
+    """A glance: what each is, and why it is not as it should be; who delivers it, where an Argo CD does, too."""
+    names = (*NATIVE, DELIVERED) if engines is not None and engines.argocd else NATIVE
     rows = []
     for app in apps:
         name = app.name if app.namespace == home else f"{app.namespace}/{app.name}"
@@ -89,17 +93,20 @@ def list_lines(
                 ",".join(map(facts.short, facts.revisions(app))) or "-",
                 f"{facts.policy_word(app)}{' (held)' if hold else ''}",
                 facts.age(facts.created(app), now),
+                *((engines.deliverer(app.annotations).value,) if engines is not None and engines.argocd else ()),
             )
         )
-    if screen.width is None or all(shown_width(line) <= screen.width for line in table(NATIVE, rows)):
-        return screen.table(NATIVE, rows)
-    return _with_causes_below(rows, screen, screen.width)
+    if screen.width is None or all(shown_width(line) <= screen.width for line in table(names, rows)):
+        return screen.table(names, rows)
+    return _with_causes_below(names, rows, screen, screen.width)
 
 
-def _with_causes_below(rows: Sequence[Sequence[str]], screen: Screen, width: int) -> list[str]:
+def _with_causes_below(
+    names: Sequence[str], rows: Sequence[Sequence[str]], screen: Screen, width: int
+) -> list[str]:
     """Where a cause has no room in a column it has lines of its own: cut, it says nothing."""
-    place = NATIVE.index(WHY)
-    slim = [[*row[:place], *row[place + 1 :]] for row in (NATIVE, *rows)]
+    place = names.index(WHY)
+    slim = [[*row[:place], *row[place + 1 :]] for row in (names, *rows)]
     head, *lines = screen.table(slim[0], slim[1:])
     found = [head]
     for line, row in zip(lines, rows, strict=True):
@@ -132,7 +139,7 @@ def field(name: str, value: str) -> str:
     return f"{name:<20}{value}".rstrip()
 
 
-def block_lines(app: Application, window: str, reasons: Sequence[str] = ()) -> list[str]:
+def block_lines(app: Application, window: str, reasons: Sequence[str] = (), delivered: str = "") -> list[str]:
     """argo: what its get prints above the table; there is no URL, as there is no server."""
     destination = app.destination
     lines = [
@@ -155,6 +162,7 @@ def block_lines(app: Application, window: str, reasons: Sequence[str] = ()) -> l
     if (hold := read_hold(app.annotations)) is not None:
         who = f" by {hold.by}" if hold.by else ""
         lines.append(field("Held:", f"since {hold.at or '?'}{who}{f': {hold.reason}' if hold.reason else ''}"))
+    lines += [field("Delivered by:", delivered)] if delivered else []
     lines.append(field("Sync Status:", _sync(app)))
     message = facts.health_message(app)
     lines.append(field("Health Status:", f"{facts.health_word(app)}{f' ({message})' if message else ''}"))

@@ -28,11 +28,24 @@ UNKNOWN: Final = Engines(is_known=False)
 
 async def find_engines(cluster: ClusterReader, control: str) -> Engines:
     """Once: of all namespaces, or of the control namespace where no more may be read."""
-    place = await _readable(cluster, control)
-    if place is None:
+    for place in ("", control):
+        asked = [_listed(cluster, kind, labels, place) for kind in KINDS for labels in SELECTORS]
+        try:
+            found = await asyncio.gather(*asked)
+        except ClusterError as error:
+            if error.code not in REFUSALS:
+                raise
+        else:
+            return engines_of(each for some in found for each in some)
+    return UNKNOWN
+
+
+async def seen_engines(cluster: ClusterReader, control: str) -> Engines:
+    """The same for who only looks: what cannot be asked is not known, and no reason to fail."""
+    try:
+        return await find_engines(cluster, control)
+    except ArgosyError:
         return UNKNOWN
-    asked = [_listed(cluster, kind, labels, place) for kind in KINDS for labels in SELECTORS]
-    return engines_of(each for some in await asyncio.gather(*asked) for each in some)
 
 
 async def _listed(cluster: ClusterReader, kind: GroupKind, labels: str, namespace: str) -> list[Manifest]:

@@ -32,6 +32,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.looking import DEFINITION
 from argosy.pipeline.rules import Rules
+from argosy.policy.engines import Engines, engines_of, is_controller
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock
 from argosy.runtime.everything import Everything
 from argosy.runtime.informer import REFUSALS, Listener
@@ -40,6 +41,7 @@ from argosy.source.settings import SourceSettings
 
 log = logging.getLogger(__name__)
 _place: Final = operator.attrgetter("name", "namespace")  # of a row in the list
+CONTROLLERS: Final = "controllers of an Argo CD"  # an index
 LOOK_SECONDS: Final = 0.5  # between looks whether the watches are up
 ASK_SECONDS: Final = 10.0  # between questions whether anybody is there
 ASK_PATIENCE: Final = 5.0  # seconds for an answer to that
@@ -118,6 +120,11 @@ class Lookout:
         """Whether silence of the cache about a kind means that there is nothing, or was, where the server is away."""
         trouble = self._everything.troubles.get(kind)
         return self._everything.knew(kind) and (trouble is None or not _is_refusal(trouble))
+
+    @property
+    def engines(self) -> Engines:
+        """Who delivers here; where workloads may not be read, nobody is known."""
+        return engines_of(self.cache.find(CONTROLLERS, True))
 
     @property
     def as_of(self) -> AsOf:
@@ -206,6 +213,7 @@ class Lookout:
         self._everything.look_again()
 
     def _index(self) -> None:
+        self.cache.index(CONTROLLERS, lambda manifest: (True,) if is_controller(manifest) else ())
         for name, index in indexes(self._tracking).items():
             self.cache.index(name, index)
 

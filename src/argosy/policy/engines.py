@@ -32,6 +32,15 @@ class Deliverer(enum.StrEnum):
         return self in (Deliverer.ARGOSY, Deliverer.BOTH)
 
 
+def is_controller(manifest: Manifest) -> bool:
+    """By its labels, as SELECTORS have it."""
+    labels = manifest["metadata"].get("labels") or {}
+    if manifest.get("kind") not in ("StatefulSet", "Deployment"):
+        return False
+    named = labels.get(NAME) == "argocd-application-controller"
+    return named or (labels.get(COMPONENT) == "application-controller" and labels.get(PART_OF) == "argocd")
+
+
 def is_running(workload: Manifest) -> bool:
     """Whether an Argo CD's controller runs behind it, is to run, or has not ended yet. In the sandbox it only plays."""
     metadata, spec = workload["metadata"], workload.get("spec") or {}
@@ -80,6 +89,10 @@ class Engines:
             case Deliverer.UNKNOWN:
                 return f"{who}: whether an Argo CD runs here may not be read; argosy delivers with {ENGINE}: argosy"
         return f"{who} ({ENGINE}: {word})" if word else str(who)
+
+    def is_usual(self, annotations: Mapping[str, str]) -> bool:
+        """Whether there is nothing to say: argosy delivers, and nobody else could. What is not known is not said."""
+        return not self.argocd and ENGINE not in annotations and annotations.get(SKIP_RECONCILE) != "true"
 
     @property
     def sentence(self) -> str:

@@ -21,6 +21,7 @@ from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
+from argosy.policy.engines import Deliverer, Engines
 from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import SETTINGS
 from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
@@ -59,6 +60,7 @@ async def head_checks(
         HeadCheck("cluster", Mark.OK, f"cluster reachable{f' ({version})' if version else ''}"),
         _owner(view),
         _alive(view, workloads, product, now, apps),
+        *_beside(view, apps),
     ]
 
 
@@ -126,6 +128,20 @@ def _alive(
         text = f"no Application was looked at for {span(quiet)}: does a controller run?"
         return HeadCheck("controllers", Mark.BAD, text)
     return HeadCheck("controllers", Mark.OK, f"a controller runs (last sign {span(quiet)} ago)")
+
+
+def _beside(view: SettingsView, apps: Sequence[Application]) -> list[HeadCheck]:
+    """Where both run: what argosy delivers, and what both do."""
+    if not view.observes:
+        return []
+    engines = Engines(view.observes)
+    found = [engines.deliverer(app.annotations) for app in apps]
+    ours, both = sum(each.is_argosy for each in found), found.count(Deliverer.BOTH)
+    told = f"argosy runs beside it, and delivers {ours} of {len(apps)} Applications"
+    if both:
+        names = ", ".join(app.name for app, each in zip(apps, found) if each is Deliverer.BOTH)
+        return [HeadCheck("beside", Mark.BAD, f"{told}; both deliver {names}: argosy app adopt, or hand-back")]
+    return [HeadCheck("beside", Mark.OK, told)]
 
 
 def _has_replicas(workload: Manifest) -> bool:

@@ -17,6 +17,7 @@ from argosy.advise.finding import Place, Severity, Sight
 from argosy.advise.live_view import OperatorState, SettingsView
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.stalling import spec_written
+from argosy.desk.beside import seen_engines
 from argosy.desk.control import LEASE
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.health.linting import DISAGREES, lint_settings
@@ -56,10 +57,11 @@ class Settings:
 
 
 async def read_installation(asking: Asking, control: str) -> Settings:
-    resources, config, lease = await asyncio.gather(
+    resources, config, lease, engines = await asyncio.gather(
         asking.all_of(ARGOCD, control),
         asking.get(ResourceKey(*CONFIG_MAP, control, SETTINGS)),
         asking.get(ResourceKey(*LEASES, control, LEASE)),
+        seen_engines(asking.cluster, control),
     )
     resource = resources[0] if len(resources) == 1 else None
     is_engine = bool(mapping((lease or {}).get("spec")).get("holderIdentity"))
@@ -69,7 +71,8 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         data=data if config is not None else None,
         is_there=config is not None or CONFIG_MAP in asking.unread,
         judged=_judged(data),
-        is_engine=is_engine,
+        is_engine=is_engine and not engines.argocd,  # where an Argo CD runs, what it is told counts
+        observes=engines.argocd if is_engine else (),
         renewed=str(mapping((lease or {}).get("spec")).get("renewTime") or ""),
     )
     view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _owner(config))

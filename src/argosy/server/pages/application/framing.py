@@ -38,7 +38,9 @@ async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     told = await commits.current(reader, app, facts.revisions(app), seconds)
     project = reader.rules.projects.get(app.project)
     found = header(app, project, clock(), permissions(asked), told)
-    return replace(found, why=causes.told(reader, found.why))
+    engines = asked.site.lookout.engines
+    delivered = "" if engines.is_usual(app.annotations) else engines.told(app.annotations)
+    return replace(found, why=causes.told(reader, found.why), delivered=delivered)
 
 
 async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:

@@ -87,6 +87,7 @@ class Header:
     reconciled: str
     objects: int
     may: Mapping[str, bool]
+    delivered: str = ""  # by whom, where that is not argosy as usual
 
 
 ACTIONS = ("sync", "override", "update", "delete", "logs")

@@ -1,0 +1,190 @@
+"""`argosy app adopt` and `hand-back`: an Application goes over to argosy and back, and what it manages stays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import Scene, scene
+from argocd_at_work import MANAGER, Controller, at_work, controller
+from engine_room import CONTROL, config_map
+
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+
+SETTINGS = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": "settings"}
+AUTOMATED = {"automated": {"selfHeal": True}}
+ENGINE, SKIP = "argosy.dev/engine", "argocd.argoproj.io/skip-reconcile"
+
+
+class Place:
+    def __init__(self, found: Scene, argocd: Controller) -> None:
+        self.scene, self.argocd = found, argocd
+
+    async def annotations(self, name: str = "models") -> dict[str, str]:
+        return dict((await self.scene.app(name))["metadata"].get("annotations") or {})
+
+    async def object(self) -> Manifest:
+        found = await self.scene.get("ConfigMap", "settings")
+        assert found is not None
+        return found
+
+    async def begin(self, phase: str = "Running") -> None:
+        state = {"phase": phase, "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": {}}}
+        patch: dict[str, Any] = {"operation": {"sync": {}}, "status": {"operationState": state}}
+        if phase != "Running":
+            patch["operation"] = None
+        key = ResourceKey("argoproj.io", "Application", CONTROL, "models")
+        await self.scene.cluster.patch(key, patch, manager=MANAGER)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    """An Argo CD that has delivered one Application, just as Git asks."""
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="1")})
+        tracked = {"argocd.argoproj.io/tracking-id": "models:/ConfigMap:ml/settings"}
+        made = config_map(a="1")
+        made = {**made, "metadata": {"name": "settings", "namespace": "ml", "annotations": tracked}}
+        await found.cluster.create(made)
+        async with at_work(found.cluster, [{**SETTINGS, "status": "Synced"}]) as argocd:
+            async with asyncio.timeout(10):
+                while not found.engine.beside.engines.argocd:
+                    await asyncio.sleep(0.01)
+            await found.deliver(syncPolicy=AUTOMATED)
+            await found.until(lambda status: status["sync"]["status"] == "Synced")
+            yield Place(found, argocd)
+
+
+async def test_adopted_and_handed_back_nothing_that_it_manages_is_touched(place: Place) -> None:
+    before = await place.object()
+    said = await place.scene.argosy("app", "adopt", "models", "-y")
+    assert said.code == 0, said.err
+    assert "now        Argo CD (StatefulSet argocd/argocd-application-controller); argosy observes" in said.out
+    assert "then       argosy (argosy.dev/engine: argosy)" in said.out
+    assert "compared   the same: 1 objects" in said.out
+    assert {ENGINE: "argosy", SKIP: "true"}.items() <= (await place.annotations()).items()
+    await place.scene.until(lambda status: "controllerNamespace" in status)  # argosy has looked at it
+    await place.scene.settled()
+    assert await place.object() == before
+    said = await place.scene.argosy("app", "hand-back", "models", "-y")
+    assert said.code == 0, said.err
+    assert not {ENGINE, SKIP} & (await place.annotations()).keys()
+    looks = place.argocd.looks["models"]
+    await place.scene.settled()  # somebody answers a refresh: Argo CD
+    assert place.argocd.looks["models"] == looks + 1
+    assert await place.object() == before
+    again = await place.scene.argosy("app", "hand-back", "models", "-y")
+    assert again.code == 0 and "unchanged" in again.out
+
+
+async def test_a_dry_run_shows_the_plan_and_writes_nothing(place: Place) -> None:
+    before = await place.scene.app()
+    said = await place.scene.argosy("app", "adopt", "models", "--dry-run", "-o", "json")
+    assert said.code == 0
+    plan = json.loads(said.out)
+    assert (plan["way"], plan["done"]) == ("adopt", False)
+    (only,) = plan["items"]
+    assert (only["name"], only["comparedDifferently"], only["refusal"]) == ("models", [], "")
+    assert only["deliveredBy"].startswith("Argo CD")
+    assert await place.scene.app() == before
+
+
+async def test_an_operation_under_way_refuses_and_is_waited_for_where_that_is_asked_for(place: Place) -> None:
+    await place.begin()
+    said = await place.scene.argosy("app", "adopt", "models", "-y")
+    assert said.code == 5
+    assert "another operation is already in progress" in said.out
+    assert ENGINE not in await place.annotations()
+    late = await place.scene.argosy("app", "adopt", "models", "-y", "--timeout", "0.3")
+    assert late.code == 4
+    assert ENGINE not in await place.annotations()
+    waiting = asyncio.create_task(place.scene.argosy("app", "adopt", "models", "-y", "--timeout", "20"))
+    await asyncio.sleep(0.3)
+    await place.begin("Succeeded")
+    assert (await waiting).code == 0
+    assert (await place.annotations())[ENGINE] == "argosy"
+
+
+async def test_what_argosy_would_sync_at_once_is_adopted_on_hold_or_not_at_all(place: Place) -> None:
+    place.scene.repository.push({"app/settings.yaml": config_map(a="2")})
+    before = await place.object()
+    said = await place.scene.argosy("app", "adopt", "models", "-y")
+    assert said.code == 5
+    assert "ConfigMap/settings: its status says Synced, argosy OutOfSync: /data/a" in said.out
+    assert "adopt it with --hold" in said.out
+    assert ENGINE not in await place.annotations()
+    held = await place.scene.argosy("app", "adopt", "models", "-y", "--hold")
+    assert held.code == 0, held.out
+    await place.scene.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    await place.scene.settled()
+    assert await place.object() == before
+    back = await place.scene.argosy("app", "hand-back", "models", "-y")
+    assert back.code == 5
+    assert "Argo CD knows of no hold" in back.out
+
+
+async def test_without_a_yes_nothing_is_moved_and_without_a_name_nothing_is_asked(place: Place) -> None:
+    said = await place.scene.argosy("app", "adopt", "models")
+    assert said.code == 2
+    assert "add -y" in said.err
+    assert ENGINE not in await place.annotations()
+    assert (await place.scene.argosy("app", "adopt")).code == 2
+
+
+async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> None:
+    from argosy.schema.definitions import definition
+
+    await place.scene.cluster.create(definition("applicationsets.argoproj.io"))
+    key = ResourceKey("argoproj.io", "ApplicationSet", CONTROL, "all")
+    template = {"metadata": {"name": "models"}, "spec": (await place.scene.app())["spec"]}
+    made = await place.scene.cluster.create(
+        {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "ApplicationSet",
+            "metadata": {"name": "all", "namespace": CONTROL},
+            "spec": {"generators": [{"list": {"elements": []}}], "template": template},
+        }
+    )
+    reference = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": "all"}
+    owner = [{**reference, "uid": made["metadata"]["uid"]}]
+    await place.scene.patch_app({"metadata": {"ownerReferences": owner}})
+    said = await place.scene.argosy("app", "adopt", "models", "--dry-run")
+    assert said.code == 1
+    assert "ApplicationSet all would undo it; add to its spec.preservedFields.annotations" in said.out
+    kept = {"preservedFields": {"annotations": [ENGINE, SKIP]}}
+    await place.scene.cluster.patch(key, {"spec": kept})
+    assert (await place.scene.argosy("app", "adopt", "models", "--dry-run")).code == 0
+
+
+async def test_who_delivers_is_told_where_an_argo_cd_runs(place: Place) -> None:
+    got = await place.scene.argosy("app", "get", "models")
+    line = "Delivered by:       Argo CD (StatefulSet argocd/argocd-application-controller); argosy observes"
+    assert line in got.out.splitlines()
+    listed = await place.scene.argosy("app", "list")
+    assert listed.out.splitlines()[0].endswith("DELIVERED BY")
+    assert listed.out.splitlines()[1].endswith("Argo CD")
+    lease = {"name": "argosy-application-controller", "namespace": CONTROL}
+    spec = {"holderIdentity": "me", "renewTime": "2026-01-01T00:00:00.000000Z"}
+    await place.scene.cluster.create(
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": lease, "spec": spec}
+    )
+    seen = await place.scene.argosy("doctor")
+    assert "argosy runs beside it, and delivers 0 of 1 Applications" in seen.out
+    await place.scene.patch_app({"metadata": {"annotations": {ENGINE: "argosy"}}})
+    seen = await place.scene.argosy("doctor")
+    assert "both deliver models: argosy app adopt, or hand-back" in seen.out
+
+
+async def test_who_delivers_is_not_told_where_it_can_be_nobody_else(tmp_path: Path) -> None:
+    async with scene(tmp_path) as found:
+        await found.cluster.create(controller(annotations={"sandbox.argosy.dev/simulated": "simulated by argosy"}))
+        found.repository.push({"app/settings.yaml": config_map(a="1")})
+        await found.deliver()
+        await found.until(lambda status: status["sync"]["status"] == "OutOfSync")
+        assert "Delivered by" not in (await found.argosy("app", "get", "models")).out
+        assert "DELIVERED" not in (await found.argosy("app", "list")).out
