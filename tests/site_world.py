@@ -10,10 +10,12 @@ import http.client
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from argosy.app.listening import bind, listening
 from argosy.desk.applications.desk import Desk
+from argosy.desk.lookout import AsOf
 from argosy.model.manifest import Manifest
 from argosy.runtime.cache import Cache
 from argosy.server.doors.entry import Entry
@@ -26,6 +28,9 @@ CONTROL = "argocd"
 
 class StillLookout:
     """What lives, as a test puts it there."""
+
+    has_ended = False
+    as_of = AsOf(datetime.now(UTC), is_up=True)
 
     def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
         self.cache = Cache()
@@ -60,6 +65,9 @@ class KnownPeople:
         if name not in self.allowed or name in self.gone | self.past:
             raise BadCredential
         return Caller(name, (), how, f"id-of-{name}")  # type: ignore[arg-type]
+
+    def logins(self) -> dict[str, int]:
+        return {}
 
     def renewed(self, caller: Caller) -> str | None:
         return None

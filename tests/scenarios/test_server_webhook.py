@@ -127,6 +127,14 @@ async def test_an_application_is_refreshed_once_in_a_while_and_none_is_forgotten
     await few.done()
     assert written == ["on-main", "on-main"]  # at once, and once more for all that came after
     assert asyncio.get_running_loop().time() - began >= 0.3
+    slow = refreshes.Refreshes(seconds=60)
+    slow.ask(Counting(), [key])  # type: ignore[arg-type]
+    await asyncio.sleep(0.05)
+    slow.ask(Counting(), [key])  # type: ignore[arg-type] - in a minute
+    await asyncio.sleep(0.05)
+    slow.ask(Counting(), [key._replace(name="another")])  # type: ignore[arg-type] - waits behind nobody
+    await asyncio.sleep(0.05)
+    assert written[2:] == ["on-main", "another"]
 
 
 async def test_once_there_is_a_secret_only_who_knows_it_is_believed(world: World) -> None:

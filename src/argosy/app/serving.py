@@ -91,7 +91,14 @@ async def _run(options: ServingOptions, ready: Callable[[Served], None]) -> None
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    cluster = await connect(target.connection)
+    connecting, ending = asyncio.create_task(connect(target.connection)), asyncio.create_task(stop.wait())
+    await asyncio.wait({connecting, ending}, return_when=asyncio.FIRST_COMPLETED)
+    if not connecting.done():  # Ctrl-C, before anybody has answered
+        connecting.cancel()
+        await asyncio.gather(connecting, return_exceptions=True)
+        return
+    ending.cancel()
+    cluster = connecting.result()
     try:
         await _serve(cluster, target.where, options, ready, stop)
     finally:

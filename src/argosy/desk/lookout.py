@@ -77,17 +77,21 @@ class Lookout:
         self._silence = ""  # why nobody answers
         self._changed: datetime | None = None
         self._is_synced = False
+        self.has_ended = False  # its watches failed for good: what it knows grows old
 
     async def run(self) -> None:
         """Until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._everything.run(), name="lookout")
-            tasks.create_task(self._ask(), name="whether the cluster answers")
-            await self._everything.synced()
-            self._is_synced = True
-            while True:
-                self._look()
-                await asyncio.sleep(LOOK_SECONDS)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._everything.run(), name="lookout")
+                tasks.create_task(self._ask(), name="whether the cluster answers")
+                await self._everything.synced()
+                self._is_synced = True
+                while True:
+                    self._look()
+                    await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            self.has_ended = True
 
     async def _ask(self) -> None:
         """A watch is as quiet when nobody is there as when nothing happens: of a server elsewhere, that is asked."""
@@ -141,6 +145,8 @@ class Lookout:
         away = [str(error) for error in self._everything.troubles.values() if not _is_refusal(error)]
         if self._silence:
             away.append(self._silence)
+        if self.has_ended:
+            away.append("the watches of the cluster have ended; start this server again")
         if not away and self._is_synced:
             self._well = self._clock.now()
             return ""

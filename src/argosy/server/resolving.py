@@ -5,7 +5,7 @@ In: a request. Out: Found, or None where there is nothing. Never: decides; asks 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from argosy.language.globs import matches
 from argosy.model.application import APPLICATION, Application, read_application
@@ -17,9 +17,6 @@ from argosy.server.routes import Found
 from argosy.server.site import Site
 
 PROJECT: Final = GroupKind("argoproj.io", "AppProject")
-SECRET: Final = GroupKind("", "Secret")
-SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"  # noqa: S105 - the name of a label
-IN_CLUSTER: Final = "https://kubernetes.default.svc"
 
 
 async def application(asked: Asked) -> Found | None:
@@ -96,60 +93,3 @@ def _claimed(asked: Asked, project: str, namespace: str, name: str, manifest: Ma
         # `repr` of what was asked for only: nothing of what is there
         raise Absent(f"applications.argoproj.io {name!r} not found")
     return found_application(asked, manifest)
-
-
-async def project(asked: Asked) -> Found | None:
-    """By `{name}` or `{project}`. The subject is the AppProject's manifest."""
-    name = asked.values.get("project") or asked.values["name"]
-    found = asked.site.lookout.cache.get(ResourceKey(*PROJECT, asked.site.desk.control, name))
-    return None if found is None else Found(found, name)
-
-
-async def repository(asked: Asked) -> Found | None:
-    """By the address in `{repo}`. The subject is the Secret that declares it. argo: `<project>/<url>`, or the url."""
-    for secret in _secrets(asked, "repository"):
-        if decoded(secret, "url") == asked.values["repo"]:
-            owner = decoded(secret, "project")
-            wanted = asked.query.text("appProject")
-            if wanted and owner != wanted:
-                continue
-            url = asked.values["repo"]
-            return Found(secret, f"{owner}/{url}" if owner else url)
-    return None
-
-
-async def cluster(asked: Asked) -> Found | None:
-    """By the address in `{id}`, or by its name with `?id.type=name`. The subject is its Secret; None: this cluster."""
-    given = asked.values["id"]
-    field = "name" if asked.query.text("id.type") in ("name", "name_escaped") else "server"
-    for secret in _secrets(asked, "cluster"):
-        if decoded(secret, field) == given:
-            owner, server = decoded(secret, "project"), decoded(secret, "server")
-            return Found(secret, f"{owner}/{server}" if owner else server)
-    if given == (IN_CLUSTER if field == "server" else "in-cluster"):
-        return Found(None, IN_CLUSTER)
-    return None
-
-
-async def account(asked: Asked) -> Found | None:
-    """By `{name}`. argo: an account may always see itself; what there is of it, Identities know."""
-    return Found(asked.values["name"], asked.values["name"])
-
-
-def _secrets(asked: Asked, kind: str) -> list[Manifest]:
-    found: list[Manifest] = asked.site.lookout.cache.list(
-        SECRET, namespace=asked.site.desk.control, labels={SECRET_TYPE: kind}
-    )
-    return found
-
-
-def decoded(secret: Manifest, field: str) -> str:
-    """A field of a Secret as text; empty where there is none, or it is no text."""
-    import base64
-    import binascii
-
-    data: Any = secret.get("data") or {}
-    try:
-        return base64.b64decode(str(data.get(field) or ""), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return ""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from site_world import CONTROL, KnownPeople, a_site, anything, on_a_socket
 
+from argosy.server.api.metrics import Syncs
 from argosy.server.api.openapi import document
 from argosy.server.table import TABLE
 
@@ -93,8 +94,19 @@ async def test_what_is_counted_is_told_to_who_may_see_it() -> None:
     assert ('name="m"' in alone, 'name="a"' in alone, 'name="a"' in whole) == (True, False, True)
     said = 'argocd_app_info{namespace="argocd",name="m",project="mine",autosync_enabled="false",repo="https://x/y"'
     assert said in alone
+    assert "argocd_cluster_connection_status" in whole and "argocd_cluster_connection_status" not in alone
     assert 'argosy_http_requests_total{method="GET",route="/metrics",code="200"} 1' in whole
     assert strange.code == 401
+
+
+def test_operations_that_end_are_counted_and_conditions_told() -> None:
+    syncs, app = Syncs(), application("a", "default")
+    app["status"] = {"operationState": {"phase": "Failed", "finishedAt": "2026-01-01T00:00:00Z", "operation": {}}}
+    assert syncs.counted([app]) == []  # the past
+    app["status"]["operationState"] |= {"phase": "Succeeded", "finishedAt": "2026-01-01T00:00:09Z"}
+    for _ in range(2):
+        ((labels, count),) = syncs.counted([app])
+    assert (labels["phase"], labels["dry_run"], labels["dest_server"], count) == ("Succeeded", "false", "https://c", 1)
 
 
 @pytest.mark.anyio

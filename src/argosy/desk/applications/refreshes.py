@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from argosy.cluster import Cluster
@@ -28,6 +29,7 @@ class Refreshes:
         self._last: dict[ResourceKey, float] = {}
         self._due: dict[ResourceKey, float] = {}
         self._work: asyncio.Task[None] | None = None
+        self._asked = asyncio.Event()
 
     def ask(self, cluster: Cluster, keys: Iterable[ResourceKey]) -> int:
         """How many of them are new: one that waits for its time already is not asked for twice."""
@@ -36,6 +38,7 @@ class Refreshes:
             if key not in self._due and len(self._due) < MOST:
                 self._due[key] = max(now, self._last.get(key, now - self._seconds) + self._seconds)
                 count += 1
+        self._asked.set()
         if self._due and (self._work is None or self._work.done()):
             self._work = asyncio.create_task(self._run(cluster), name="refreshes")
         return count
@@ -45,7 +48,9 @@ class Refreshes:
         while self._due:
             ready = [key for key, at in self._due.items() if at <= clock()][:AT_ONCE]
             if not ready:
-                await asyncio.sleep(min(self._due.values()) - clock())
+                self._asked.clear()
+                with suppress(TimeoutError):  # what is asked for meanwhile may be due before
+                    await asyncio.wait_for(self._asked.wait(), min(self._due.values()) - clock())
                 continue
             for key in ready:
                 del self._due[key]

@@ -120,13 +120,11 @@ def session(
     folder: Path | None, opening: Opening, demo: Demo, *, is_offline: bool, talk: Talk
 ) -> Iterator[Session]:
     repository, is_demo = _meant(folder, demo, talk)
-    survey = Survey(repository, talk)
+    opened = Session(Survey(repository, talk), opening, is_offline, talk, is_demo)
     try:
-        opened = Session(survey, opening, is_offline, talk, is_demo)
         yield opened
-        opened.survey.close()
     finally:
-        survey.close()
+        opened.survey.close()  # whichever it has by now
 
 
 def _meant(folder: Path | None, demo: Demo, talk: Talk) -> tuple[Repository, bool]:

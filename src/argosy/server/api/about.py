@@ -21,6 +21,9 @@ async def version(asked: Asked) -> Json:
 
 
 async def healthy(asked: Asked) -> Text:
+    """A cluster that is away comes back, and pages say so; watches that have ended do not."""
+    if asked.site.lookout.has_ended:
+        return Text("the watches of the cluster have ended", code=503)
     return Text("ok")
 
 

@@ -14,7 +14,7 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -78,7 +78,7 @@ class Hub:
         """How much of the changes this server has heard of; for its own pages, which give it back."""
         return f"{self._name}-{self._changes}"
 
-    async def stream(self, asked: Asked) -> AsyncIterator[bytes]:
+    async def stream(self, asked: Asked) -> AsyncGenerator[bytes, None]:
         """For `GET /live?at=PAGE`. Raises before its first event where the page is not live, or not theirs."""
         page, live = await self._page(asked)
         key, reader = self._key(page), Reader(page)

@@ -5,7 +5,7 @@ In: `GET /live?at=PAGE`. Out: server-sent events. Never: of a page that is not l
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from argosy.server.answers import Stream
 from argosy.server.asked import Asked, Refused
@@ -24,14 +24,13 @@ async def live(asked: Asked) -> Stream:
     return Stream(_after(first, events), farewell=SIGNED_OUT, headers=(("cache-control", "no-store"),))
 
 
-async def _after(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _after(first: bytes, events: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
     try:
         yield first
         async for event in events:
             yield event
     finally:
-        if (close := getattr(events, "aclose", None)) is not None:
-            await close()
+        await events.aclose()
 
 
 ROUTES = (
