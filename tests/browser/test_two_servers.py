@@ -1,0 +1,124 @@
+"""Two `argosy serve` on one cluster: a page that is open at one of them outlives its restart, and misses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import write_kubeconfig
+from engine_room import CONTROL
+from ready_argosy import start
+from serving import environment, served
+
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.model.names import ResourceKey
+from argosy.schema.definitions import definition
+
+OpenPage = Callable[..., Any]
+KEY = ResourceKey("argoproj.io", "Application", CONTROL, "models")
+APP: dict[str, Any] = {
+    "apiVersion": "argoproj.io/v1alpha1",
+    "kind": "Application",
+    "metadata": {"name": "models", "namespace": CONTROL},
+    "spec": {
+        "project": "default",
+        "source": {"repoURL": "https://git.invalid/models", "path": "app"},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+    },
+    "status": {"sync": {"status": "OutOfSync"}, "health": {"status": "Progressing"}},
+}
+AWAY = ["Failed to load resource", "ERR_"]
+PATIENCE = 60.0
+
+
+class Plane:
+    """A cluster with one Application, in a loop of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._stack = contextlib.AsyncExitStack()
+        self.cluster: EmbeddedCluster
+        self.run(self._open())
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+
+    async def _open(self) -> None:
+        found = await self._stack.enter_async_context(served(self.folder / "plane"))
+        self.cluster = EmbeddedCluster(found.plane)
+        for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
+            await self.cluster.create(definition(name))
+        await self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL}})
+        await self.cluster.create(APP)
+        write_kubeconfig(self.folder / "kubeconfig", found)
+
+    def say(self, sync: str) -> None:
+        self.run(self.cluster.patch(KEY, {"status": {"sync": {"status": sync}}}))
+
+    def close(self) -> None:
+        self.run(self._stack.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[Plane]:
+    made = Plane(tmp_path)
+    yield made
+    made.close()
+
+
+@contextlib.contextmanager
+def serving(plane: Plane, port: int = 0) -> Iterator[str]:
+    """The address that lets its owner in."""
+    words = ["serve", "--kubeconfig", str(plane.folder / "kubeconfig"), "--port", str(port), "--no-browser"]
+    with (plane.folder / "log").open("a") as log:
+        process = start([*words, "-n", CONTROL], env=environment(plane.folder), stderr=log.fileno())
+    try:
+        printed = ""
+        while "Ctrl-C" not in printed:
+            line = process.stdout.readline()
+            assert line, printed
+            printed += line
+        (entrance,) = re.findall(r"page +(http\S+)", printed)
+        yield str(entrance)
+    finally:
+        process.kill()  # without a word to anybody
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, open_page: OpenPage) -> None:
+    page, other = open_page(), open_page()
+    for each in (page, other):
+        each.expected += AWAY
+    head = "#app-head:has-text('{}')"
+    with serving(plane) as second:
+        other.goto(second)
+        with serving(plane) as first:
+            page.goto(first)
+            page.goto(f"{first.partition('/enter')[0]}/apps/{CONTROL}/models")
+            other.goto(f"{second.partition('/enter')[0]}/apps/{CONTROL}/models")
+            for each in (page, other):
+                each.wait_for_selector("#pulse[data-state=live]")
+            plane.say("Unknown")
+            for each in (page, other):
+                each.wait_for_selector(head.format("Unknown"))
+        plane.say("Synced")  # nobody is there to tell the first page
+        other.wait_for_selector(head.format("Synced"))
+        page.wait_for_selector("html.is-stale", timeout=20_000)
+        assert "Unknown" in page.inner_text("#app-head")
+        port = int(first.partition("/enter")[0].rpartition(":")[2])
+        with serving(plane, port):
+            page.wait_for_selector(head.format("Synced"), timeout=30_000)
+            page.wait_for_selector("#pulse[data-state=live]")
+            plane.say("OutOfSync")
+            for each in (page, other):
+                each.wait_for_selector(head.format("OutOfSync"))
