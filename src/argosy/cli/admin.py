@@ -1,10 +1,11 @@
-"""`argosy admin initial-password`: the password that admin had first."""
+"""`argosy admin …`: what whoever set an installation up needs: its first password, and the whole of it as a file."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
+from argosy.cli.admin_moving import add_moving
 from argosy.cli.app_flags import at_desk, described, talk
 from argosy.cli.target_flags import add_target_flags
 
@@ -15,15 +16,16 @@ Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
 Examples:
   argosy admin initial-password
-  argosy admin initial-password -n argocd
+  argosy admin export > argosy.yaml
+  argosy admin import argosy.yaml --dry-run
 
-See also: docs/guides/page.md
+See also: docs/guides/page.md, docs/guides/moving.md
 """
 ADVICE = "It is for the first login: change it with 'argosy account update-password', then delete the Secret {secret}."
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser("admin", help="the first password of admin", epilog=EXAMPLES,
+    parser = commands.add_parser("admin", help="export and import an installation; its first password", epilog=EXAMPLES,
                                  description="For whoever set an installation up.",
                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
@@ -34,6 +36,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     found.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
     add_target_flags(found)
     found.set_defaults(run=run_initial, app_namespace="")
+    add_moving(parts)
 
 
 def run_initial(chosen: argparse.Namespace) -> int:

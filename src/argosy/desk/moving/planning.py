@@ -1,0 +1,171 @@
+"""What an import would do, told before anything is done.
+
+In: documents of a file, what lives. Out: changes, each a word and what is written. Never: I/O; a change of what an
+operator keeps; one of an Application whose operation is under way, unless that is to be stopped.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from argosy.desk.moving.collecting import KINDS, Scope
+from argosy.desk.moving.shaping import LIVING, OVER, exported
+from argosy.model import annotations as names
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.patch import merge_patch
+from argosy.report.holds import Hold, hold_text
+from argosy.report.wire import mapping, mappings
+
+ORDER: Final = {each.kind: place for place, each in enumerate(KINDS)}
+UNDER_WAY: Final = "an operation is under way: wait until it is over, or add --stop-operation"
+DEFAULT: Final = "default"  # the project that every installation has
+
+
+class Verb(enum.StrEnum):
+    CREATE = "create"
+    UPDATE = "update"
+    UNCHANGED = "unchanged"
+    PRUNE = "prune"
+    NEEDS_PRUNING = "needs pruning"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How to import. `hold` is written on Applications that sync by themselves and are new here."""
+
+    scope: Scope
+    prunes: bool = False
+    stops: bool = False  # operations that are under way
+    hold: Hold | None = None
+    skipped_labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    verb: Verb
+    key: ResourceKey
+    why: str = ""  # it is passed over, or refused
+    body: Mapping[str, Any] = field(default_factory=dict)  # to create, or a merge patch
+    version: str = ""  # resourceVersion of what was read
+    is_refused: bool = False
+
+    @property
+    def writes(self) -> bool:
+        return self.verb in (Verb.CREATE, Verb.UPDATE, Verb.PRUNE)
+
+    def document(self) -> dict[str, Any]:
+        return {"verb": self.verb.value, **self.key._asdict(), "why": self.why, "refused": self.is_refused}
+
+
+def planned(documents: Sequence[Manifest], live: Iterable[Manifest], wish: Wish) -> list[Change]:
+    """In the order in which it is done: settings and projects before Applications."""
+    there = {key_of(each): each for each in live}
+    changes = []
+    for each in sorted(documents, key=lambda found: ORDER.get(found["kind"], len(ORDER))):
+        placed = _placed(each, wish.scope.control)
+        changes.append(_change(placed, there.pop(key_of(placed), None), wish))
+    return [*changes, *_left(there.values(), wish)]
+
+
+def _placed(document: Manifest, control: str) -> Manifest:
+    metadata = document["metadata"]
+    return {**document, "metadata": {**metadata, "namespace": metadata.get("namespace") or control}}
+
+
+def _change(document: Manifest, before: Manifest | None, wish: Wish) -> Change:
+    key = key_of(document)
+    if key.group_kind not in KINDS:
+        return Change(Verb.SKIP, key, "not a part of an installation")
+    labels = document["metadata"].get("labels") or {}
+    if found := next((each for each in wish.skipped_labels if each in labels), ""):
+        return Change(Verb.SKIP, key, f"it has the label {found}")
+    if not wish.scope.has(document):
+        is_secret = key.kind == "Secret" and not wish.scope.has_secrets
+        return Change(Verb.SKIP, key, "--secrets imports it" if is_secret else "it is not asked for")
+    wanted = exported(document, "")
+    if before is None:
+        return Change(Verb.CREATE, key, body=_held(wanted, wish))
+    return _update(key, wanted, before, wish)
+
+
+def _held(wanted: Mapping[str, Any], wish: Wish) -> dict[str, Any]:
+    """New here: whether it is to wait before it syncs by itself."""
+    automated = mapping(mapping(wanted.get("spec")).get("syncPolicy")).get("automated")
+    if wish.hold is None or wanted["kind"] != "Application" or automated is None:
+        return dict(wanted)
+    metadata = wanted["metadata"]
+    annotations = {names.HOLD: hold_text(wish.hold), **(metadata.get("annotations") or {})}
+    return {**wanted, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _update(key: ResourceKey, wanted: Mapping[str, Any], before: Manifest, wish: Wish) -> Change:
+    version = str(before["metadata"].get("resourceVersion") or "")
+    if any(each.get("kind") == "ArgoCD" for each in mappings(before["metadata"].get("ownerReferences"))):
+        return Change(Verb.SKIP, key, "an operator keeps it: change the ArgoCD resource")
+    have = exported(before, "")
+    patch = merge_patch.diff(_compared(have), _compared(wanted, living=have))
+    if key.kind == "Application":
+        if not mapping(have.get("status")).get("history") and mapping(wanted.get("status")).get("history"):
+            patch["status"] = wanted["status"]  # what it was elsewhere; a history of its own is newer than any file
+        if is_under_way(before):
+            if not wish.stops:
+                return Change(Verb.UPDATE, key, UNDER_WAY, is_refused=True) if patch else Change(Verb.UNCHANGED, key)
+            patch |= _stopped(before)
+    return Change(Verb.UPDATE if patch else Verb.UNCHANGED, key, body=patch, version=version)
+
+
+def is_under_way(app: Manifest) -> bool:
+    phase = _phase(app)
+    return "operation" in app or bool(phase and phase not in OVER)
+
+
+def _phase(app: Manifest) -> object:
+    return mapping(mapping(app.get("status")).get("operationState")).get("phase")
+
+
+def _stopped(before: Manifest) -> dict[str, Any]:
+    """One that nobody has begun is taken away; one that runs is brought to its end by whoever runs it."""
+    phase = _phase(before)
+    if phase and phase not in OVER:
+        return {"status": {"operationState": {"phase": "Terminating"}}} if phase != "Terminating" else {}
+    return {"operation": None} if "operation" in before else {}
+
+
+def _compared(found: Mapping[str, Any], living: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Without its status, and with what add-ons wrote where it lives."""
+    kept = {name: value for name, value in found.items() if name not in ("status", "apiVersion")}
+    metadata = dict(found["metadata"])
+    annotations = dict(metadata.get("annotations") or {})
+    if living is not None:
+        there = living["metadata"].get("annotations") or {}
+        annotations = {name: text for name, text in annotations.items() if name not in LIVING}
+        annotations |= {name: there[name] for name in LIVING if name in there}
+    metadata["annotations"] = annotations
+    metadata["labels"] = dict(metadata.get("labels") or {})
+    metadata["finalizers"] = list(metadata.get("finalizers") or [])
+    return {**kept, "metadata": metadata}
+
+
+def _left(live: Iterable[Manifest], wish: Wish) -> Iterable[Change]:
+    """argo: what the file does not have; settings are never pruned."""
+    for each in live:
+        key = key_of(each)
+        is_default = key.kind == "AppProject" and key.name == DEFAULT
+        if key.kind == "ConfigMap" or is_default or not wish.scope.has(each):
+            continue
+        version = str(each["metadata"].get("resourceVersion") or "")
+        if not wish.prunes:
+            yield Change(Verb.NEEDS_PRUNING, key, version=version)
+        elif key.kind == "Application" and is_under_way(each) and not wish.stops:
+            yield Change(Verb.PRUNE, key, UNDER_WAY, is_refused=True)
+        else:
+            yield Change(Verb.PRUNE, key, version=version)
+
+
+def missing_namespaces(changes: Iterable[Change], there: Iterable[str]) -> list[str]:
+    return sorted({each.key.namespace for each in changes if each.verb is Verb.CREATE} - set(there))

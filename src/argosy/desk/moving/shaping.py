@@ -1,0 +1,56 @@
+"""One manifest on its way into a file, and out of it.
+
+In: a manifest. Out: the part of it that is the same in every cluster. Never: I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from argosy.model import annotations as names
+from argosy.model.application import Progress
+from argosy.model.manifest import Manifest, dump
+from argosy.report.wire import mapping
+
+FENCE: Final = "argosy.dev/fence"  # who of this cluster's controllers has it
+# Of the moment, and of one cluster
+FLEETING: Final = frozenset({names.REFRESH, names.REFRESH_TIMESTAMP, names.NOTIFYING, FENCE})
+# Written by add-ons where it lives: what they know there is newer than a file
+LIVING: Final = frozenset({names.NOTIFIED, names.NOTEBOOK_STATUS, names.NOTEBOOK_SUMMARY})
+BODIES: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("type", "data")}
+OVER: Final = frozenset(each.value for each in Progress if each.is_over)
+
+
+def exported(manifest: Manifest, control: str) -> dict[str, Any]:
+    """argo: as its export writes it: without what only that cluster knows, and with a namespace where it is another."""
+    metadata = manifest["metadata"]
+    kept: dict[str, Any] = {"name": metadata["name"]}
+    namespace = metadata.get("namespace")
+    if namespace and namespace != control:
+        kept["namespace"] = namespace
+    annotations = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in FLEETING}
+    for name, value in (("labels", metadata.get("labels")), ("annotations", annotations)):
+        if value:
+            kept[name] = dict(value)
+    if metadata.get("finalizers"):
+        kept["finalizers"] = list(metadata["finalizers"])
+    found: dict[str, Any] = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": kept}
+    for name in BODIES.get(manifest["kind"], ("spec",)):
+        if name in manifest:
+            found[name] = manifest[name]
+    if manifest["kind"] == "Application" and (status := at_rest(mapping(manifest.get("status")))):
+        found["status"] = status
+    return found
+
+
+def at_rest(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Without an operation that is not over: it must not go on in another cluster."""
+    state = mapping(status.get("operationState"))
+    is_over = state.get("phase") in OVER
+    return {name: value for name, value in status.items() if name != "operationState" or is_over}
+
+
+def stream(manifests: list[dict[str, Any]]) -> str:
+    """argo: a separator after each."""
+    return "".join(f"{dump(each)}---\n" for each in manifests)

@@ -1,0 +1,224 @@
+"""`argosy admin export` and `import`: an installation moves to another cluster by a file."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import CONTROL, config_map
+
+from argosy.model.manifest import dump, load_all
+from argosy.model.names import ResourceKey
+from argosy.schema.definitions import definition
+
+AUTOMATED = {"automated": {"prune": True}}
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "repo", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "repository"}},
+    "stringData": {"url": "https://git.example.com/a", "password": "open-sesame"},
+}
+
+
+async def furnished(found: Scene) -> Scene:
+    """An installation with something of everything: settings, a project, a Secret, Applications with a history."""
+    await found.cluster.create(definition("applicationsets.argoproj.io"))
+    await found.configure({"timeout.reconciliation": "90s"})
+    await found.project("team", description="ours")
+    await found.cluster.create(SECRET)
+    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "nobodys", "namespace": CONTROL}}
+    await found.cluster.create({**other, "stringData": {"a": "not-of-it"}})
+    found.repository.push({"app/settings.yaml": config_map(a="1")})
+    await found.deliver(project="team", syncPolicy=AUTOMATED, metadata={"labels": {"env": "dev"}})
+    await found.until_synced()
+    return found
+
+
+@pytest.fixture
+async def one(tmp_path: Path) -> AsyncIterator[Scene]:
+    (tmp_path / "one").mkdir()
+    async with scene(tmp_path / "one") as found:
+        yield await furnished(found)
+
+
+@pytest.fixture
+async def other(tmp_path: Path) -> AsyncIterator[Scene]:
+    """Another cluster; what syncs by itself there would, so that nobody is at work."""
+    (tmp_path / "other").mkdir()
+    async with scene(tmp_path / "other") as found:
+        await found.cluster.create(definition("applicationsets.argoproj.io"))
+        yield found
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    return [dict(each) for each in load_all(text.encode()) if each]
+
+
+async def test_an_installation_goes_to_another_cluster_and_comes_back_the_same(
+    one: Scene, other: Scene, tmp_path: Path
+) -> None:
+    file = tmp_path / "all.yaml"
+    said = await one.argosy("admin", "export", "--secrets", "-o", str(file))
+    assert said.code == 0, said.err
+    assert "passwords, tokens and keys" in said.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    done = await other.argosy("admin", "import", str(file), "--secrets", "--hold", "-y")
+    assert done.code == 0, done.err + done.out
+    await other.settled()
+    moved, was = await other.app(), await one.app()
+    assert moved["spec"] == was["spec"]
+    assert moved["status"]["history"] == was["status"]["history"]
+    assert json.loads(moved["metadata"]["annotations"]["argosy.dev/hold"])["reason"] == "imported"
+    again = await other.argosy("admin", "export", "--secrets")
+    before, after = documents(file.read_text()), documents(again.out)
+    assert [_steady(each) for each in after] == [_steady(each) for each in before]
+
+
+def _steady(document: dict[str, Any]) -> dict[str, Any]:
+    """Without what an engine writes by itself, the hold, and the folder that a test may read from."""
+    if document["kind"] == "Application":
+        document["status"] = {"history": document["status"]["history"]}
+        document["metadata"].pop("annotations", None)
+    if document["metadata"]["name"] == "argosy-cm":
+        document.pop("data", None)
+    return document
+
+
+async def test_a_second_import_changes_nothing(one: Scene, other: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text((await one.argosy("admin", "export", "--secrets")).out)
+    first = await other.argosy("admin", "import", str(file), "--secrets", "-y")
+    assert first.code == 0, first.out + first.err
+    again = await other.argosy("admin", "import", str(file), "--secrets", "--dry-run")
+    assert "Plan: 0 to create, 0 to change, 0 to prune" in again.out
+
+
+async def test_secrets_stay_where_they_are_unless_they_are_asked_for(one: Scene, other: Scene, tmp_path: Path) -> None:
+    plain = await one.argosy("admin", "export")
+    assert plain.code == 0
+    assert "Secret" not in {each["kind"] for each in documents(plain.out)}
+    assert "open-sesame" not in plain.out + plain.err
+    whole = await one.argosy("admin", "export", "--secrets")
+    assert [each["metadata"]["name"] for each in documents(whole.out) if each["kind"] == "Secret"] == ["repo"]
+    file = tmp_path / "all.yaml"
+    file.write_text(whole.out)
+    done = await other.argosy("admin", "import", str(file), "-y")
+    assert "= Secret repo in argocd  skip: --secrets imports it" in done.out
+    assert await other.get("Secret", "repo", CONTROL) is None
+
+
+async def test_a_dry_run_tells_all_and_writes_nothing(one: Scene, other: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text((await one.argosy("admin", "export")).out)
+    said = await other.argosy("admin", "import", str(file), "--dry-run", "--output", "json")
+    assert said.code == 0
+    plan = json.loads(said.out)
+    assert plan["done"] is False
+    verbs = {(each["kind"], each["name"]): each["verb"] for each in plan["items"]}
+    assert verbs["Application", "models"] == "create"
+    assert verbs["ConfigMap", "argocd-cm"] == "update"
+    assert await other.get("argoproj.io/Application", "models", CONTROL) is None
+    refused = await other.argosy("admin", "import", str(file))
+    assert refused.code == 2 and "add -y" in refused.err
+
+
+async def test_what_the_file_does_not_have_is_pruned_where_that_is_asked_for_and_what_it_manages_stays(
+    one: Scene, tmp_path: Path
+) -> None:
+    kept = [each for each in documents((await one.argosy("admin", "export")).out) if each["kind"] != "Application"]
+    file = tmp_path / "less.yaml"
+    file.write_text("---\n".join(dump(each) for each in kept))
+    finalizers = ["resources-finalizer.argocd.argoproj.io"]
+    await one.patch_app({"metadata": {"finalizers": finalizers}})
+    told = await one.argosy("admin", "import", str(file), "-y")
+    assert "! Application models in argocd  needs pruning" in told.out
+    assert await one.get("argoproj.io/Application", "models", CONTROL) is not None
+    done = await one.argosy("admin", "import", str(file), "--prune", "-y")
+    assert done.code == 0, done.err
+    await one.until_gone("argoproj.io/Application", "models", CONTROL)
+    assert await one.get("ConfigMap", "settings") is not None
+    assert await one.get("Secret", "repo", CONTROL) is not None
+    assert await one.get("ConfigMap", "argosy-cm", CONTROL) is not None
+
+
+async def test_an_operation_under_way_is_neither_moved_nor_written_over(
+    one: Scene, other: Scene, tmp_path: Path
+) -> None:
+    await other.project("team")
+    file = tmp_path / "busy.yaml"
+    (app,) = [each for each in documents((await one.argosy("admin", "export")).out) if each["kind"] == "Application"]
+    app["operation"] = {"sync": {}}
+    app["status"]["operationState"] = {"phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {}}
+    file.write_text(dump(app))
+    done = await other.argosy("admin", "import", str(file), "--hold", "-y")
+    assert done.code == 0, done.err + done.out
+    moved = await other.app()
+    assert "operation" not in moved
+    assert moved["status"].get("operationState", {}).get("phase") != "Running"
+    hold = {"argocd.argoproj.io/skip-reconcile": "true"}  # nobody begins it
+    await other.patch_app({"metadata": {"annotations": hold}, "operation": {"sync": {}}})
+    refused = await other.argosy("admin", "import", str(file), "-y")
+    assert refused.code == 5
+    assert "an operation is under way" in refused.out
+    assert "operation" in await other.app()
+    stopped = await other.argosy("admin", "import", str(file), "-y", "--stop-operation")
+    assert stopped.code == 0, stopped.err
+    assert "operation" not in await other.app()
+
+
+async def test_one_that_is_to_be_pruned_is_not_while_its_operation_is_under_way(one: Scene, tmp_path: Path) -> None:
+    await one.patch_app({"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}})
+    await one.patch_app({"operation": {"sync": {}}})
+    file = tmp_path / "less.yaml"
+    file.write_text(dump({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
+    refused = await one.argosy("admin", "import", str(file), "--prune", "-y")
+    assert refused.code == 5
+    assert "✗ Application models in argocd: an operation is under way" in refused.out
+    assert await one.get("argoproj.io/Application", "models", CONTROL) is not None
+
+
+async def test_what_an_operator_keeps_is_left_to_it(other: Scene, tmp_path: Path) -> None:
+    reference = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "name": "gitops", "uid": "1"}
+    key = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
+    await other.cluster.patch(key, {"metadata": {"ownerReferences": [reference]}})
+    file = tmp_path / "cm.yaml"
+    cm = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": {"a": "b"}}
+    file.write_text(dump(cm))
+    said = await other.argosy("admin", "import", str(file), "-y")
+    assert said.code == 0
+    assert "an operator keeps it: change the ArgoCD resource" in said.out
+
+
+async def test_what_argocd_exported_is_read(other: Scene, tmp_path: Path) -> None:
+    """As its own export writes it: a null here and there, no namespace, a separator at the end."""
+    file = tmp_path / "argocd.yaml"
+    file.write_text(
+        "apiVersion: v1\ndata:\n  timeout.reconciliation: 100s\nkind: ConfigMap\nmetadata:\n  labels:\n"
+        "    app.kubernetes.io/part-of: argocd\n  name: argocd-cm\n---\n"
+        "apiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata:\n  name: default\nspec:\n  sourceRepos: ['*']\n"
+        "status: {}\n---\n"
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata:\n  name: shop\n  namespace: team-a\n"
+        "  finalizers:\n  - resources-finalizer.argocd.argoproj.io\nspec:\n  destination:\n    namespace: shop\n"
+        "    server: https://kubernetes.default.svc\n  project: default\n  source:\n    path: app\n"
+        "    repoURL: https://git.example.com/shop\nstatus:\n  history:\n  - deployedAt: '2026-01-01T00:00:00Z'\n"
+        "    id: 3\n    revision: abc\n    source:\n      repoURL: https://git.example.com/shop\n---\n"
+    )
+    said = await other.argosy("admin", "import", str(file), "-y")
+    assert said.code == 0, said.err
+    assert "Namespace team-a created" in said.out
+    found = await other.get("argoproj.io/Application", "shop", "team-a")
+    assert found is not None and found["status"]["history"][0]["id"] == 3
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "- 1\n", "kind: Application\n", "a: [\n"])
+async def test_what_is_no_export_is_refused(other: Scene, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    said = await other.argosy("admin", "import", str(file), "-y")
+    assert said.code == 2
+    assert "bad.yaml" in said.err
