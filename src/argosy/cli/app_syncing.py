@@ -168,21 +168,11 @@ def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
 
 
 async def _resolved(desk: Desk, app: Application, wish: SyncWish) -> None:
-    """argo: a revision that the repository does not have is refused at once. Who cannot look there leaves it open."""
     from argosy.desk.applications.reader import open_reader
-    from argosy.model.errors import ArgosyError, UnknownRef
+    from argosy.desk.applications.sync_checks import check_refs
 
     async with open_reader(desk) as reader:
-        for source, ref in zip(app.sources, wish.revisions or (wish.revision,)):
-            if not ref or source.chart:
-                continue
-            try:
-                found = reader.rules.repositories
-                await found.checkout(source.repo_url, ref, project=app.project, tag_prefix=source.tag_prefix)
-            except UnknownRef:
-                raise
-            except ArgosyError:
-                continue  # the engine may reach what this machine does not
+        await check_refs(reader, app, wish.revisions or (wish.revision,))
 
 
 def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:

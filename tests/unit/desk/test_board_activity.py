@@ -72,3 +72,10 @@ def test_a_project_tells_when_its_window_opens_next() -> None:
     found = view(project, [APP], datetime(2026, 11, 15, 12, tzinfo=UTC))
     assert (found.windows[0].opens, found.windows[0].is_active, found.apps) == ("2026-11-15T22:00:00Z", False, 1)
     assert found.windows[1].fault
+
+
+def test_a_busy_neighbour_hides_nothing() -> None:
+    busy = [Happening(f"2026-11-16T{number:06}", "sync", "ok", "Synced", "", "busy") for number in range(3000)]
+    found = timeline([*busy, *of_applications([APP])], Wanted(app="web"))
+    assert found.total == 3 and found.of == 3003
+    assert timeline(busy, Wanted()).total == 2000

@@ -16,7 +16,7 @@ from argosy.model.manifest import Manifest
 from argosy.report.wire import mapping
 
 KINDS: Final = ("sync", "promotion", "event", "setting", "audit")
-MOST: Final = 2000  # that are put in order
+MOST: Final = 2000  # that are shown, page by page
 PAGE: Final = 50
 
 Whose = Callable[[str, str, str], tuple[str, str] | None]  # kind, namespace, name → (Application, its page)
@@ -61,15 +61,20 @@ class Timeline:
 
 def timeline(found: Iterable[Happening], wanted: Wanted) -> Timeline:
     """Counts are of all kinds, whichever are chosen: they say what a click would show."""
-    everything = sorted(found, key=lambda each: each.time, reverse=True)[:MOST]
+    everything = list(found)
     others = [each for each in everything if _fits(each, wanted)]
-    fitting = [each for each in others if fits(each, wanted)]
+    fitting = newest(each for each in others if fits(each, wanted))
     pages = max(1, -(-len(fitting) // PAGE))
     page = min(max(1, wanted.page), pages)
     counted = Counter(each.kind for each in others)
     shown = tuple(fitting[(page - 1) * PAGE : page * PAGE])
     counts = tuple((kind, counted[kind]) for kind in KINDS)
     return Timeline(shown, len(fitting), len(everything), page, pages, counts)
+
+
+def newest(found: Iterable[Happening]) -> list[Happening]:
+    """In order, at most MOST: of what was asked for, so that a busy neighbour hides nothing."""
+    return sorted(found, key=lambda each: each.time, reverse=True)[:MOST]
 
 
 def fits(each: Happening, wanted: Wanted) -> bool:

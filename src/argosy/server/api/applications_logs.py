@@ -6,13 +6,14 @@ permission to read logs, and that to see the Application.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Final
 
 from argosy.desk.applications.acting import Choice, Excerpt, Log, lines
 from argosy.desk.applications.belonging import belongings
 from argosy.desk.applications.desk import clock, now
+from argosy.desk.applications.merging import merged
 from argosy.desk.applications.reader import Reader
 from argosy.live.tree import POD
 from argosy.model.application import Application
@@ -88,36 +89,22 @@ async def _frames(
     reader: Reader, found: list[Log], wanted: Wanted, hide: Callable[[str], str], *, events: bool
 ) -> AsyncIterator[bytes]:
     """Each line is masked before it is filtered: else a filter would tell, letter by letter, what is hidden."""
-    waiting: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING)
 
-    async def read(log: Log) -> None:
+    async def read(log: Log) -> AsyncGenerator[bytes, None]:
         try:
             async for line in lines(reader, log, wanted.excerpt):
                 if wanted.takes(shown := hide(line.rstrip("\n"))):
-                    await waiting.put(frame(entry(shown, log.pod.name, now()), events=events))
+                    yield frame(entry(shown, log.pod.name, now()), events=events)
         except (ClusterError, TransientError, UserError) as error:
             if len(found) == 1:
-                await waiting.put(failure(error, events=events))
-        finally:
-            await waiting.put(None)
+                yield failure(error, events=events)
 
-    tasks = [asyncio.create_task(read(log)) for log in found]
-    try:
-        left = len(tasks)
-        while left:
-            told = await waiting.get()
-            if told is None:
-                left -= 1
-            else:
-                yield told
-        last = entry("", found[0].pod.name if len(found) == 1 else "", now(), is_last=True)
-        yield frame(last, events=events)
-    finally:
-        for task in tasks:
-            task.cancel()
-        while not waiting.empty():
-            waiting.get_nowait()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async with aclosing(merged([read(log) for log in found], most=WAITING)) as batches:
+        async for batch in batches:
+            for each in batch:
+                yield each
+    last = entry("", found[0].pod.name if len(found) == 1 else "", now(), is_last=True)
+    yield frame(last, events=events)
 
 
 QUERY: Final = (

@@ -9,13 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.desk.applications.changing import entry_to_roll_back_to, roll_back, terminate
-from argosy.desk.applications.desk import clock
 from argosy.desk.applications.going_back import check_sources
-from argosy.desk.applications.reader import Reader
+from argosy.desk.applications.sync_checks import check_refs, check_window, needs_override
 from argosy.model.application import Application
-from argosy.model.errors import ArgosyError, PolicyError, UnknownRef, UserError
-from argosy.model.names import ResourceKey
-from argosy.policy.windows import verdict
+from argosy.model.errors import PolicyError, UserError
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
@@ -26,8 +23,6 @@ from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of, reader_of, until_seen
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
-
-STRICT = "application.sync.requireOverridePrivilegeForRevisionSync"
 
 
 def declined(error: PolicyError) -> Json:
@@ -43,8 +38,8 @@ async def synced(asked: Asked) -> Json:
         asked.require("applications", "override", asked.thing)
     if has_manifests(body):
         refuse_manifests("manifests")
-    _check_window(reader, app)
-    await _check_refs(reader, app, refs)
+    check_window(reader, app)
+    await check_refs(reader, app, refs)
     by = asked.caller.name
 
     def make(now: Application) -> dict[str, Any]:
@@ -60,41 +55,12 @@ async def synced(asked: Asked) -> Json:
     return Json(dict(after.wire))
 
 
-def needs_override(reader: Reader, app: Application, refs: tuple[str, ...]) -> bool:
-    """argo: where the installation says so, another revision than the Application's own."""
-    found = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
-    if str((found.get("data") or {}).get(STRICT, "")).lower() != "true":
-        return False
-    return bool(refs) and refs != tuple(source.ref for source in app.sources)
-
-
-def _check_window(reader: Reader, app: Application) -> None:
-    found = verdict(reader.project(app).windows, app, clock(), is_manual=True)
-    if not found.is_allowed:
-        told = f"cannot sync: blocked by sync window ({found.reason})"  # argo: its words
-        raise PolicyError(f"{told}; wait for it to end, or let it allow manual syncs", where=app.name)
-
-
-async def _check_refs(reader: Reader, app: Application, refs: tuple[str, ...]) -> None:
-    """argo: a revision that the repository does not have is refused at once. Who cannot look there leaves it open."""
-    for source, ref in zip(app.sources, refs):
-        if not ref or source.chart:
-            continue
-        try:
-            found = reader.rules.repositories
-            await found.checkout(source.repo_url, ref, project=app.project, tag_prefix=source.tag_prefix)
-        except UnknownRef:
-            raise
-        except ArgosyError:
-            continue  # the engine may reach what this machine does not
-
-
 async def rolled_back(asked: Asked) -> Json:
     app: Application = asked.subject
     body, reader = Body(await asked.mapping()), reader_of(asked)
     entry = entry_to_roll_back_to(app, body.number("id") or 0)
     check_sources(reader, app, entry)
-    _check_window(reader, app)
+    check_window(reader, app)
     try:
         after = await roll_back(
             desk_of(asked), app, entry, prune=body.flag("prune"), dry_run=body.flag("dryRun"), hold_reason=None

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from argosy.desk.applications.changing import BACKGROUND, FOREGROUND, delete
 from argosy.desk.applications.patches import KINDS, patched
+from argosy.desk.applications.sync_checks import needs_override
 from argosy.desk.applications.writing import create, rewritten
 from argosy.model.application import Application, SyncRequest, read_application
 from argosy.model.errors import UserError
@@ -20,7 +21,6 @@ from argosy.pipeline.standing import invalid
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.applications import PLACE
-from argosy.server.api.applications_operations import needs_override
 from argosy.server.api.naming_applications import of_body, of_manifest
 from argosy.server.api.shapes_bodies import Body, as_fields
 from argosy.server.api.shapes_sync import refuse_manifests

@@ -71,8 +71,7 @@ async def what_happened(asked: Asked) -> Json:
     severity = "bad" if query.text("only") == "bad" else ""
     wanted = Wanted(query.all("kind"), query.text("app"), severity, query.text("q"))
     every = [each async for each in happenings(asked)]
-    found = [each for each in every if activity.fits(each, wanted)]
-    ordered = sorted(found, key=lambda each: each.time, reverse=True)[: activity.MOST]
+    ordered = activity.newest(each for each in every if activity.fits(each, wanted))
     marks = {id(each): f"{_backwards(each.time)} {place:06}" for place, each in enumerate(ordered)}
     return page(asked, ordered, lambda each: marks[id(each)], tell=happening)
 

@@ -5,14 +5,12 @@ In: a request. Out: a page of a timeline. Never: what happened to an Application
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 from argosy.desk.boards import activity
 from argosy.desk.boards.activity import Happening, Wanted
 from argosy.desk.boards.owning import keys_of
-from argosy.model.errors import ClusterError, TransientError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.permitting import permission
@@ -22,19 +20,17 @@ from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
 from argosy.server.doors.audit import Trail
 from argosy.server.pages.environments import looked
+from argosy.server.pages.heard import everywhere
 from argosy.server.pages.owned import sees_everything, visible_applications
 from argosy.server.resolving import PROJECT, project_of, readable
 from argosy.server.routes import Filtered, Route
 
-EVENT: Final = GroupKind("", "Event")
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 SETTINGS: Final = ("argocd-cm", "argocd-rbac-cm", "argosy-cm", "argocd-notifications-cm", "argocd-ssh-known-hosts-cm")
 GROUPS: Final = {
     "Pod": "", "ReplicaSet": "apps", "Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "Job": "batch",
     "InferenceService": "serving.kserve.io", "NotebookValidationJob": "mlops.mlops.dev",
 }  # fmt: skip
-SECONDS: Final = 4.0  # for Events
-FRESH: Final = 2.0  # seconds
 COMMANDS: Final = ("argosy app list", "argosy app history NAME", "argosy promote history")
 
 
@@ -59,6 +55,7 @@ async def values(asked: Asked) -> dict[str, Any]:
         "last": first + len(shown.shown) - 1 if shown.total else 0,
         "chosen": [(key, value) for key in ("kind", "app", "only", "q") for value in asked.query.all(key) if value],
         "commands": COMMANDS,
+        "fault": (await everywhere(asked)).fault,
     }
 
 
@@ -76,7 +73,8 @@ async def happenings(asked: Asked) -> AsyncIterator[Happening]:
     for each in activity.of_applications(apps):
         yield each
     sees_all = sees_everything(asked, len(apps))
-    for each in activity.of_events(await _events(asked), _whose(asked, await _listed(asked, apps), sees_all)):
+    known = await _listed(asked, apps)
+    for each in activity.of_events((await everywhere(asked)).events, _whose(asked, known, sees_all)):
         yield each
     if sees_all:
         for each in activity.of_settings(_settings(asked)):
@@ -87,28 +85,6 @@ async def happenings(asked: Asked) -> AsyncIterator[Happening]:
     board, _ = await looked(asked)
     for each in activity.of_promotions(board.history if board else ()):
         yield each
-
-
-class Heard:
-    """Events, as they were a moment ago: an open page would ask for all of them with every change."""
-
-    def __init__(self) -> None:
-        self.at, self.events = -FRESH, list[Manifest]()
-        self.turn = asyncio.Lock()
-
-
-async def _events(asked: Asked) -> list[Manifest]:
-    """argo: Events are not watched, so they are asked for; without them the rest is told all the same."""
-    heard, clock = asked.site.part(Heard), asyncio.get_running_loop().time
-    async with heard.turn:
-        if clock() - heard.at >= FRESH:
-            try:
-                async with asyncio.timeout(SECONDS):
-                    heard.events = list((await asked.site.desk.cluster.list(EVENT)).items)
-            except (ClusterError, TransientError, TimeoutError):
-                heard.events = []
-            heard.at = clock()
-        return heard.events
 
 
 Known = dict[tuple[str, str, str], tuple[str, str] | None]

@@ -18,6 +18,7 @@ from argosy.model.errors import TransientError, UserError
 from argosy.server.answers import Page
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import desk_of, reader_of
+from argosy.server.pages.application.causes import told
 from argosy.server.pages.owned import everything, sees_everything, visible_applications
 from argosy.server.routes import May, Parameter, Route
 
@@ -99,7 +100,7 @@ def permitted(asked: Asked, wanted: Wanted) -> Wanted:
 def _group(asked: Asked, cause: str, lines: list[Line]) -> dict[str, Any]:
     first = lines[0]
     return {
-        "cause": cause,
+        "cause": told(asked.site.lookout, cause),
         "severity": first.severity.value,
         "rule": first.finding.rule.id if first.finding else "",
         "sure": first.finding.rule.why_sure if first.finding else "",

@@ -22,7 +22,6 @@ SAID: dict[str, tuple[str, str]] = {
     "refreshed": ("ok", "Refresh asked for."),
     "refreshed-hard": ("ok", "Hard refresh asked for: the repository is read again."),
     "refreshed-many": ("ok", "Refresh asked for."),
-    "refreshed-many-some": ("warn", "Refresh asked for; some could not be taken up."),
     "rejected": ("ok", "Rejected."),
     "released": ("ok", "Released: automatic sync is on again."),
     "removed": ("ok", "Removed."),
@@ -34,7 +33,6 @@ SAID: dict[str, tuple[str, str]] = {
     "saved": ("ok", "Saved."),
     "synced": ("ok", "Sync has begun."),
     "synced-many": ("ok", "Syncs have begun."),
-    "synced-many-some": ("warn", "Syncs have begun; some could not be taken up."),
     "terminated": ("ok", "Termination of the operation asked for."),
 }
 

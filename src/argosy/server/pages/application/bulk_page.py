@@ -5,23 +5,28 @@ In: names that were ticked. Out: a plan; what was asked for of each. Never: one 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from argosy.desk.applications.desk import now
 from argosy.desk.applications.requests import SyncWish, sync_operation
+from argosy.desk.applications.sync_checks import check_window
 from argosy.model import annotations as names
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError, UserError
 from argosy.report import events
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked, Query
-from argosy.server.behalf import desk_of
+from argosy.server.behalf import desk_of, reader_of
 from argosy.server.pages.application.addresses import of_app
+from argosy.server.pages.application.causes import told
 from argosy.server.resolving import application_manifest, found_application, readable
 from argosy.server.routes import Filtered, Route
 
 MOST = 200
+AT_ONCE = 8
 DEEDS = {"sync": "sync", "refresh": "get"}  # argo: what each needs
 
 
@@ -61,52 +66,76 @@ def deed_of(form: Query) -> str:
 async def plan_page(asked: Asked) -> Answer:
     deed = deed_of(asked.query)
     apps = chosen(asked, asked.query, DEEDS[deed])
-    planned = [_planned(asked, app, deed) for app in apps]
-    values = {
-        "title": f"{deed.upper()} {len(planned)} applications",
+    planned = [_planned(asked, app, _refusal(asked, app) if deed == "sync" else "") for app in apps]
+    left_out = len(asked.query.all("app")) - len(apps)
+    return Page("application/plan.html", _values(deed, planned, left_out=left_out))
+
+
+def _values(deed: str, planned: list[Planned], *, left_out: int = 0, done: int = 0, of: int = 0) -> dict[str, Any]:
+    """`of`: how many were to be done, once it was tried; `planned` are then those that were not."""
+    return {
+        "title": f"{deed.upper()} {of or len(planned)} applications",
         "section": "apps",
-        "state": "",
+        "state": "warn" if of else "",
         "crumbs": [("Apps", "/apps"), ("Plan", "")],
         "deed": deed,
         "planned": planned,
-        "left_out": len(asked.query.all("app")) - len(apps),
-        "ready": sum(not each.refusal for each in planned),
+        "left_out": left_out,
+        "ready": len(planned) if of else sum(not each.refusal for each in planned),
+        "done": done,
+        "of": of,
     }
-    return Page("application/plan.html", values)
 
 
-def _planned(asked: Asked, app: Application, deed: str) -> Planned:
+def _refusal(asked: Asked, app: Application) -> str:
+    try:
+        check_window(reader_of(asked), app)
+        sync_operation(app, SyncWish(), "")
+    except ArgosyError as error:
+        return _first(error)
+    return ""
+
+
+def _first(error: Exception) -> str:
+    return str(error).partition("; ")[0]
+
+
+def _planned(asked: Asked, app: Application, refusal: str) -> Planned:
     row = asked.site.lookout.row(app.namespace, app.name)
-    refusal = ""
-    if deed == "sync":
-        try:
-            sync_operation(app, SyncWish(), "")
-        except ArgosyError as error:
-            refusal = str(error).partition("; ")[0]
     url = of_app(app.namespace, app.name)
     if row is None:
         return Planned(f"{app.namespace}/{app.name}", url, "Unknown", "Unknown", "", 0, refusal)
-    return Planned(f"{app.namespace}/{app.name}", url, row.sync, row.health, row.why, row.differing, refusal)
+    why = told(asked.site.lookout, row.why)
+    return Planned(f"{app.namespace}/{app.name}", url, row.sync, row.health, why, row.differing, refusal)
 
 
 async def carry_out(asked: Asked) -> Answer:
     form = await asked.form()
     deed = deed_of(form)
-    apps, done = chosen(asked, form, DEEDS[deed]), 0
+    apps = chosen(asked, form, DEEDS[deed])
+    if not apps:
+        raise UserError("none of them is there any more, or yours to touch; choose again")
     wish = SyncWish(prune="prune" in form, dry_run="dry_run" in form, only_out_of_sync="only_out_of_sync" in form)
-    for app in apps:
-        try:
-            await (_sync(asked, app, wish) if deed == "sync" else _refresh(asked, app))
-            done += 1
-        except ArgosyError:
-            continue  # the plan told which; the list shows the rest
-    if not done:
-        raise UserError("none of them could be taken up; see why in the plan")
-    some = "" if done == len(apps) else "-some"
-    return Redirect(where=f"/apps?said={'synced' if deed == 'sync' else 'refreshed'}-many{some}")
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(app: Application) -> str:
+        async with gate:
+            try:
+                await (_sync(asked, app, wish) if deed == "sync" else _refresh(asked, app))
+            except ArgosyError as error:
+                return _first(error)
+            return ""
+
+    said = await asyncio.gather(*map(one, apps))
+    failed = [_planned(asked, app, why) for app, why in zip(apps, said, strict=True) if why]
+    if failed:
+        done = len(apps) - len(failed)
+        return Page("application/plan.html", _values(deed, failed, done=done, of=len(apps)), code=409)
+    return Redirect(where=f"/apps?said={'synced' if deed == 'sync' else 'refreshed'}-many")
 
 
 async def _sync(asked: Asked, app: Application, wish: SyncWish) -> None:
+    check_window(reader_of(asked), app)
     desk = desk_of(asked)
     by = await desk.who()
     await desk.revise(app, lambda current: {"operation": sync_operation(current, wish, by)})

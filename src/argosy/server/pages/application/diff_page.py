@@ -74,7 +74,8 @@ async def diff_page(asked: Asked) -> Answer:
     ref = query.text("with").strip()
     form = "yaml" if query.text("format") == "yaml" else "fields"
     made = await compared(reader_of(asked), app, (ref,) if ref else (), show, has_lines=form == "yaml")
-    values = await framed(asked, "diff", made=made, show=show, ref=ref, format=form)
+    is_own = ref in (app.sources[0].ref, app.sources[0].ref or "HEAD")
+    values = await framed(asked, "diff", made=made, show=show, ref=ref, is_own=is_own, format=form)
     return Page("application/diff.html", values)
 
 

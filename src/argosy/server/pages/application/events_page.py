@@ -5,52 +5,51 @@ In: a request. Out: a page, its live parts. Never: Events of others.
 
 from __future__ import annotations
 
-from argosy.desk.applications.happenings import EVENT
 from argosy.model.manifest import Manifest
 from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
-from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application.framing import app_of, framed, head_parts
 from argosy.server.pages.application.owned import nodes_of, rows_of
 from argosy.server.pages.application.past import Moment, moments
+from argosy.server.pages.heard import Told, of_namespaces
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 
 MOST = 300
 
 
-async def events_of(asked: Asked) -> list[Manifest]:
+async def events_of(asked: Asked, *, is_fresh: bool = False) -> Told:
     """Of the Application, of what it manages and of all that came of it."""
     app = app_of(asked)
-    reader = reader_of(asked)
     wanted = {(node.key.kind, node.key.namespace, node.key.name) for node in await nodes_of(asked)}
     wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in await rows_of(asked)}
     wanted.add(("Application", app.namespace, app.name))
-    found = []
-    for namespace in {each[1] for each in wanted}:
-        for event in (await reader.cluster.list(EVENT, namespace=namespace)).items:
-            about = mapping(event.get("involvedObject"))
-            if (about.get("kind"), about.get("namespace") or "", about.get("name")) in wanted:
-                found.append(event)
-    return found
+    told = await of_namespaces(asked, {each[1] for each in wanted}, is_fresh=is_fresh)
+    return Told([each for each in told.events if _about(each) in wanted], told.fault)
 
 
-async def _moments(asked: Asked) -> tuple[Moment, ...]:
+def _about(event: Manifest) -> tuple[str, str, str]:
+    about = mapping(event.get("involvedObject"))
+    return str(about.get("kind") or ""), str(about.get("namespace") or ""), str(about.get("name") or "")
+
+
+async def _moments(asked: Asked, *, is_fresh: bool = False) -> tuple[tuple[Moment, ...], str]:
     show = "warnings" if asked.query.text("show") == "warnings" else "all"
-    return moments(app_of(asked), await events_of(asked), show)[:MOST]
+    told = await events_of(asked, is_fresh=is_fresh)
+    return moments(app_of(asked), told.events, show)[:MOST], told.fault
 
 
 async def events_page(asked: Asked) -> Answer:
     show = "warnings" if asked.query.text("show") == "warnings" else "all"
-    found = await _moments(asked)
-    values = await framed(asked, "events", moments=found, show=show)
+    found, fault = await _moments(asked, is_fresh=True)
+    values = await framed(asked, "events", moments=found, fault=fault, show=show)
     return Page("application/events.html", values)
 
 
 async def events_parts(asked: Asked) -> dict[str, str]:
-    body = rendering.part("app_events.html", "moment_list", await _moments(asked))
+    body = rendering.part("app_events.html", "moment_list", *await _moments(asked))
     return {**await head_parts(asked), "moments": body}
 
 

@@ -13,6 +13,7 @@ from argosy.desk.applications.changing import (
 )
 from argosy.desk.applications.differing import differing
 from argosy.desk.applications.going_back import check_sources, look_back
+from argosy.desk.applications.sync_checks import check_window
 from argosy.model.errors import ArgosyError, UserError
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
@@ -78,6 +79,7 @@ async def _plan(asked: Asked, number: int) -> Compared:
 async def rollback(asked: Asked) -> Answer:
     app, form = app_of(asked), await asked.form()
     entry = entry_to_roll_back_to(app, _number(form.text("id")))
+    check_window(reader_of(asked), app)
     holds = "hold" in form or syncs_itself(app)
     if holds:
         asked.require("applications", "update", asked.thing)

@@ -24,9 +24,11 @@ from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import element_of_app, of_app, of_resource
 from argosy.server.pages.application.causes import told
 from argosy.server.pages.application.header import window_mark
+from argosy.server.pages.looks import page_state
 from argosy.server.resolving import is_at_home
 from argosy.server.routes import Filtered, Route
 
+TITLE: Final = "Applications"
 MOST_OBJECTS: Final = 5  # of a row that is opened
 SIZES: Final = {"list": 50, "tiles": 48, "summary": 8}
 FACETS: Final = (
@@ -184,10 +186,10 @@ async def list_page(asked: Asked) -> Answer:
     rows = [shown(asked, row, favourites) for row in chosen.rows]
     needs = [shown(asked, row, favourites) for row in needs_you(asked, query)] if query.view == "summary" else []
     values: dict[str, Any] = {
-        "title": "Applications",
+        "title": TITLE,
         "is_live": True,
         "section": "apps",
-        "state": "",
+        "state": worst(chosen),
         "crumbs": [],
         "chosen": chosen,
         "query": query,
@@ -229,10 +231,17 @@ async def list_parts(asked: Asked) -> dict[str, str]:
     found = [shown(asked, each, favourites) for each in rows]
     parts = {one.id: _rendered(macro, one) for one in found}
     parts["shape"] = rendering.part("app_list.html", "shape", shape_of(one.id for one in found))
+    parts["page-state"] = rendering.part("page.html", "page_mark", worst(chosen), TITLE)
     parts["apps-count"] = rendering.part("app_list.html", "count", chosen)
     if query.view == "summary":
         parts["apps-summary"] = rendering.part("app_list.html", "summary", chosen, matrix(chosen), bars(chosen))
     return parts
+
+
+def worst(chosen: Selection) -> str:
+    """What the title and the favicon say of all that were asked for."""
+    found = {page_state(health, sync) for (sync, health), number in chosen.matrix.items() if number}
+    return next((each for each in ("bad", "warn", "busy") if each in found), "ok" if "ok" in found else "")
 
 
 def shape_of(ids: Iterable[str]) -> str:

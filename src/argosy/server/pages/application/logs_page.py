@@ -6,7 +6,8 @@ In: a request of somebody who may read logs. Out: a page, a stream of lines. Nev
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from urllib.parse import urlencode
 import orjson
 
 from argosy.desk.applications.acting import Choice, Excerpt, Log, lines, logs_of
+from argosy.desk.applications.merging import merged
 from argosy.desk.applications.reader import Reader
 from argosy.model.errors import ArgosyError, UserError
 from argosy.model.names import ResourceKey
@@ -32,7 +34,7 @@ MOST_LINES: Final = 5000  # of a page
 MOST_LOGS: Final = 20  # containers that are read at once
 LONGEST: Final = 8192  # letters of a line
 PAUSE: Final = 0.1  # seconds in which lines are gathered
-SECONDS: Final = 10.0
+SECONDS: Final = 10.0  # for what one container printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +90,28 @@ async def logs_wanted(reader: Reader, asked: Asked, wish: LogWish) -> tuple[list
 
 
 async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> tuple[list[LogLine], list[str]]:
-    """What each printed, and why some could not be read."""
+    """What each printed, and why some could not be read, or not whole."""
 
-    async def one(log: Log) -> list[LogLine]:
-        label = f"{log.pod.name}/{log.container}" if len(logs) > 1 else ""
-        excerpt = Excerpt(tail=wish.tail, previous=wish.previous)
-        found = lines(reader, log, excerpt)
-        return [LogLine(text, label) async for each in found if (text := wish.shown(each)) is not None]
+    async def one(log: Log) -> tuple[list[LogLine], str]:
+        label, made = _label(log, logs), list[LogLine]()
+        try:
+            async with asyncio.timeout(SECONDS):
+                async for each in lines(reader, log, Excerpt(tail=wish.tail, previous=wish.previous)):
+                    if (text := wish.shown(each)) is not None:
+                        made.append(LogLine(text, label))
+        except TimeoutError:
+            return made, f"{log.pod.name}/{log.container}: its node did not tell all of it within {SECONDS:.0f} s"
+        except ArgosyError as error:
+            return made, f"{log.pod.name}/{log.container}: {error}"
+        return made, ""
 
-    told: list[str] = []
-    made: list[LogLine] = []
-    async with asyncio.timeout(SECONDS):
-        for log, each in zip(logs, await asyncio.gather(*map(one, logs), return_exceptions=True)):
-            if isinstance(each, ArgosyError):
-                told.append(f"{log.pod.name}/{log.container}: {each}")
-            elif isinstance(each, BaseException):
-                raise each
-            else:
-                made += each
-    return made[-MOST_LINES:], told
+    found = await asyncio.gather(*map(one, logs))
+    made = [line for each, _ in found for line in each]
+    return made[-MOST_LINES:], [fault for _, fault in found if fault]
+
+
+def _label(log: Log, logs: Sequence[Log]) -> str:
+    return f"{log.pod.name}/{log.container}" if len(logs) > 1 else ""
 
 
 async def logs_page(asked: Asked) -> Answer:
@@ -154,37 +159,21 @@ async def logs_stream(asked: Asked) -> Answer:
 
 async def _follow(reader: Reader, logs: Sequence[Log], wish: LogWish) -> AsyncIterator[bytes]:
     """Lines as they come, a few at a time."""
-    came: asyncio.Queue[LogLine | None] = asyncio.Queue(1000)
 
-    async def one(log: Log) -> None:
-        label = f"{log.pod.name}/{log.container}" if len(logs) > 1 else ""
+    async def one(log: Log) -> AsyncGenerator[LogLine, None]:
         try:
             async for each in lines(reader, log, Excerpt(follow=True, tail=0)):
                 if (text := wish.shown(each)) is not None:
-                    await came.put(LogLine(text, label))
+                    yield LogLine(text, _label(log, logs))
         except ArgosyError as error:
-            await came.put(LogLine(f"the log ended: {error}", label))
-        finally:
-            await came.put(None)
+            yield LogLine(f"the log ended: {error}", _label(log, logs))
 
-    tasks = [asyncio.create_task(one(log)) for log in logs]
-    left = len(tasks)
-    try:
-        yield _event("lines", {"html": ""})
-        while left:
-            batch = [await came.get()]
-            await asyncio.sleep(PAUSE)
-            while not came.empty():
-                batch.append(came.get_nowait())
-            left -= batch.count(None)
-            if found := [each for each in batch if each is not None]:
-                html = "".join(rendering.part("app_logs.html", "log_item", each) for each in found)
-                yield _event("lines", {"html": html})
-        yield _event("end", {"why": "every container has ended"})
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    yield _event("lines", {"html": ""})
+    async with aclosing(merged([one(log) for log in logs], pause=PAUSE)) as found:
+        async for batch in found:
+            html = "".join(rendering.part("app_logs.html", "log_item", each) for each in batch)
+            yield _event("lines", {"html": html})
+    yield _event("end", {"why": "every container has ended"})
 
 
 def _event(name: str, document: Any) -> bytes:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from argosy.desk.applications.acting import Choice, Excerpt, lines, logs_of
 from argosy.desk.applications.desk import clock
-from argosy.desk.applications.happenings import EVENT
 from argosy.desk.applications.reasons import reason
 from argosy.model.errors import ArgosyError
 from argosy.model.names import ResourceKey
@@ -24,6 +23,7 @@ from argosy.server.pages.application.framing import app_of, framed, head_parts
 from argosy.server.pages.application.owned import nodes_of
 from argosy.server.pages.application.past import Moment, moment
 from argosy.server.pages.application.waves import Blocker, timeline
+from argosy.server.pages.heard import of_namespaces
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 
@@ -59,13 +59,12 @@ async def hint_of(asked: Asked, blocker: Blocker | None) -> Hint | None:
 
 async def _last_event(asked: Asked, keys: set[ResourceKey]) -> Moment | None:
     """A warning, where there is one; the latest."""
-    reader, wanted = reader_of(asked), {(key.kind, key.name) for key in keys}
+    wanted = {(key.kind, key.name) for key in keys}
     found = []
-    for namespace in {key.namespace for key in keys}:
-        for event in (await reader.cluster.list(EVENT, namespace=namespace)).items:
-            about = mapping(event.get("involvedObject"))
-            if (about.get("kind"), about.get("name")) in wanted:
-                found.append(moment(app_of(asked), event))
+    for event in (await of_namespaces(asked, {key.namespace for key in keys})).events:
+        about = mapping(event.get("involvedObject"))
+        if (about.get("kind"), about.get("name")) in wanted:
+            found.append(moment(app_of(asked), event))
     return max(found, key=lambda each: (each.kind == "Warning", each.at), default=None)
 
 

@@ -183,7 +183,7 @@ async def _events(asked: Asked, key: ResourceKey, nodes: Sequence[Node]) -> list
     names = {(each.kind, each.namespace, each.name) for each in wanted}
     return [
         event
-        for event in await events_of(asked)
+        for event in (await events_of(asked)).events
         if (about := mapping(event.get("involvedObject")))
         and (about.get("kind"), about.get("namespace") or "", about.get("name")) in names
     ]

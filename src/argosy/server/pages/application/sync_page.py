@@ -6,9 +6,7 @@ In: a request. Out: a page; a sync that was asked for. Never: a sync to another 
 from __future__ import annotations
 
 from argosy.desk.applications.requests import sync_operation
-from argosy.model.application import Application
-from argosy.model.errors import ArgosyError, UnknownRef
-from argosy.model.names import ResourceKey
+from argosy.desk.applications.sync_checks import check_refs, check_window, needs_override
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of, reader_of
@@ -24,9 +22,6 @@ from argosy.server.pages.application.panel import (
 )
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
-
-# argo: a setting of argocd-cm
-OVERRIDE_KEY = "application.sync.requireOverridePrivilegeForRevisionSync"
 
 
 async def sync_page(asked: Asked) -> Answer:
@@ -55,32 +50,14 @@ async def sync_page(asked: Asked) -> Answer:
 async def sync(asked: Asked) -> Answer:
     app, desk = app_of(asked), desk_of(asked)
     wish = wish_of(app, await asked.form())
-    if wish.revision:
-        if overrides(asked):
-            asked.require("applications", "override", asked.thing)
-        await check_revision(asked, app, wish.revision)
+    reader, refs = reader_of(asked), (wish.revision,) if wish.revision else ()
+    if needs_override(reader, app, refs):
+        asked.require("applications", "override", asked.thing)
+    check_window(reader, app)
+    await check_refs(reader, app, refs)
     by = await desk.who()
     await desk.revise(app, lambda now: {"operation": sync_operation(now, wish, by)})
     return back_to(asked, "dry-run" if wish.dry_run else "synced", "operation")
-
-
-def overrides(asked: Asked) -> bool:
-    found = asked.site.lookout.cache.get(ResourceKey("", "ConfigMap", asked.site.desk.control, "argocd-cm"))
-    return ((found or {}).get("data") or {}).get(OVERRIDE_KEY) == "true"
-
-
-async def check_revision(asked: Asked, app: Application, ref: str) -> None:
-    """argo: one that the repository does not have is refused at once; who cannot look there leaves it open."""
-    source = app.sources[0]
-    if source.chart:
-        return
-    try:
-        found = reader_of(asked).rules.repositories
-        await found.checkout(source.repo_url, ref, project=app.project, tag_prefix=source.tag_prefix)
-    except UnknownRef:
-        raise
-    except ArgosyError:
-        return  # the engine may reach what this server does not
 
 
 ROUTES = (

@@ -10,7 +10,8 @@ from typing import Any
 
 from argosy.desk.applications import facts
 from argosy.model.application import Application
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
 from argosy.server.asked import Asked
 from argosy.server.events.live import Fragments, Live
 from argosy.server.pages.application.diff_page import diff_parts
@@ -52,7 +53,10 @@ def near(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
     if _kind(before, after) == "Application":
         return its_own(asked, before, after)
     metadata = _metadata(before, after)
-    return (metadata.get("namespace") or "") in _namespaces(asked.subject, _version(asked.subject))
+    namespaces, others = _places(asked.subject, _version(asked.subject))
+    if namespace := metadata.get("namespace"):
+        return namespace in namespaces
+    return bool(others) and key_of(after or before or {}) in others
 
 
 def _kind(before: Manifest | None, after: Manifest | None) -> Any:
@@ -81,14 +85,19 @@ class _Known:
         return isinstance(other, _Known) and other._key == self._key
 
 
-def _namespaces(app: Application, version: str) -> frozenset[str]:
-    return _namespaces_of(_Known(app, version))
+Places = tuple[frozenset[str], frozenset[ResourceKey]]  # namespaces; what is in none
+
+
+def _places(app: Application, version: str) -> Places:
+    return _places_of(_Known(app, version))
 
 
 @lru_cache(maxsize=256)
-def _namespaces_of(known: _Known) -> frozenset[str]:
+def _places_of(known: _Known) -> Places:
     app = known.app
-    return frozenset({row.key.namespace for row in facts.rows(app)} | {app.destination.namespace, app.namespace})
+    keys = [row.key for row in facts.rows(app)]
+    namespaces = {key.namespace for key in keys} | {app.destination.namespace, app.namespace}
+    return frozenset(namespaces - {""}), frozenset(key for key in keys if not key.namespace)
 
 
 NEEDS = May("applications", "get", application)

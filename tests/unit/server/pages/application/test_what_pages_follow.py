@@ -18,14 +18,17 @@ def asked() -> Asked:
         "source": {"repoURL": "https://git.example.com/a.git", "path": "."},
         "destination": {"namespace": "ml", "server": "https://kubernetes.default.svc"},
     }
-    resources = [{"kind": "ConfigMap", "namespace": "other", "name": "a", "status": "Synced", "version": "v1"}]
+    resources = [
+        {"kind": "ConfigMap", "namespace": "other", "name": "a", "status": "Synced", "version": "v1"},
+        {"kind": "PersistentVolume", "name": "disk", "status": "Synced", "version": "v1"},
+    ]
     metadata = {"name": "web", "namespace": "argocd", "resourceVersion": "7"}
     app = read_application({"metadata": metadata, "spec": spec, "status": {"resources": resources}})
     return Asked("GET", "/apps/argocd/web", {}, Query([]), {}, NOBODY, None, subject=app)  # type: ignore[arg-type]
 
 
 def changed(kind: str, namespace: str, name: str = "x") -> dict[str, Any]:
-    return {"kind": kind, "metadata": {"namespace": namespace, "name": name}}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"namespace": namespace, "name": name}}
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,9 @@ def changed(kind: str, namespace: str, name: str = "x") -> dict[str, Any]:
         (changed("Pod", "ml"), True),
         (changed("ConfigMap", "other"), True),
         (changed("Pod", "somewhere"), False),
+        (changed("PersistentVolume", "", "disk"), True),
+        (changed("PersistentVolume", "", "another"), False),
+        (changed("Node", "", "disk"), False),
     ],
 )
 def test_a_tree_follows_what_is_where_its_objects_are(manifest: dict[str, Any], matters: bool) -> None:

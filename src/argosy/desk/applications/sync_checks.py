@@ -1,0 +1,56 @@
+"""What is asked before a sync is: whether a window permits it, whether its revision is there, whose word it needs.
+
+In: a reader, an Application, refs. Out: nothing, or an error that says why not. Never: waits longer than SECONDS for
+repositories: who cannot look there leaves it open, and the engine, which may reach them, says no instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from argosy.desk.applications.desk import clock
+from argosy.desk.applications.reader import Reader
+from argosy.model.application import Application, Source
+from argosy.model.errors import ArgosyError, PolicyError, UnknownRef
+from argosy.model.names import ResourceKey
+from argosy.policy.windows import verdict
+
+SECONDS: Final = 5.0  # for all sources together
+OVERRIDE: Final = "application.sync.requireOverridePrivilegeForRevisionSync"  # argo: a setting of argocd-cm
+
+
+def check_window(reader: Reader, app: Application) -> None:
+    found = verdict(reader.project(app).windows, app, clock(), is_manual=True)
+    if not found.is_allowed:
+        told = f"cannot sync: blocked by sync window ({found.reason})"  # argo: its words
+        raise PolicyError(f"{told}; wait for it to end, or let it allow manual syncs", where=app.name)
+
+
+def needs_override(reader: Reader, app: Application, refs: Sequence[str]) -> bool:
+    """argo: where the installation says so, for another revision than the Application's own."""
+    found = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
+    if str((found.get("data") or {}).get(OVERRIDE, "")).lower() != "true":
+        return False
+    return any(refs) and tuple(refs) != tuple(source.ref for source in app.sources)
+
+
+async def check_refs(reader: Reader, app: Application, refs: Sequence[str]) -> None:
+    """argo: a revision that the repository does not have is refused at once."""
+    wanted = [(source, ref) for source, ref in zip(app.sources, refs) if ref and not source.chart]
+    try:
+        async with asyncio.timeout(SECONDS):
+            await asyncio.gather(*(_check_ref(reader, app, *each) for each in wanted))
+    except TimeoutError:
+        return
+
+
+async def _check_ref(reader: Reader, app: Application, source: Source, ref: str) -> None:
+    try:
+        found = reader.rules.repositories
+        await found.checkout(source.repo_url, ref, project=app.project, tag_prefix=source.tag_prefix)
+    except UnknownRef:
+        raise
+    except ArgosyError:
+        return
