@@ -31,7 +31,7 @@ async def commits_of(
     reader: Reader, app: Application, wanted: Iterable[tuple[str, str]], seconds: float = SECONDS
 ) -> dict[str, Told]:
     """By revision, of (repository, revision)."""
-    asked = [(url, revision) for url, revision in dict.fromkeys(wanted) if _is_commit(revision)]
+    asked = [(url, revision) for url, revision in dict.fromkeys(wanted) if is_commit(revision)]
     found: dict[str, Told] = {}
     unknown = []
     for url, revision in asked:
@@ -92,5 +92,5 @@ async def _told(reader: Reader, app: Application, url: str, revision: str) -> To
     return told
 
 
-def _is_commit(revision: str) -> bool:
+def is_commit(revision: str) -> bool:
     return len(revision) >= 40 and all(sign in "0123456789abcdef" for sign in revision)

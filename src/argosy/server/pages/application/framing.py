@@ -36,6 +36,8 @@ def permissions(asked: Asked) -> dict[str, bool]:
 async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     app, reader = app_of(asked), reader_of(asked)
     told = await commits.current(reader, app, facts.revisions(app), seconds)
+    if any(commits.is_commit(each) and each not in told for each in facts.revisions(app)):
+        asked.kept.pop("mark", None)  # its stream must not take this page for whole: it tells what came later
     project = reader.rules.projects.get(app.project)
     found = header(app, project, clock(), permissions(asked), told)
     engines = asked.site.lookout.engines
