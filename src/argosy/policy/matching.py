@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from argosy.language.expressions import Unreadable, expression
 from argosy.language.globs import glob_pattern
 from argosy.model.errors import UserError
 from argosy.policy.roles import Rule
@@ -19,10 +20,8 @@ from argosy.policy.roles import Rule
 Fits = Callable[[str], object]
 
 _MOST_KNOWN: Final = 4_096
-_LONGEST: Final = 1_000
+_LONGEST: Final = 1_000  # letters of a pattern; and of a name that expressions are put to: no object has a longer one
 _PLAIN: Final = re.compile(r"[^*?\[\]{}\\,!]*")  # argo: a glob without signs fits only itself
-# argo: Go's expressions have none of these, or mean something else by them
-_FOREIGN: Final = re.compile(r"\(\?[=!<>(]|\\[1-9gkZ]|[*+?}]\+|\[\[:")
 
 
 class Objects(NamedTuple):
@@ -87,9 +86,13 @@ def judge(voices: Iterable[Objects], matching: Matching) -> Fits:
         else:
             bound.append((matching.any_of(objects.allowed), matching.any_of(objects.denied)))
     freely = matching.any_of(free)
-    if not bound:
-        return freely
-    return lambda text: freely(text) or any(allowed(text) and not denied(text) for allowed, denied in bound)
+    if matching.is_regex:
+        return lambda text: len(text) <= _LONGEST and (freely(text) or _is_any(bound, text))
+    return freely if not bound else lambda text: freely(text) or _is_any(bound, text)
+
+
+def _is_any(bound: Sequence[tuple[Fits, Fits]], text: str) -> bool:
+    return any(allowed(text) and not denied(text) for allowed, denied in bound)
 
 
 class RuleSet:
@@ -136,11 +139,9 @@ class RuleSet:
 
 
 def _expression(pattern: str) -> Fits | None:
-    if _FOREIGN.search(pattern):
-        return None
     try:
-        return re.compile(pattern, re.ASCII).search
-    except (re.error, RecursionError, OverflowError):
+        return expression(pattern)
+    except Unreadable:
         return None
 
 
