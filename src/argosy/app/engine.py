@@ -193,9 +193,8 @@ class Engine:
     async def _listen(self) -> None:
         """Repositories on this machine tell nobody of a push, but to ask them costs next to nothing."""
         while True:
-            sources = self._local_sources()
-            await asyncio.sleep(LOCAL_LOOK + LOOK_EACH * len(sources))
-            for url, apps in sources.items():
+            await asyncio.sleep(LOCAL_LOOK + LOOK_EACH * len(self._local_sources()))
+            for url in tuple(self._local_sources()):
                 print_ = self.repositories.footprint(url)
                 if print_ is not None and print_ == self._prints.get(url):
                     continue
@@ -206,7 +205,8 @@ class Engine:
                 self._prints[url] = print_
                 if refs != self._heard.get(url):
                     self._heard[url] = refs
-                    await self._wake(apps)
+                    # also whoever came since: it may have asked a moment before the push
+                    await self._wake(self._local_sources().get(url, ()))
 
     async def told(self, headers: Mapping[str, str], body: bytes) -> list[ResourceKey]:
         """What a webhook brought. Raises SourceRefused where its sender cannot be believed."""
