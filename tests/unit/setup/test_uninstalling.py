@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.cluster import Cluster
+from argosy.desk.beside import find_engines
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup.installing.apply import carry_out
@@ -54,7 +55,7 @@ async def argocd(cluster: Cluster, replicas: int = 1) -> None:
 
 
 async def removal(cluster: Cluster, *, applications: bool = False, forced: bool = False) -> Plan:
-    remains = await survey_remains(cluster, OPTIONS)
+    remains = await survey_remains(cluster, OPTIONS, has_argocd=bool((await find_engines(cluster, "argosy")).argocd))
     return make_removal(OPTIONS, remains, with_applications=applications, is_forced=forced)
 
 

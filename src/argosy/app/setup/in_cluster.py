@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from argosy.app.target import TargetOptions, open_target
+from argosy.desk.beside import find_engines
 from argosy.model.manifest import Manifest, dump
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.apply import Done, carry_out
@@ -72,7 +73,8 @@ def uninstall(
 ) -> Planned:
     async def run() -> Planned:
         async with open_target(target_options) as (cluster, target):
-            remains = await survey_remains(cluster, options)
+            engines = await find_engines(cluster, options.namespace)
+            remains = await survey_remains(cluster, options, has_argocd=bool(engines.argocd) or not engines.is_known)
             plan = make_removal(options, remains, with_applications=with_applications, is_forced=is_forced)
             planned = Planned(plan, options, target.where, await whoami(cluster))
             talk.confirm(planned)

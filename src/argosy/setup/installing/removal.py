@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from argosy.model.annotations import ENGINE
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.setup.delivery.plan import Verb
@@ -18,7 +19,7 @@ from argosy.setup.installing.plan import CONFIG_MAP, SECRET, Plan, Step
 from argosy.setup.installing.survey import Remains
 from argosy.setup.installing.words import is_ours
 
-ENGINE, OURSELVES = "argosy.dev/engine", "argosy"
+OURSELVES: Final = "argosy"
 FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
 FINALIZERS: Final = (FINALIZER, "foreground-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io")
 MOST_NAMED: Final = 5

@@ -22,8 +22,6 @@ APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argop
 LEASE: Final = GroupKind("coordination.k8s.io", "Lease")
 LEADS: Final = "argosy-application-controller"
 MEMBERS: Final = "argosy-member-"
-ARGOCD: Final = "app.kubernetes.io/name=argocd-application-controller"
-RUNS: Final = (GroupKind("apps", "StatefulSet"), GroupKind("apps", "Deployment"))
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Remains:
     applications: Sequence[Manifest]  # of all namespaces
     projects: Sequence[Manifest]
     leases: Sequence[Manifest]
-    has_argocd: bool
+    has_argocd: bool  # one whose controller runs
 
     @property
     def is_delivering(self) -> bool:
@@ -52,13 +50,13 @@ async def survey(cluster: Cluster, options: InstallOptions) -> Found:
     return Found(found, predicted)
 
 
-async def survey_remains(cluster: Cluster, options: InstallOptions) -> Remains:
+async def survey_remains(cluster: Cluster, options: InstallOptions, *, has_argocd: bool) -> Remains:
     return Remains(
         Found(await _live(cluster, options)),
         await _all(cluster, APPLICATION),
         await _all(cluster, PROJECT),
         [each for each in await _all(cluster, LEASE, namespace=options.namespace) if _is_of_engines(each)],
-        await _has_argocd(cluster),
+        has_argocd,
     )
 
 
@@ -67,19 +65,14 @@ async def _live(cluster: Cluster, options: InstallOptions) -> dict[ResourceKey, 
     return {key: live for key, live in found.items() if live is not None}
 
 
-async def _all(cluster: Cluster, kind: GroupKind, *, namespace: str = "", labels: str = "") -> Sequence[Manifest]:
+async def _all(cluster: Cluster, kind: GroupKind, *, namespace: str = "") -> Sequence[Manifest]:
     """None where the kind is not served."""
     try:
-        return (await cluster.list(kind, namespace=namespace, labels=labels)).items
+        return (await cluster.list(kind, namespace=namespace)).items
     except ClusterError as error:
         if error.code != 404:
             raise
         return ()
-
-
-async def _has_argocd(cluster: Cluster) -> bool:
-    found = [each for kind in RUNS for each in await _all(cluster, kind, labels=ARGOCD)]
-    return any((each.get("spec") or {}).get("replicas", 1) > 0 for each in found)
 
 
 def _is_of_engines(lease: Manifest) -> bool:

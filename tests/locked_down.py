@@ -1,0 +1,41 @@
+"""Runs a program as a restricted Pod would: under a user id that nobody knows, writing nowhere but below its HOME.
+
+In: argv: the folder that is HOME, then the program and its words. Out: that program, in place of this one. Never:
+returns; needs a container. Landlock stands in for a root that cannot be written to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+
+from argosy.confine.landlock import abi, enter, ruleset
+
+USER = 1000650000  # of the range that an OpenShift gives to a namespace
+NO_NEW_PRIVS = 38
+FILES_ONLY = 3  # the ABI that knows of files alone: the network stays
+
+
+def words() -> list[str]:
+    """What to put before a program; nothing where this machine cannot do it."""
+    if not shutil.which("unshare") or abi() < FILES_ONLY:
+        return []
+    before = ["unshare", "--user", f"--map-user={USER}", "--map-group=0"]
+    works = subprocess.run([*before, "true"], capture_output=True, check=False).returncode == 0
+    return [*before, sys.executable, __file__] if works else []
+
+
+def main() -> None:
+    home, *program = sys.argv[1:]
+    assert os.getuid() == USER
+    ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
+    enter(ruleset([], FILES_ONLY, runnable=["/"], writable=[home, "/dev", "/proc"]))
+    os.chdir(home)
+    os.execvpe(program[0], program, {**os.environ, "HOME": home, "TMPDIR": home})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Every right of an installation is needed, and no other: controller and server run under exactly the Roles that
+`argosy install` gives them, by tokens of their accounts, against a server that enforces them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import rights_deeds as deeds
+from rights_deeds import Deed
+from rights_scene import Right, Scene, rights_of, rights_scene
+
+from argosy.model.errors import ArgosyError
+from argosy.setup.installing.options import InstallOptions
+
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+FULL, OBSERVER = InstallOptions(), InstallOptions(is_read_only=True)
+RIGHTS = {FULL: rights_of(FULL), OBSERVER: rights_of(OBSERVER)}
+
+# Which deed fails without which right: group, resource, verb, and the name of the object where it is for one alone
+CONTROLLER: dict[tuple[str, ...], Deed] = {
+    ("*", "*", "get"): deeds.leads,
+    ("*", "*", "update"): deeds.leads,
+    ("*", "*", "list"): deeds.finds_what_was_there,
+    ("*", "*", "watch"): deeds.notices_what_comes,
+    ("*", "*", "create"): deeds.delivers_with_hooks_into_a_namespace_that_it_makes,
+    ("*", "*", "patch"): deeds.finds_what_was_there,
+    ("*", "*", "delete"): deeds.prunes,
+    ("rbac.authorization.k8s.io", "roles", "escalate"): deeds.hands_out_roles,
+    ("rbac.authorization.k8s.io", "clusterroles", "escalate"): deeds.hands_out_cluster_roles,
+    ("rbac.authorization.k8s.io", "roles", "bind"): deeds.binds_roles,
+    ("rbac.authorization.k8s.io", "clusterroles", "bind"): deeds.binds_cluster_roles,
+}
+LOOKS: dict[tuple[str, ...], Deed] = {
+    ("*", "*", "get"): deeds.starts,
+    ("*", "*", "list"): deeds.lists_applications,
+    ("*", "*", "watch"): deeds.notices_and_streams,
+}
+SERVER: dict[tuple[str, ...], Deed] = {
+    **LOOKS,
+    ("*", "*", "patch"): deeds.syncs,
+    ("*", "*", "delete"): deeds.deletes_applications,
+    ("batch", "jobs", "create"): deeds.runs_a_cron_job_now,
+    ("argoproj.io", "applications", "create"): deeds.declares_applications,
+    ("argoproj.io", "applicationsets", "create"): deeds.declares_sets,
+    ("argoproj.io", "applicationsets", "update"): deeds.changes_sets,
+    ("argoproj.io", "appprojects", "create"): deeds.declares_projects,
+    ("argoproj.io", "appprojects", "update"): deeds.changes_projects,
+    ("", "secrets", "create"): deeds.declares_repositories,
+    ("", "secrets", "update"): deeds.changes_repositories,
+    ("", "configmaps", "create"): deeds.believes_the_first_host,
+    ("", "configmaps", "update"): deeds.believes_one_more_host,
+    ("", "events", "create"): deeds.tells_of_what_it_did,
+}
+WATCHER: dict[tuple[str, ...], Deed] = {
+    **LOOKS,
+    ("", "secrets", "patch", "argocd-secret"): deeds.signs_with_a_key_of_its_own,
+    ("", "secrets", "patch", "argocd-initial-admin-secret"): deeds.makes_the_first_password,
+    ("", "configmaps", "patch", "argosy-login-attempts"): deeds.signs_in,
+    ("", "configmaps", "patch", "argosy-sessions"): deeds.signs_out,
+}
+
+
+def deed_for(right: Right, options: InstallOptions) -> Deed:
+    named = (right.group, right.resource, right.verb, *([right.name] if right.name else []))
+    if right.role[1] == "argosy-controller":
+        return CONTROLLER[named]
+    return (WATCHER if options.is_read_only else SERVER)[named]
+
+
+def chosen(options: InstallOptions) -> list[Any]:
+    """In full each by its name; in short one, by chance."""
+    is_full = float(os.environ.get("ARGOSY_PROOF_SCALE", "0.05")) >= 1
+    rights = [pytest.param(each, id=each.shown) for each in RIGHTS[options]]
+    return rights if is_full else [pytest.param(None, id="any")]
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def installed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    async with rights_scene(tmp_path_factory.mktemp("installed"), FULL) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    async with rights_scene(tmp_path_factory.mktemp("observed"), OBSERVER) as found:
+        yield found
+
+
+@pytest.fixture
+async def scene(installed: Scene) -> Scene:
+    return await _ready(installed)
+
+
+@pytest.fixture
+async def observing(observed: Scene) -> Scene:
+    return await _ready(observed)
+
+
+async def _ready(found: Scene) -> Scene:
+    found.refused.clear()
+    if not found.session:
+        await deeds.signs_in(found)
+    return found
+
+
+def test_for_every_right_there_is_a_deed_that_needs_it() -> None:
+    for options, rights in RIGHTS.items():
+        assert len(set(rights)) == len(rights)
+        for right in rights:
+            assert deed_for(right, options), right.shown
+
+
+async def test_with_all_of_them_every_deed_is_done_and_nothing_refused(scene: Scene) -> None:
+    async with scene.standing():
+        for deed in dict.fromkeys((*CONTROLLER.values(), *SERVER.values(), deeds.signs_in, deeds.signs_out)):
+            await deed(scene)
+            assert scene.refused == [], deed.__name__
+
+
+async def test_an_observer_does_all_that_it_is_for_and_nothing_is_refused(observing: Scene) -> None:
+    for deed in dict.fromkeys(WATCHER.values()):
+        await deed(observing)
+        assert observing.refused == [], deed.__name__
+
+
+async def test_an_observer_can_change_nothing_whatever_people_click(observing: Scene) -> None:
+    for deed in (deeds.syncs, deeds.deletes_applications, deeds.declares_applications,
+                 deeds.declares_projects, deeds.declares_repositories, deeds.believes_the_first_host):  # fmt: skip
+        observing.refused.clear()
+        with pytest.raises(AssertionError):
+            await deed(observing)
+        assert observing.refused, deed.__name__
+
+
+async def fails_without(scene: Scene, right: Right, deed: Deed) -> None:
+    async with scene.without(right):
+        try:
+            async with asyncio.timeout(20):
+                await deed(scene)
+        except (AssertionError, ArgosyError):
+            assert scene.refused, f"{deed.__name__} failed, but not for want of {right.shown}"
+        else:
+            raise AssertionError(f"{deed.__name__} needs no such right: {right.shown}")
+
+
+@pytest.mark.parametrize("right", chosen(FULL))
+async def test_without_any_one_of_them_a_deed_fails(scene: Scene, right: Right | None, rng: random.Random) -> None:
+    right = right or rng.choice(RIGHTS[FULL])
+    await fails_without(scene, right, deed_for(right, FULL))
+
+
+@pytest.mark.parametrize("right", chosen(OBSERVER))
+async def test_without_any_one_of_its_rights_an_observer_fails(
+    observing: Scene, right: Right | None, rng: random.Random
+) -> None:
+    right = right or rng.choice(RIGHTS[OBSERVER])
+    await fails_without(observing, right, deed_for(right, OBSERVER))

@@ -1,0 +1,179 @@
+"""What `argosy install` runs, run here: the commands of its Deployments as processes of their own, with tokens of its
+accounts, under a user id that nobody knows, with nothing to write to but HOME, against a sandbox that enforces roles.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import signal
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import locked_down
+import pytest
+import yaml
+from engine_room import Repository
+from serving import ARGOSY, KUBECTL, Sandbox, argosy, environment, kubectl, sandbox
+
+from argosy.setup.installing.manifests import manifests
+from argosy.setup.installing.options import InstallOptions
+
+PATIENCE = 60.0
+APPS = "/apis/argoproj.io/v1alpha1/namespaces/argosy/applications"
+pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason="no kubectl here")
+
+
+def until(holds: Callable[[], Any], why: Callable[[], str] = lambda: "") -> Any:
+    end = time.monotonic() + PATIENCE
+    while not (found := holds()):
+        assert time.monotonic() < end, f"it never came true {why()}"
+        time.sleep(0.1)
+    return found
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+def configmap(name: str, **annotations: str) -> dict[str, Any]:
+    named = {f"argocd.argoproj.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    metadata = {"name": name, "annotations": named}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
+
+
+def account(box: Sandbox, name: str, folder: Path) -> Path:
+    """A kubeconfig with a token of this account, and nothing of the administrator."""
+    done = kubectl(box.kubeconfig, "create", "token", name, "-n", "argosy")
+    assert done.code == 0, done.err
+    whole = yaml.safe_load(box.kubeconfig.read_text())
+    for user in whole["users"]:
+        user["user"] = {"token": done.out.strip()}
+    file = folder / f"{name}.kubeconfig"
+    file.write_text(json.dumps(whole))
+    return file
+
+
+@contextlib.contextmanager
+def running(box: Sandbox, name: str, folder: Path, *more: str) -> Iterator[Path]:
+    """The command of a Deployment; what it says is in a file."""
+    pods = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in manifests(InstallOptions())
+            if each["kind"] == "Deployment"}  # fmt: skip
+    _, *words = pods[name]["containers"][0]["command"]
+    home = folder / f"home-of-{name}"
+    home.mkdir()
+    kubeconfig = account(box, name, folder)
+    log = folder / f"{name}.log"
+    before = locked_down.words()
+    program = [*before, *([str(home)] if before else []), str(ARGOSY), *words, "--kubeconfig", str(kubeconfig), *more]
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            program, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=environment(home), cwd=home
+        )
+    try:
+        yield log
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, log.read_text()[-2000:]
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def asked(url: str, document: Any = None, token: str = "", method: str = "") -> Any:
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE  # it has made its certificate itself
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    body = None if document is None else json.dumps(document).encode()
+    request = urllib.request.Request(url, body, headers, method=method or None)
+    with urllib.request.urlopen(request, timeout=30, context=tls if url.startswith("https") else None) as got:
+        text = got.read().decode()
+    return json.loads(text) if text.startswith(("{", "[")) else text
+
+
+def is_up(url: str) -> bool:
+    try:
+        return bool(asked(url))
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def test_both_parts_work_under_their_accounts_any_user_id_and_a_root_that_cannot_be_written_to(tmp_path: Path) -> None:
+    folder = tmp_path
+    repository = Repository(folder / "repository")
+    hook = configmap("before", hook="PreSync", hook_delete_policy="HookSucceeded")
+    repository.push({"web/a.yaml": configmap("a"), "web/b.yaml": configmap("b"), "web/hook.yaml": hook})
+    with sandbox(folder / "box", "--rbac", "--ephemeral") as box:
+        done = argosy("install", "--apply", "-y", "--kubeconfig", box.kubeconfig, home=folder)
+        assert done.code == 0, done.err
+        roots = {"metadata": {"name": "argosy-cm"}, "data": {"source.local.roots": str(folder)}}
+        box.request("POST", "/api/v1/namespaces/argosy/configmaps", roots)
+        ports = [free_port() for _ in range(3)]
+        page = f"https://127.0.0.1:{ports[1]}"
+        serves = ("--port", str(ports[1]), "--metrics-port", str(ports[2]))
+        with (
+            running(box, "argosy-controller", folder, "--port", str(ports[0])) as log,
+            running(box, "argosy-server", folder, *serves) as said,
+        ):
+            for port in (ports[0], ports[2]):
+                for path in ("healthz", "readyz"):
+                    until(lambda at=f"http://127.0.0.1:{port}/{path}": is_up(at), log.read_text)
+            _delivers(box, repository, log)
+            _serves(box, page, said)
+        assert "Traceback" not in log.read_text() + said.read_text()
+        assert "forbidden" not in log.read_text().lower(), log.read_text()
+
+
+def _delivers(box: Sandbox, repository: Repository, log: Path) -> None:
+    spec = {
+        "project": "default", "source": {"repoURL": repository.url, "path": "web", "targetRevision": "main"},
+        "destination": {"server": "https://kubernetes.default.svc", "namespace": "web"},
+        "syncPolicy": {"automated": {"prune": True}, "syncOptions": ["CreateNamespace=true"]},
+    }  # fmt: skip
+    app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "web"}, "spec": spec}
+    assert box.request("POST", APPS, app).code == 201
+
+    def status() -> dict[str, Any]:
+        return dict(box.request("GET", f"{APPS}/web").json().get("status") or {})
+
+    def is_synced() -> bool:
+        sync = status().get("sync") or {}
+        return sync.get("status") == "Synced" and sync.get("revision") == repository.head
+
+    until(is_synced, lambda: f"{status()}\n{log.read_text()[-2000:]}")
+    found = box.request("GET", "/api/v1/namespaces/web/configmaps").json()["items"]
+    names = {each["metadata"]["name"] for each in found}
+    assert {"a", "b"} <= names and "before" not in names
+    events = box.request("GET", "/api/v1/namespaces/argosy/events").json()["items"]
+    assert "OperationCompleted" in {each["reason"] for each in events}
+    repository.push({"web/b.yaml": None})
+    until(lambda: box.request("GET", "/api/v1/namespaces/web/configmaps/b").code == 404)
+
+
+def _serves(box: Sandbox, page: str, log: Path) -> None:
+    secret = box.request("GET", "/api/v1/namespaces/argosy/secrets/argocd-initial-admin-secret").json()
+    password = base64.b64decode(secret["data"]["password"]).decode()
+    token = asked(f"{page}/api/v1/session", {"username": "admin", "password": password})["token"]
+    names = [each["metadata"]["name"] for each in asked(f"{page}/api/v1/applications", token=token)["items"]]
+    assert names == ["web"], log.read_text()
+    tree = asked(f"{page}/api/v1/applications/web/resource-tree", token=token)
+    assert "a" in {each["name"] for each in tree["nodes"]}
+    before = box.request("GET", f"{APPS}/web").json()["status"]["operationState"]["startedAt"]
+    time.sleep(1.1)  # times have whole seconds
+    asked(f"{page}/api/v1/applications/web/sync", {"name": "web"}, token)
+
+    def is_done() -> bool:
+        state = box.request("GET", f"{APPS}/web").json()["status"]["operationState"]
+        return state["startedAt"] != before and state["phase"] == "Succeeded"
+
+    until(is_done)
+    assert asked(f"{page}/api/v1/session", None, token, "DELETE") == {}
