@@ -30,7 +30,7 @@ NO_WAY_IN: Final = "Pods have no ports and no shell here"
 PARTS: Final = {
     "application-controller": ("argosy.controllers", "argosy.pipeline", "argosy.sync", "argosy.health", "application"),
     "repo-server": ("argosy.source", "argosy.render", "argosy.confine"),
-    "server": ("argosy.apiserver",),
+    "server": ("argosy.apiserver", "argosy.server", "argosy.audit"),
     OPERATOR: ("argosy.addons.argocd_operator", "argocd-operator", "argocd-player"),
     NOTEBOOKS: ("argosy.addons.notebooks", "notebooks"),
 }

@@ -10,11 +10,13 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from argosy.source.repositories import Repositories
 
 USUAL_PORT: Final = 8484
+AUDIT: Final = "audit.log"
+MOST_AUDIT: Final = 5 << 20  # bytes of a file; the one before is kept
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - with TLS, where somebody asks for it
 
@@ -165,7 +169,7 @@ async def serving(
         told = _serve_options(options, port, certificate)
         async with opened_site(cluster, where, told, options.place, namespace, repositories, crew) as site:
             entry = build(site)
-            with _masked_logs(entry):
+            with _audit_kept(options.place), _masked_logs(entry):
                 async with (
                     listening(entry, listeners, certificate=certificate, closing=entry.close),
                     probed(options.metrics_port, [lambda: measured(site, entry)], is_loopback=told.is_loopback),
@@ -245,9 +249,33 @@ def _name(options: PageOptions) -> str:
 
 
 @contextlib.contextmanager
+def _audit_kept(folder: Path) -> Iterator[None]:
+    """Where nobody keeps this process's log, its audit is kept nevertheless; where no file can be, the log has it."""
+    logger = logging.getLogger("argosy.audit")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(folder / AUDIT, os.O_CREAT | os.O_WRONLY, 0o600))
+        kept: logging.Handler = RotatingFileHandler(folder / AUDIT, maxBytes=MOST_AUDIT, backupCount=1)
+    except OSError:
+        kept = logging.NullHandler()
+    kept.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(kept)
+    try:
+        yield
+    finally:
+        logger.removeHandler(kept)
+        logger.setLevel(before)
+        kept.close()
+
+
+@contextlib.contextmanager
 def _masked_logs(entry: Entry) -> Iterator[None]:
     """No line of this process's log has a value that is secret, whoever writes it."""
-    handlers = [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort else [])]
+    loggers = (logging.getLogger(), logging.getLogger("argosy"), logging.getLogger("argosy.audit"))
+    handlers = [handler for each in loggers for handler in each.handlers]
+    handlers += [logging.lastResort] if logging.lastResort else []
     mask = entry.log_filter
     for each in handlers:
         each.addFilter(mask)

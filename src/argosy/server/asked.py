@@ -112,6 +112,10 @@ class Asked:
         decide: Callable[[str, str, str], bool] = permissions(self.caller).may
         return decide
 
+    def noted(self, thing: str, code: int = 0) -> None:
+        """One line of the audit, also where a route only reads; 0: the code that is answered."""
+        self.kept.setdefault("noted", []).append((thing, code))
+
     def require(self, resource: str, action: str, thing: str) -> None:
         if not self.may(resource, action, thing):
             raise Refused

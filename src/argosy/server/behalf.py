@@ -17,6 +17,7 @@ from argosy.desk.applications.reader import Reader
 from argosy.model.manifest import Manifest, key_of
 from argosy.server.asked import Asked
 
+UNKNOWN: Final = "_unknown"  # whom nobody is called
 SECONDS: Final = 2.0  # that the lookout is waited for
 
 
@@ -24,6 +25,11 @@ def desk_of(asked: Asked) -> Desk:
     """Writes, and reads what the cluster has this very moment."""
     desk: Desk = asked.site.desk
     return replace(desk, signer=asked.caller.name)
+
+
+def account_called(asked: Asked, name: str) -> str:
+    """As the audit names whose password was tried: what nobody is called may be a password in the wrong field."""
+    return name if name in asked.site.identities.standing.accounts else UNKNOWN
 
 
 def reader_of(asked: Asked) -> Reader:

@@ -175,7 +175,7 @@ def of_audit(lines: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
         text = " · ".join(filter(None, (str(each.get("object") or ""), str(each.get("from") or ""))))
         what = str(each.get("what") or "")
         yield Happening(str(each.get("time") or ""), "audit", severity, what, f"{result} {text}".strip(), "", "",
-                        str(each.get("who") or ""))  # fmt: skip
+                        str(each.get("who") or ""), int(each.get("count") or 1))  # fmt: skip
 
 
 def _page_of(kind: str, name: str) -> str:

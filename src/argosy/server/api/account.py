@@ -44,6 +44,7 @@ async def change_password(asked: Asked) -> Json:
     name = text_of(given, "name") or asked.caller.name
     if not may(asked, "update", name):
         raise Refused
+    asked.noted(name)
     identities, caller = asked.site.identities, asked.caller
     if caller.kind == "account":
         if not await identities.verify(caller, text_of(given, "currentPassword")):

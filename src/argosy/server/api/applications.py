@@ -83,6 +83,7 @@ async def got(asked: Asked) -> Json:
     app = asked.subject
     if word:  # argo: whatever it is, unless it is hard, it is a normal one
         try:
+            asked.noted(asked.thing)  # it writes an annotation
             with asked.entry.turnstile.waiting(asked.caller.name):
                 app = await refresh(desk_of(asked), app, is_hard=word == "hard", seconds=SECONDS)
         except TooLate as error:

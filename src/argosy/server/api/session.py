@@ -8,6 +8,7 @@ from __future__ import annotations
 from argosy.model.errors import UserError
 from argosy.server.answers import Json
 from argosy.server.asked import Asked
+from argosy.server.behalf import account_called
 from argosy.server.identity import cookies
 from argosy.server.identity.caller import BadLogin
 from argosy.server.routes import Public, Route, SignedIn
@@ -25,6 +26,7 @@ async def create(asked: Asked) -> Json:
         raise UserError("username and password must be texts; send both as JSON strings", where="body")
     if not name or not password:
         raise UserError("no credentials supplied; send username and password", where="body")
+    asked.noted(account_called(asked, name))
     try:
         token = await asked.site.identities.login(name, password)
     except BadLogin:

@@ -88,7 +88,7 @@ class _Visit:
             made = Response(status_code=499)
         except Exception as error:
             made = await self._response(self._told(error))
-        if self.route and self.route.changes:
+        if self.route and (self.route.changes or (self.asked and "noted" in self.asked.kept)):
             audit.note(self.asked or self._stranger(), made.status_code)
         self.entry.tally.count(self.route, self.method, made.status_code)
         return made

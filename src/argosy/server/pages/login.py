@@ -15,8 +15,9 @@ from urllib.parse import quote, urlsplit
 
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked
+from argosy.server.behalf import account_called
 from argosy.server.identity import cookies
-from argosy.server.identity.caller import BadLogin
+from argosy.server.identity.caller import BadLogin, Shown
 from argosy.server.routes import Public, Route, SignedIn
 
 HOME: Final = "/apps"
@@ -52,11 +53,13 @@ async def show(asked: Asked) -> Answer:
 async def sign_in(asked: Asked) -> Answer:
     form = await asked.form()
     wanted = own_page(unveiled(form.text("next")))
-    identities = asked.site.identities
+    identities, name = asked.site.identities, form.text("username")
     try:
-        token = await identities.login(form.text("username"), form.text("password"), is_browser=True)
+        token = await identities.login(name, form.text("password"), is_browser=True)
     except BadLogin:
+        asked.noted(account_called(asked, name), 401)
         return _again("refused", wanted)
+    asked.noted(name)
     return Redirect(wanted, headers=(_session(asked, token),))
 
 
@@ -64,8 +67,9 @@ async def enter(asked: Asked) -> Answer:
     try:
         token = await asked.site.identities.enter(asked.query.text("code"))
     except BadLogin:
+        asked.noted("", 401)
         return Redirect(HOME) if asked.caller.id else _again("code", HOME)
-    return _arrived(asked, token, HOME)
+    return await _arrived(asked, token, HOME)
 
 
 async def leave(asked: Asked) -> Answer:
@@ -88,8 +92,9 @@ async def come_back(asked: Asked) -> Answer:
             kept, asked.query.text("state"), asked.query.text("code"), asked.query.text("iss")
         )
     except BadLogin:
+        asked.noted("", 401)
         return _again("provider", HOME)
-    return _arrived(asked, back.token, own_page(back.next))
+    return await _arrived(asked, back.token, own_page(back.next))
 
 
 async def sign_out(asked: Asked) -> Answer:
@@ -134,8 +139,10 @@ def _again(fault: str, wanted: str) -> Redirect:
     return Redirect(f"/login?error={fault}{back}")
 
 
-def _arrived(asked: Asked, token: str, where: str) -> Page:
+async def _arrived(asked: Asked, token: str, where: str) -> Page:
     """A page of ours, and on from it: a browser that comes straight from another site would show no cookie."""
+    caller = await asked.site.identities.identify(Shown(bearer=token))
+    asked.noted(caller.name if caller else "")
     gone = cookies.dropped(asked.site.identities.cookie + cookies.AWAY, is_tls=asked.site.options.is_tls)
     headers = (_session(asked, token), gone, ("refresh", f"0; url={where}"))
     return Page("entering.html", {"title": "Signed in", "where": where}, headers=headers)

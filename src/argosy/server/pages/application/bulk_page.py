@@ -22,7 +22,7 @@ from argosy.server.asked import Asked, Query
 from argosy.server.behalf import desk_of, reader_of
 from argosy.server.pages.application.addresses import of_app
 from argosy.server.pages.application.causes import told
-from argosy.server.resolving import application_manifest, found_application, readable
+from argosy.server.resolving import application_manifest, application_name, found_application, readable
 from argosy.server.routes import Filtered, Route
 
 MOST = 200
@@ -127,6 +127,8 @@ async def carry_out(asked: Asked) -> Answer:
             return ""
 
     said = await asyncio.gather(*map(one, apps))
+    for app, why in zip(apps, said, strict=True):
+        asked.noted(application_name(asked, app.project, app.namespace, app.name), 409 if why else 303)
     failed = [_planned(asked, app, why) for app, why in zip(apps, said, strict=True) if why]
     if failed:
         done = len(apps) - len(failed)

@@ -1,0 +1,97 @@
+"""The audit: a line for everything that changes something, with whose it is, whoever asks and in whichever way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from guarded_world import CONTROL, World, ask, guarded_world
+
+from argosy.server.api import applications
+from argosy.server.doors.audit import OF_STRANGERS, Trail
+from argosy.server.table import TABLE
+
+pytestmark = pytest.mark.anyio
+JSON = {"Content-Type": "application/json"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost"}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def at_home(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    async with guarded_world(tmp_path_factory.mktemp("audit")) as made:
+        yield made
+
+
+@pytest.fixture
+def world(at_home: World) -> World:
+    at_home.site.kept.pop(Trail, None)
+    return at_home
+
+
+def lines(world: World) -> list[tuple[Any, ...]]:
+    found = world.site.part(Trail).lines
+    return [(each["who"], each["what"], each["object"], each["result"], each["code"]) for each in found]
+
+
+async def test_a_refresh_that_is_asked_for_by_reading_is_a_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applications, "SECONDS", 0.1)
+    path = "/api/v1/applications/app-a"
+    for query in ("", "?refresh=hard"):
+        await ask(world.entry(TABLE), "GET", path + query, dict(world.callers["viewer-a"].headers))
+    assert [line[:3] for line in lines(world)] == [("viewer-a", f"GET {path}", "team-a/app-a")]
+
+
+async def test_a_sign_in_says_whose_it_is_and_what_came_of_it(world: World) -> None:
+    entry, password = world.entry(TABLE), await world.site.identities.book.initial_password()
+    for name, word in (("admin", "wrong"), ("hunter22-in-the-wrong-field", "x"), ("admin", password)):
+        await ask(entry, "POST", "/api/v1/session", JSON, json.dumps({"username": name, "password": word}).encode())
+    for name, word in (("admin", "wrong"), ("admin", password)):
+        await ask(entry, "POST", "/login", FORM, urlencode({"username": name, "password": word}).encode())
+    await ask(entry, "GET", "/enter?code=wrong")
+    await ask(entry, "GET", "/auth/callback?state=x&code=y")
+    assert lines(world) == [
+        ("nobody", "POST /api/v1/session", "admin", "refused", 401),
+        ("nobody", "POST /api/v1/session", "_unknown", "refused", 401),
+        ("nobody", "POST /api/v1/session", "admin", "done", 200),
+        ("nobody", "POST /login", "admin", "refused", 401),
+        ("nobody", "POST /login", "admin", "done", 303),
+        ("nobody", "GET /enter", "", "refused", 401),
+        ("nobody", "GET /auth/callback", "", "refused", 401),
+    ]
+
+
+async def test_of_a_change_of_several_each_is_a_line(world: World) -> None:
+    form = [("do", "refresh"), *(("app", f"{CONTROL}/{name}") for name in ("app-a", "app-b", "app-zz"))]
+    headers = {**world.callers["admin"].headers, **FORM}
+    got = await ask(world.entry(TABLE), "POST", "/apps/plan", headers, urlencode(form).encode())
+    assert got.code == 303, got
+    found = [("admin", "POST /apps/plan", f"team-{each}/app-{each}", "done", 303) for each in "ab"]
+    assert lines(world) == found
+
+
+async def test_strangers_push_nobody_out_and_repeats_are_one_line(world: World) -> None:
+    entry = world.entry(TABLE)
+    await ask(entry, "POST", f"/apps/{CONTROL}/app-a/refresh", {**world.callers["admin"].headers, **FORM})
+    for number in range(300):
+        path = "/api/v1/session" if number < 150 else f"/api/v1/applications/x-{number}/sync"
+        await ask(entry, "POST", path, {"Content-Type": "text/x"}, b"x")
+    found = lines(world)
+    assert ("admin", f"POST /apps/{CONTROL}/app-a/refresh", "team-a/app-a", "done", 303) in found
+    assert len(found) == 1 + OF_STRANGERS
+    for _ in range(7):
+        await ask(entry, "POST", "/api/v1/session", {"Content-Type": "text/x"}, b"x")
+    assert [each["count"] for each in world.site.part(Trail).lines if each["what"] == "POST /api/v1/session"] == [7]
+
+
+async def test_no_line_has_a_password_of_an_address(world: World) -> None:
+    path = "/api/v1/repositories/https%3A%2F%2Fu%3Apw-of-u%40git.example.com%2Fx"
+    await ask(world.entry(TABLE), "DELETE", path, dict(world.callers["admin"].headers))
+    assert len(lines(world)) == 1 and "pw-of-u" not in str(lines(world))
