@@ -40,7 +40,9 @@ object that it names. A list gives only what the caller may see. What is absent 
 | 413, 429 | 8 | too much at once |
 | 503 | 14 | the cluster does not answer; try again |
 
-Every error is `{"error": …, "code": …, "message": …}`. Everything that changes something leaves a line in the log `argosy.audit`.
+Every error is `{"error": …, "code": …, "message": …}`. Everything that changes something leaves a line in the log `argosy.audit`
+and in `audit.log` of the server's folder: who, what, which object and what came of it; a sign-in says whose, and a change of several
+Applications is a line for each. A refresh that is asked for by a GET is one, too. Never what was sent.
 
 ## Lists
 

@@ -47,7 +47,7 @@ async def change_password(asked: Asked) -> Json:
     asked.noted(name)
     identities, caller = asked.site.identities, asked.caller
     if caller.kind == "account":
-        if not await identities.verify(caller, text_of(given, "currentPassword")):
+        if not await identities.verify(caller, text_of(given, "currentPassword"), asked.peer):
             raise UserError("current password does not match; send that of the account that asks", where="body")
     elif caller.kind != "person" or identities.book.now() - caller.claims.began > RECENTLY:
         raise UserError("who has not just signed in may change no password; sign in again", where="body")

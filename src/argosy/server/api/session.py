@@ -28,7 +28,7 @@ async def create(asked: Asked) -> Json:
         raise UserError("no credentials supplied; send username and password", where="body")
     asked.noted(account_called(asked, name))
     try:
-        token = await asked.site.identities.login(name, password)
+        token = await asked.site.identities.login(name, password, peer=asked.peer)
     except BadLogin:
         return Json(REFUSED, code=401)
     return Json({"token": token})

@@ -195,11 +195,11 @@ class Identities:
 
     # -- sessions -----------------------------------------------------------------------------------------------
 
-    async def login(self, name: str, password: str, *, is_browser: bool = False) -> str:
+    async def login(self, name: str, password: str, *, is_browser: bool = False, peer: str = "") -> str:
         """A token. Raises BadLogin; whether the name is known, cannot be told from it, nor from how long it takes."""
         began = self._clock.monotonic()
         try:
-            account = await self._verified(name, password)
+            account = await self._verified(name, password, peer)
         finally:
             await asyncio.shield(sleep(self._clock, self._padding - (self._clock.monotonic() - began)))
         self._logins["success" if account else "failure"] += 1
@@ -243,13 +243,13 @@ class Identities:
             return None
         return tokens.sign(replace(claims, issued=now, expires=expires), self.key)
 
-    async def verify(self, caller: Caller, password: str) -> bool:
+    async def verify(self, caller: Caller, password: str, peer: str = "") -> bool:
         """Whether it is their own password; counted as a login is."""
-        return caller.kind == "account" and await self._verified(caller.name, password) is not None
+        return caller.kind == "account" and await self._verified(caller.name, password, peer) is not None
 
-    async def _verified(self, name: str, password: str) -> Account | None:
+    async def _verified(self, name: str, password: str, peer: str) -> Account | None:
         account = self.standing.accounts.get(name) if len(name) <= LONGEST_NAME else None
-        guess = await self.attempts.reserve(account.name if account else UNKNOWN)
+        guess = await self.attempts.reserve(account.name if account else UNKNOWN, peer)
         if guess is None:
             return None
         kept = account.password if account and account.can(LOGIN) else b""

@@ -55,7 +55,7 @@ async def sign_in(asked: Asked) -> Answer:
     wanted = own_page(unveiled(form.text("next")))
     identities, name = asked.site.identities, form.text("username")
     try:
-        token = await identities.login(name, form.text("password"), is_browser=True)
+        token = await identities.login(name, form.text("password"), is_browser=True, peer=asked.peer)
     except BadLogin:
         asked.noted(account_called(asked, name), 401)
         return _again("refused", wanted)

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from identity_room import CHEAP, Glance, Room
+from identity_room import CHEAP, NAMESPACE, Glance, Room
 
 from argosy.desk.accounts.passwords import Hashing
+from argosy.model.names import ResourceKey
 from argosy.runtime.clock import Timer
+from argosy.server.identity.attempts import MOST_OF_ONE, NAME
 from argosy.server.identity.caller import BadLogin
 from argosy.server.identity.identities import Identities
 
@@ -20,9 +22,9 @@ PASSWORD = "correct horse"
 SOURCE = Path(__file__).parents[4] / "src" / "argosy"
 
 
-async def tried(identities: Identities, name: str, password: str = "wrong") -> bool:
+async def tried(identities: Identities, name: str, password: str = "wrong", peer: str = "") -> bool:
     try:
-        await identities.login(name, password)
+        await identities.login(name, password, peer=peer)
     except BadLogin:
         return False
     return True
@@ -53,6 +55,54 @@ async def test_the_right_password_is_not_counted_and_does_not_pardon_others_gues
     assert not await tried(room.identities, "ann", PASSWORD)
 
 
+async def test_one_address_cannot_shut_an_account_for_another(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    hashing, before = room.identities.book.hashing, room.identities.book.hashing.compared
+    for _ in range(20):
+        assert not await tried(room.identities, "ann", peer="203.0.113.9")
+    assert hashing.compared - before == MOST_OF_ONE
+    assert not await tried(room.identities, "ann", PASSWORD, "203.0.113.9")
+    assert await tried(room.identities, "ann", PASSWORD, "198.51.100.1")
+
+
+async def test_where_an_account_signed_in_before_strangers_cannot_shut_it_out(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    home = "198.51.100.1"
+    assert await tried(room.identities, "ann", PASSWORD, home)
+    for number in range(40):
+        assert not await tried(room.identities, "ann", peer=f"203.0.113.{number}")
+    assert not await tried(room.identities, "ann", PASSWORD, "203.0.113.200")
+    again = room.server()  # it is remembered over a restart
+    await again.standing.look_again(room.cluster)
+    assert await tried(again, "ann", PASSWORD, home)
+    hashing, before = room.identities.book.hashing, room.identities.book.hashing.compared
+    for _ in range(9):
+        await tried(room.identities, "ann", peer=home)  # but also there it is five
+    assert hashing.compared - before == 5
+    room.clock.leap(31 * 86400)
+    for number in range(40):
+        await tried(room.identities, "ann", peer=f"203.0.113.{number}")
+    assert not await tried(room.identities, "ann", PASSWORD, home)  # for a month
+
+
+async def test_places_that_count_no_more_are_forgotten(room: Room) -> None:
+    await room.account("ann", PASSWORD)
+    for number in range(20):
+        await tried(room.identities, "ann", peer=f"203.0.113.{number}")
+        room.clock.leap(301)
+    found = await room.cluster.get(ResourceKey("", "ConfigMap", NAMESPACE, NAME))
+    assert found is not None and len(found["data"]) == 2
+
+
+async def test_an_account_may_be_called_like_a_count(room: Room) -> None:
+    for name in ("strangers", "_unknown"):
+        await room.account(name, PASSWORD)
+    for number in range(9):
+        await tried(room.identities, f"nobody-{number}")
+    assert await tried(room.identities, "strangers", PASSWORD)
+    assert await tried(room.identities, "_unknown", PASSWORD)
+
+
 async def test_names_that_nobody_has_share_one_count_and_push_nobody_out(room: Room) -> None:
     await room.account("ann", PASSWORD)
     for _ in range(5):
@@ -61,7 +111,7 @@ async def test_names_that_nobody_has_share_one_count_and_push_nobody_out(room: R
         await tried(room.identities, f"nobody-{number}")
     assert not await tried(room.identities, "ann", PASSWORD)
     found = room.identities.attempts
-    assert await found.reserve("_unknown") is None
+    assert await found.reserve("") is None
     assert await tried(room.identities, "admin", await room.identities.book.initial_password())
 
 
