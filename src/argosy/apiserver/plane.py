@@ -90,7 +90,11 @@ class Plane:
         catalog = Catalog()
         catalog.load(store)
         registry = Registry(store, catalog, Access(Rbac(store) if rbac else None), rules, clock=clock)
-        tokens = Tokens(folder.token_key if folder else None, lambda *account: _account_uid(store, *account))
+        tokens = Tokens(
+            folder.token_key if folder else None,
+            lambda *account: _uid(store, "serviceaccounts", *account),
+            lambda *secret: _uid(store, "secrets", *secret),
+        )
         identity = Identity(store, tokens, ADMIN, admin_token or secrets.token_urlsafe(32), clock)
         actions = Actions(registry, tokens, identity.reviewed)
         return cls(store, registry, actions, Deletion(registry), Lister(store), tokens, identity)
@@ -114,8 +118,8 @@ def _secret_key(file: Path) -> bytes:
     return key
 
 
-def _account_uid(store: Store, namespace: str, name: str) -> str | None:
-    entry = store.get("serviceaccounts", namespace, name)
+def _uid(store: Store, bucket: str, namespace: str, name: str) -> str | None:
+    entry = store.get(bucket, namespace, name)
     return str(orjson.loads(entry.body)["metadata"]["uid"]) if entry else None
 
 

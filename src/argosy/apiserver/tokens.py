@@ -34,11 +34,19 @@ _REQUEST = Resource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequest
 
 
 class Tokens:
-    """`account_uid` tells the uid of a living account, so that a token dies with what it stands for."""
+    """`account_uid` tells the uid of a living account, so that a token dies with what it stands for.
 
-    def __init__(self, key_file: Path | None, account_uid: Callable[[str, str], str | None]) -> None:
+    `secret_uid` does so for Secrets that tokens are bound to.
+    """
+
+    def __init__(
+        self,
+        key_file: Path | None,
+        account_uid: Callable[[str, str], str | None],
+        secret_uid: Callable[[str, str], str | None] = lambda namespace, name: None,
+    ) -> None:
         self._file = key_file
-        self._account_uid = account_uid
+        self._account_uid, self._secret_uid = account_uid, secret_uid
         self._signing: RSAPrivateKey | None = None
 
     def request(self, account: Manifest, value: Mapping[str, Any], now: datetime) -> Manifest:
@@ -51,7 +59,8 @@ class Tokens:
             raise refusals.invalid(_REQUEST, "", [problem])
         audiences = spec.get("audiences") or [ISSUER]
         expires = now + timedelta(seconds=seconds)
-        token = self._issue(account["metadata"], audiences, now, expires)
+        bound = self._bound(account["metadata"]["namespace"], spec.get("boundObjectRef") or {})
+        token = self._issue(account["metadata"], audiences, now, expires, bound)
         metadata = {key: account["metadata"][key] for key in ("name", "namespace")}
         return {
             "kind": "TokenRequest",
@@ -65,7 +74,20 @@ class Tokens:
             "status": {"token": token, "expirationTimestamp": stamp(expires)},
         }
 
-    def _issue(self, account: Manifest, audiences: list[str], now: datetime, expires: datetime) -> str:
+    def _bound(self, namespace: str, reference: Mapping[str, Any]) -> dict[str, Any]:
+        """k8s: what the token dies with, beside its account; of a Pod nothing is looked up here."""
+        if reference.get("kind") != "Secret":
+            return {}
+        name = str(reference.get("name") or "")
+        uid = self._secret_uid(namespace, name)
+        if uid is None or reference.get("uid") not in (None, "", uid):
+            problem = fault.invalid("spec.boundObjectRef", name, "is not a Secret of this namespace")
+            raise refusals.invalid(_REQUEST, "", [problem])
+        return {"secret": {"name": name, "uid": uid}}
+
+    def _issue(
+        self, account: Manifest, audiences: list[str], now: datetime, expires: datetime, bound: Mapping[str, Any]
+    ) -> str:
         namespace, name = account["namespace"], account["name"]
         issued = int(now.timestamp())
         claims = {
@@ -74,7 +96,7 @@ class Tokens:
             "iat": issued,
             "iss": ISSUER,
             "jti": str(uuid.uuid4()),
-            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": account["uid"]}},
+            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": account["uid"]}, **bound},
             "nbf": issued,
             "sub": f"{ACCOUNT}:{namespace}:{name}",
         }
@@ -92,6 +114,9 @@ class Tokens:
         bound = claims["kubernetes.io"]
         namespace, account = bound["namespace"], bound["serviceaccount"]
         if self._account_uid(namespace, account["name"]) != account["uid"]:
+            return None
+        secret = bound.get("secret")
+        if secret is not None and self._secret_uid(namespace, secret["name"]) != secret["uid"]:
             return None
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
         extra = {"authentication.kubernetes.io/credential-id": [f"JTI={claims['jti']}"]}

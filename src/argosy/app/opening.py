@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from argosy.app.choosing import chosen_folder
 from argosy.app.folder import DEMO_NAME
 from argosy.app.target import TargetOptions, open_target
+from argosy.cluster import Cluster
+from argosy.cluster.connection import Connection
 from argosy.desk.applications.desk import Desk, Opening
 from argosy.desk.control import control_namespace
 
@@ -28,7 +30,26 @@ if TYPE_CHECKING:  # late: each command needs one of them
 async def open_desk(options: TargetOptions, namespace: str = "") -> AsyncIterator[Desk]:
     async with open_target(options) as (cluster, target):
         control = await control_namespace(cluster)
-        yield Desk(cluster, target.where, control, namespace or control)
+        yield Desk(cluster, target.where, control, namespace or control, opener=opened)
+
+
+@asynccontextmanager
+async def opened(connection: Connection) -> AsyncIterator[Cluster]:
+    """Any cluster that somebody knows how to reach, until the end."""
+    from argosy.cluster.kube import connect
+
+    cluster = await connect(connection)
+    try:
+        yield cluster
+    finally:
+        await cluster.close()
+
+
+def of_context(context: str, kubeconfig: Path | None) -> Connection:
+    """How to reach a cluster that a kubeconfig tells of."""
+    from argosy.cluster.kubeconfig import load_kubeconfig
+
+    return load_kubeconfig([kubeconfig] if kubeconfig else None, context)
 
 
 def opening(options: TargetOptions) -> Opening:

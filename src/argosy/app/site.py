@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from argosy.app.opening import opened
 from argosy.cluster import Cluster
 from argosy.confine.crew import Crew
 from argosy.desk.accounts.codes import Codes
@@ -34,7 +35,7 @@ async def opened_site(
     crew: Crew | None = None,
 ) -> AsyncIterator[Site]:
     control = namespace or await control_namespace(cluster)
-    desk = Desk(cluster, where, control, control)
+    desk = Desk(cluster, where, control, control, opener=opened)
     codes = Codes(folder) if options.is_loopback else None  # beyond this machine people log in
     async with open_lookout(desk, repositories, crew) as lookout:
         identities = Identities(cluster, lookout, control, cookie=cookie_of(options), codes=codes)

@@ -44,9 +44,10 @@ AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argo
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
 ARGOCD, COMPAT = "argocd", "--argocd-compat"  # the name to be called by, and the flag that says the same
 COLLECTED = (10_000, 20, 20)  # the usual would look for cycles dozens of times during imports, and find none
-GROUPS = ("account", "admin", "align", "app", "check", "controller", "demo", "doctor", "explain", "generate", "health",
-          "init", "install", "kubectl", "model", "notebook", "notifications", "oc", "open", "preview", "proj",
-          "promote", "render", "sandbox", "serve", "setup", "trace", "uninstall", "version")  # fmt: skip
+GROUPS = ("account", "admin", "align", "app", "check", "cluster", "controller", "demo", "doctor", "explain",
+          "generate", "health", "init", "install", "kubectl", "model", "notebook", "notifications", "oc",
+          "open", "preview", "proj", "promote", "render", "sandbox", "serve", "setup", "trace", "uninstall",
+          "version")  # fmt: skip
 PASSED_ON = ("kubectl", "oc")  # whose words are not ours
 LARGE = "app"  # the group of many verbs
 OVERVIEW = """\
@@ -66,6 +67,7 @@ Commands:
   align      the smallest changes in Git that make Applications Synced, proven
   app        list, sync, compare and change Applications
   check      find what is wrong in Git, before anything is deployed
+  cluster    add, list, rotate and remove clusters that Applications go to
   controller deliver the Applications of a cluster
   demo       a whole delivery on this machine: Git, cluster, engine, a model
   doctor     what is wrong with an installation and its Applications, why, and what helps

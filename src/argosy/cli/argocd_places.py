@@ -8,33 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from argosy.cli.account import add_verbs
 from argosy.cli.app_flags import at_desk, print_data, talk
+from argosy.cli.cluster import add_verbs as add_clusters
 from argosy.cli.target_flags import add_target_flags, target_options
 
 if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
-    from argosy.desk.applications.places import Cluster, Repository
+    from argosy.desk.applications.places import Repository
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
-CLUSTERS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT")
 REPOSITORIES = ("TYPE", "NAME", "REPO", "INSECURE", "OCI", "LFS", "CREDS", "STATUS", "MESSAGE", "PROJECT")
 NO_SERVER = "no login is needed: commands go to the cluster of the kubeconfig, as the user who is logged in there"
 UNKNOWN = "Unknown"
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
-    for group, run_list, run_get, shown, forms in (
-        ("cluster", run_clusters, run_cluster, "SERVER", ("wide", "json", "yaml", "server")),
-        ("repo", run_repositories, run_repository, "REPO", ("wide", "json", "yaml", "url")),
-    ):
-        parts = _group(commands, group)
-        parser = _verb(parts, "list", run_list, forms)
-        if group == "repo":
-            parser.add_argument("--refresh", default="", metavar="HOW")
-        parser = _verb(parts, "get", run_get, forms)
-        parser.add_argument("asked", metavar=shown)
-        if group == "repo":
-            parser.add_argument("--project", default="", metavar="NAME")
-            parser.add_argument("--refresh", default="", metavar="HOW")
+    add_clusters(_group(commands, "cluster"))
+    forms, parts = ("wide", "json", "yaml", "url"), _group(commands, "repo")
+    parser = _verb(parts, "list", run_repositories, forms)
+    parser.add_argument("--refresh", default="", metavar="HOW")
+    parser = _verb(parts, "get", run_repository, forms)
+    parser.add_argument("asked", metavar="REPO")
+    parser.add_argument("--project", default="", metavar="NAME")
+    parser.add_argument("--refresh", default="", metavar="HOW")
     parts = _group(commands, "account")
     _verb(parts, "get-user-info", run_user, ("", "json", "yaml"))
     add_verbs(parts)
@@ -63,39 +58,6 @@ def _verb(
     add_target_flags(parser)
     parser.set_defaults(run=run, app_namespace="")
     return parser
-
-
-def run_clusters(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.desk.applications.places import clusters_of
-
-        _print_clusters(chosen.output, await clusters_of(desk), is_list=True)
-        return 0
-
-    return at_desk(chosen, work)
-
-
-def run_cluster(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.desk.applications.places import cluster_named
-
-        _print_clusters(chosen.output, [await cluster_named(desk, chosen.asked)], is_list=False)
-        return 0
-
-    return at_desk(chosen, work)
-
-
-def _print_clusters(how: str, found: list[Cluster], *, is_list: bool) -> None:
-    """argo: the state of the connection is that of the last time; here it is known of the one that was asked."""
-    rows: list[tuple[str, ...]] = []
-    for each in found:
-        server = f"{each.server} ({len(each.namespaces)} namespaces)" if each.namespaces else each.server
-        rows.append((server, each.name, "", "Successful" if each.is_here else UNKNOWN, "", each.project))
-    data = [
-        {"server": each.server, "name": each.name, "namespaces": list(each.namespaces), "project": each.project}
-        for each in found
-    ]
-    _print(how, CLUSTERS, rows, data, [each.server for each in found], is_list=is_list)
 
 
 def run_repositories(chosen: argparse.Namespace) -> int:
@@ -143,7 +105,7 @@ def _print(
 
     if how in ("json", "yaml"):
         print_data(data if is_list else data[0], how)
-    elif how in ("server", "url"):
+    elif how == "url":
         print("".join(f"{each}\n" for each in names), end="")
     else:
         print("\n".join(aligned([head, *rows])))

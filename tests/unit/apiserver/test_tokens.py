@@ -3,7 +3,10 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from argosy.apiserver.tokens import Tokens
+from argosy.model.errors import ClusterError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,3 +29,16 @@ def test_a_token_is_good_until_it_ends_and_while_its_account_lives(tmp_path: Pat
     assert tokens.user(f"{head}.{body}x.{signature}", NOW) is None
     living.clear()
     assert tokens.user(token, NOW) is None
+
+
+def test_a_token_that_is_bound_to_a_secret_ends_with_it(tmp_path: Path) -> None:
+    secrets = {("team", "key"): "uid-2"}
+    tokens = Tokens(tmp_path / "key", lambda *account: "uid-1", lambda *secret: secrets.get(secret))
+    account = {"metadata": {"name": "robot", "namespace": "team", "uid": "uid-1"}}
+    bound = {"kind": "Secret", "apiVersion": "v1", "name": "key", "uid": "uid-2"}
+    token = tokens.request(account, {"spec": {"boundObjectRef": bound}}, NOW)["status"]["token"]
+    assert tokens.user(token, NOW) is not None
+    secrets[("team", "key")] = "uid-3"
+    assert tokens.user(token, NOW) is None
+    with pytest.raises(ClusterError, match="is not a Secret of this namespace"):
+        tokens.request(account, {"spec": {"boundObjectRef": bound}}, NOW)

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.cluster import Cluster
+from argosy.cluster.connection import Connection
 from argosy.model.application import Application, read_application
 from argosy.model.errors import ClusterError, Conflict, UserError
 from argosy.model.manifest import Manifest
@@ -28,6 +29,7 @@ ATTEMPTS: Final = 8  # to write what somebody else writes at the same time
 PAUSE: Final = 0.005  # seconds after the first of them
 
 Patch = dict[str, Any]
+Opener = Callable[[Connection], AbstractAsyncContextManager[Cluster]]
 
 
 class NoApplication(UserError):
@@ -41,6 +43,7 @@ class Desk:
     control: str  # the control namespace
     namespace: str  # of Applications that are named without one
     signer: str = ""  # on whose behalf a server works; empty: whoever started this process
+    opener: Opener | None = None  # opens other clusters, where that is possible
 
     async def who(self) -> str:
         """Who asks: as the cluster knows them, else as this machine does."""

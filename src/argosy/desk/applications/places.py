@@ -1,4 +1,4 @@
-"""The clusters and repositories that an installation knows, from its Secrets.
+"""The repositories that an installation knows, from its Secrets.
 
 In: a desk. Out: facts of each. Never: a credential, in whatever form.
 """
@@ -11,21 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from argosy.controllers.settings import SECRET
 from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.specs import HERE
 from argosy.model.annotations import SECRET_TYPE
 from argosy.model.errors import ClusterError, UserError
 from argosy.model.manifest import Manifest
 
-IN_CLUSTER: Final = "in-cluster"
 SECRETS: Final = ("username", "password", "bearerToken", "sshPrivateKey", "tlsClientCertData", "githubAppPrivateKey")
-
-
-class Cluster(NamedTuple):
-    server: str
-    name: str
-    namespaces: tuple[str, ...] = ()
-    project: str = ""
-    is_here: bool = False
 
 
 class Repository(NamedTuple):
@@ -37,27 +27,6 @@ class Repository(NamedTuple):
     lfs: bool
     has_credentials: bool
     project: str
-
-
-async def clusters_of(desk: Desk) -> list[Cluster]:
-    """argo: the one that it runs in is there even where nobody wrote it."""
-    found = []
-    for secret in await _secrets(desk, "cluster"):
-        values = _texts(secret)
-        namespaces = tuple(filter(None, (each.strip() for each in values.get("namespaces", "").split(","))))
-        server = values.get("server", "")
-        name = values.get("name") or server
-        found.append(Cluster(server, name, namespaces, values.get("project", ""), server == HERE))
-    if not any(each.is_here for each in found):
-        found.insert(0, Cluster(HERE, IN_CLUSTER, is_here=True))
-    return found
-
-
-async def cluster_named(desk: Desk, text: str) -> Cluster:
-    for each in await clusters_of(desk):
-        if text in (each.server, each.name):
-            return each
-    raise UserError(f"there is no cluster {text!r}; see which there are: argocd cluster list")
 
 
 async def repositories_of(desk: Desk) -> list[Repository]:

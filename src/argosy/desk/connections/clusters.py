@@ -1,18 +1,22 @@
 """Clusters that an installation knows, from Secrets in Argo CD's form, and the one that it runs in.
 
 In: a desk, what a client sent. Out: what may be told of each. Never: what lets somebody into a cluster; keeps that for
-another address than the one it was given for; connects to any but its own.
+another address than the one it was given for.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
+import time
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from argosy.cluster import Versioned
-from argosy.desk.applications.desk import Desk, now
+from argosy.cluster import Cluster, Versioned
+from argosy.cluster.fleet import connection_of
+from argosy.desk.applications.desk import Desk, Opener, now
 from argosy.desk.connections.declared import (
     SECRET,
     Declared,
@@ -33,6 +37,10 @@ HERE, HERE_NAME = IN_CLUSTER
 KIND: Final = "cluster"
 WHERE: Final = "cluster"
 ELSEWHERE: Final = "only those who deliver there ask it; see the conditions of its Applications"
+SECONDS: Final = 5.0  # that a cluster has to answer whether it can be reached
+LASTS: Final = 30.0  # seconds for which that answer is told again
+MOST_STATES: Final = 1000
+_STATES: Final[dict[str, tuple[float, tuple[State, str]]]] = {}
 OWN: Final = Declared("", {"server": HERE, "name": HERE_NAME})  # needs no Secret
 # argo: what a client may see of how a cluster is reached; all else lets somebody in, or may
 _TLS: Final = ("insecure", "serverName")
@@ -65,14 +73,39 @@ def thing_of(declared: Declared) -> str:
 
 async def state_of(desk: Desk, declared: Declared) -> tuple[State, str]:
     """And the version of its server."""
-    if server_of(declared) != HERE:
+    if server_of(declared) == HERE:
+        return await _asked(desk.cluster)
+    if desk.opener is None:
         return State("Unknown", ELSEWHERE), ""
+    values = {**declared.values, "server": server_of(declared)}
+    mark = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()  # tells no secret
+    known = _STATES.get(mark)
+    if known is not None and known[0] > time.monotonic():
+        return known[1]
+    found = await _reached(desk.opener, values)
+    if len(_STATES) > MOST_STATES:
+        _STATES.clear()
+    _STATES[mark] = time.monotonic() + LASTS, found
+    return found
+
+
+async def _asked(cluster: Cluster) -> tuple[State, str]:
     try:
-        version = await desk.cluster.version() if isinstance(desk.cluster, Versioned) else ""
-        await desk.cluster.kinds()
+        version = await cluster.version() if isinstance(cluster, Versioned) else ""
+        await cluster.kinds()
     except ArgosyError as error:
         return State(BAD, str(error), now()), ""
     return State(GOOD, "", now()), version
+
+
+async def _reached(opener: Opener, values: Mapping[str, str]) -> tuple[State, str]:
+    try:
+        async with asyncio.timeout(SECONDS), opener(connection_of(values)) as cluster:
+            return await _asked(cluster)
+    except TimeoutError:
+        return State(BAD, f"no answer in {SECONDS:g} s", now()), ""
+    except ArgosyError as error:
+        return State(BAD, str(error), now()), ""
 
 
 def document(

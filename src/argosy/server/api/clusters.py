@@ -6,12 +6,14 @@ one that was permitted.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
+from argosy.desk.connections.enlisting import rotate
 from argosy.model.application import Destination
 from argosy.model.errors import UserError
 from argosy.report.wire import mapping
@@ -75,7 +77,7 @@ async def listed(asked: Asked) -> Json:
         and name in ("", each.text("name"))
         and asked.may("clusters", "get", clusters.thing_of(each))
     ]
-    return part(asked, [await _told(asked, each) for each in found])
+    return part(asked, list(await asyncio.gather(*(_told(asked, each) for each in found))))
 
 
 async def got(asked: Asked) -> Json:
@@ -137,8 +139,11 @@ async def forgotten(asked: Asked) -> Json:
 
 
 async def rotated(asked: Asked) -> Json:
-    told = "argosy keeps no token of a service account that it could rotate"
-    raise UserError(f"{told}; make a new one there, and change the cluster with it", where=asked.thing)
+    desk = desk_of(asked)
+    if desk.opener is None:
+        raise UserError("other clusters cannot be reached from here; use: argosy cluster rotate", where=asked.thing)
+    await rotate(desk, asked.subject, desk.opener)
+    return Json({})
 
 
 _PATH: Final = "/api/v1/clusters"

@@ -5,6 +5,7 @@ In: a request. Out: clusters that the caller may see. Never: what lets somebody 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from argosy.desk.connections import clusters
@@ -22,14 +23,14 @@ async def page(asked: Asked) -> Page:
     found = [
         each for each in await clusters.all_clusters(desk) if asked.may("clusters", "get", clusters.thing_of(each))
     ]
-    rows = [await _row(asked, each) for each in found]
+    rows = await asyncio.gather(*(_row(asked, each) for each in found))
     values = {
         "title": "Clusters",
         "section": "settings",
         "state": "bad" if any(each["state"] == "Failed" for each in rows) else "",
         "crumbs": [CRUMB],
         "rows": rows,
-        "commands": ["argocd cluster add CONTEXT", "argocd cluster list"],
+        "commands": ["argosy cluster add CONTEXT", "argosy cluster list"],
     }
     return Page("settings_clusters.html", values)
 

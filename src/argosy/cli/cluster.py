@@ -1,0 +1,336 @@
+"""`argosy cluster add|list|get|rm|rotate`: the clusters that Applications go to."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli.app_flags import Run, asked, at_desk, can_ask, described, is_compat, print_data, talk
+from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.model.errors import ArgosyError, UserError
+
+if TYPE_CHECKING:
+    from argosy.desk.applications.desk import Desk
+    from argosy.desk.connections.declared import Declared
+    from argosy.desk.connections.probing import State
+
+Commands = argparse._SubParsersAction  # the type argparse gives no public name
+EXAMPLES = """\
+Examples:
+  argosy cluster add prod
+  argosy cluster list
+  argosy cluster rotate prod
+  argosy cluster rm prod
+
+See also: docs/guides/clusters.md
+"""
+SEE = "See also: docs/guides/clusters.md, docs/reference/cli.md"
+HEADINGS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT")
+FORMS = ("wide", "json", "yaml", "server")
+WIDTH = 25  # argo: of the labels in its get
+
+
+def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "cluster",
+        help="add, list, rotate and remove clusters that Applications go to",
+        description="Clusters that Applications go to.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_verbs(parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser)))
+
+
+def add_verbs(parts: Commands[argparse.ArgumentParser]) -> None:
+    add = _verb(parts, "add", "let Applications go to the cluster of a context", run_add, ("add prod",
+                "add prod --name production --namespace ml --namespace web -y"))  # fmt: skip
+    add.add_argument("asked", metavar="CONTEXT", help="a context of the kubeconfig")
+    _add_flags(add)
+    _programs(add)
+    listing = _verb(parts, "list", "list clusters, and whether they answer", run_list, ("list", "list -o json"))
+    getting = _verb(parts, "get", "show a cluster", run_get, ("get prod", "get https://10.0.0.1:6443 -o yaml"))
+    for each, usual in ((listing, "wide"), (getting, "wide")):
+        each.add_argument("-o", "--output", choices=FORMS, default=usual, help=f"{', '.join(FORMS)} (default: {usual})")
+    removing = _verb(parts, "rm", "let no Application go to a cluster any more", run_rm, ("rm prod", "rm prod -y"))
+    rotating = _verb(parts, "rotate", "renew the token of a cluster, and revoke the old one", run_rotate,
+                     ("rotate prod",))  # fmt: skip
+    others = [_verb(parts, "rotate-auth", "the same as rotate, by Argo CD's name", run_rotate, ("rotate-auth prod",))]
+    for each in (getting, removing, rotating, *others):
+        each.add_argument("asked", metavar="SERVER|NAME", help="the address or the name of the cluster")
+    removing.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _add_flags(parser: argparse.ArgumentParser) -> None:
+    about = "where CONTEXT is (default: --kubeconfig, KUBECONFIG or ~/.kube/config)"
+    parser.add_argument("--context-kubeconfig", type=Path, metavar="FILE", help=about)
+    parser.add_argument("--name", default="", metavar="NAME", help="what to call it (default: CONTEXT)")
+    parser.add_argument("--namespace", action="append", default=[], metavar="NS", help="manage only this; repeatable")
+    about = "with --namespace: also what is in no namespace"
+    parser.add_argument("--cluster-resources", action="store_true", help=about)
+    about = "an account that is there (default: argocd-manager is made)"
+    parser.add_argument("--service-account", default="", metavar="NAME", help=about)
+    about = "where accounts are on it (default: kube-system)"
+    parser.add_argument("--system-namespace", default="kube-system", metavar="NS", help=about)
+    parser.add_argument("--project", default="", metavar="NAME", help="the project whose cluster it is")
+    parser.add_argument("--in-cluster", action="store_true", help="it is the one that argosy itself runs in")
+    parser.add_argument("--label", action="append", default=[], metavar="K=V", help="of its Secret; repeatable")
+    parser.add_argument("--annotation", action="append", default=[], metavar="K=V", help="of its Secret; repeatable")
+    parser.add_argument("--proxy-url", default="", metavar="URL", help="a proxy that leads there")
+    parser.add_argument("--disable-compression", action="store_true", help="ask for answers that are not packed")
+    parser.add_argument("--upsert", action="store_true", help="replace what is known of it")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _programs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--aws-cluster-name", default="", metavar="NAME", help="be let in by AWS, as this cluster")
+    parser.add_argument("--aws-role-arn", default="", metavar="ARN", help="with --aws-cluster-name: a role to take")
+    parser.add_argument("--aws-profile", default="", metavar="NAME", help="with --aws-cluster-name: a profile")
+    parser.add_argument("--exec-command", default="", metavar="NAME", help="be let in by what this program prints")
+    parser.add_argument("--exec-command-args", action="append", default=[], metavar="ARG", help="of it; repeatable")
+    parser.add_argument("--exec-command-env", action="append", default=[], metavar="K=V", help="of it; repeatable")
+    about = "which form it prints (default: client.authentication.k8s.io/v1beta1)"
+    parser.add_argument("--exec-command-api-version", default="", metavar="VERSION", help=about)
+    parser.add_argument("--exec-command-install-hint", default="", metavar="TEXT", help="told where it is missing")
+
+
+def _verb(
+    parts: Commands[argparse.ArgumentParser], name: str, about: str, run: Run, examples: tuple[str, ...]
+) -> argparse.ArgumentParser:
+    parser = described(parts, name, about, [f"cluster {each}" for each in examples], see=SEE)
+    add_target_flags(parser)
+    parser.set_defaults(run=functools.partial(_telling, run), app_namespace="")
+    return parser
+
+
+def _telling(run: Run, chosen: argparse.Namespace) -> int:
+    from argosy.cli import failed
+
+    try:
+        return run(chosen)
+    except ArgosyError as error:
+        return failed(error, f"cluster {chosen.part} {getattr(chosen, 'asked', '')}".strip() + " failed")
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+def run_list(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.desk.connections.clusters import all_clusters
+
+        await _show(desk, chosen.output, await all_clusters(desk), is_list=True)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+def run_get(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        await _show(desk, chosen.output, [await _named(desk, chosen.asked)], is_list=False)
+        return 0
+
+    return at_desk(chosen, work)
+
+
+async def _named(desk: Desk, text: str) -> Declared:
+    from argosy.desk.connections.clusters import find
+
+    found = await find(desk, text) or await find(desk, text, is_name=True)
+    if found is None:
+        raise UserError(f"there is no cluster {text!r}; see which there are: argosy cluster list")
+    return found
+
+
+async def _show(desk: Desk, how: str, found: list[Declared], *, is_list: bool) -> None:
+    import asyncio
+
+    from argosy.desk.connections.clusters import document, server_of, state_of
+
+    if how == "server":
+        print("".join(f"{server_of(each)}\n" for each in found), end="")
+        return
+    states = await asyncio.gather(*(state_of(desk, each) for each in found))
+    if how in ("json", "yaml"):
+        apps = await _counts(desk)
+        data = [document(each, *state, apps.get(server_of(each), 0)) for each, state in zip(found, states, strict=True)]
+        print_data(data if is_list else data[0], how)
+    elif is_list:
+        from argosy.cli.app_screen import aligned
+
+        print("\n".join(aligned([HEADINGS, *map(_row, found, states)])))
+    else:
+        print("\n".join(_lines(found[0], *states[0])))
+
+
+async def _counts(desk: Desk) -> dict[str, int]:
+    """Applications, by the address that each goes to."""
+    from collections import Counter
+
+    from argosy.desk.connections.clusters import all_clusters, server_of
+
+    names = {each.text("name"): server_of(each) for each in await all_clusters(desk)}
+    try:
+        places = [app.destination.known for app in await desk.all(everywhere=True)]
+    except UserError:  # nobody delivers here yet
+        return {}
+    return Counter(place.server.rstrip("/") or names.get(place.name, "") for place in places)
+
+
+def _row(declared: Declared, told: tuple[State, str]) -> tuple[str, ...]:
+    """argo: its columns."""
+    from argosy.desk.connections.clusters import server_of
+
+    state, version = told
+    spaces = [each for each in declared.text("namespaces").split(",") if each.strip()]
+    server = f"{server_of(declared)} ({len(spaces)} namespaces)" if spaces else server_of(declared)
+    short = ".".join(version.removeprefix("v").split(".")[:2])
+    return server, declared.text("name"), short, state.status, state.message, declared.text("project")
+
+
+def _lines(declared: Declared, state: State, version: str) -> list[str]:
+    """argo: its blocks."""
+    from argosy.desk.connections.clusters import config_of, server_of
+
+    config = config_of(declared)
+    given = config.get("tlsClientConfig")
+    tls: dict[str, Any] = given if isinstance(given, dict) else {}
+    is_cloud = bool(config.get("awsAuthConfig"))
+    fields = [
+        ("Server URL:", server_of(declared)),
+        ("Server Name:", declared.text("name") or "-"),
+        ("Server Version:", version),
+        ("Namespaces:", declared.text("namespaces") or "(all)"),
+        ("Project:", declared.text("project") or "-"),
+        ("Status:", f"{state.status}{f' ({state.message})' if state.message else ''}"),
+    ]
+    safe = [
+        ("Client cert:", str(bool(tls.get("certData"))).lower()),
+        ("Cert validation:", str(tls.get("insecure") is not True).lower()),
+    ]
+    lets_in = [
+        ("Basic authentication:", str(bool(config.get("username"))).lower()),
+        ("oAuth authentication:", str(bool(config.get("bearerToken"))).lower()),
+        ("AWS authentication:", str(is_cloud).lower()),
+        ("Exec authentication:", str(bool(config.get("execProviderConfig"))).lower()),
+    ]
+    found: list[str] = []
+    for title, block in (
+        ("Cluster information", fields), ("TLS configuration", safe), ("Authentication", lets_in)
+    ):  # fmt: skip
+        found += [*([""] if found else []), title, "", *(f"  {name:<{WIDTH}}{text}".rstrip() for name, text in block)]
+    return found
+
+
+# -- changing ----------------------------------------------------------------------------------------------------------
+
+
+def run_add(chosen: argparse.Namespace) -> int:
+    from argosy.app.opening import of_context
+
+    connection = of_context(chosen.asked, chosen.context_kubeconfig or target_options(chosen).kubeconfig)
+    wanted = _wanted(chosen)
+    if not wanted.account and not wanted.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
+        level = "namespace" if wanted.namespaces and not wanted.has_cluster_kinds else "cluster"
+        warning = (
+            f"WARNING: This will create a service account `argocd-manager` on the cluster referenced by context "
+            f"`{chosen.asked}` with full {level} level privileges."
+        )
+        if not _may(chosen, f"{warning} Do you want to continue"):
+            talk("argosy: nothing was done")
+            return 1
+
+    async def work(desk: Desk) -> int:
+        from argosy.desk.connections.clusters import server_of
+        from argosy.desk.connections.enlisting import enlist
+
+        assert desk.opener is not None
+        async with desk.opener(connection) as there:
+            made = await enlist(desk, there, connection, wanted, desk.opener, talk)
+        print(f"Cluster '{server_of(made)}' added")
+        return 0
+
+    return at_desk(chosen, work, writes=True)
+
+
+def _wanted(chosen: argparse.Namespace) -> Any:
+    from argosy.desk.connections.enlisting import Enlisted
+
+    config: dict[str, Any] = {}
+    if chosen.aws_cluster_name:
+        aws = {"clusterName": chosen.aws_cluster_name, "roleARN": chosen.aws_role_arn, "profile": chosen.aws_profile}
+        config["awsAuthConfig"] = {name: text for name, text in aws.items() if text}
+    elif chosen.exec_command:
+        program = {
+            "command": chosen.exec_command,
+            "args": chosen.exec_command_args,
+            "env": _pairs(chosen.exec_command_env, "--exec-command-env"),
+            "apiVersion": chosen.exec_command_api_version or "client.authentication.k8s.io/v1beta1",
+            "installHint": chosen.exec_command_install_hint,
+        }
+        config["execProviderConfig"] = {name: value for name, value in program.items() if value}
+    if chosen.proxy_url:
+        config["proxyUrl"] = chosen.proxy_url
+    if chosen.disable_compression:
+        config["disableCompression"] = True
+    return Enlisted(
+        name=chosen.name or ("in-cluster" if chosen.in_cluster else chosen.asked),
+        namespaces=tuple(each for text in chosen.namespace for each in text.split(",") if each),
+        has_cluster_kinds=chosen.cluster_resources,
+        account=chosen.service_account,
+        system=chosen.system_namespace,
+        project=chosen.project,
+        is_here=chosen.in_cluster,
+        replaces=chosen.upsert,
+        config=config,
+        labels=_pairs(chosen.label, "--label"),
+        annotations=_pairs(chosen.annotation, "--annotation"),
+    )
+
+
+def _pairs(given: list[str], flag: str) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given]
+    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
+        raise UserError(f"{wrong[0]!r} is no pair; write {flag} NAME=VALUE", where=flag)
+    return {name: text for name, _, text in pairs}
+
+
+def _may(chosen: argparse.Namespace, question: str) -> bool:
+    if chosen.yes:
+        return True
+    if not can_ask():
+        if is_compat(chosen):  # argo: who cannot be asked has said yes
+            return True
+        raise UserError("nobody can be asked here; say yes with -y")
+    return asked(question)
+
+
+def run_rm(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.desk.connections.clusters import remove
+
+        found = await _named(desk, chosen.asked)
+        told = "Any Apps deploying to this cluster will go to health status Unknown."
+        if not _may(chosen, f"Are you sure you want to remove '{chosen.asked}'? {told}"):
+            talk(f"The command to remove '{chosen.asked}' was cancelled.")
+            return 1
+        await remove(desk, found)
+        print(f"Cluster '{chosen.asked}' removed")
+        talk("argosy: its account argocd-manager is still on that cluster; delete it there, where nobody else uses it")
+        return 0
+
+    return at_desk(chosen, work, writes=True)
+
+
+def run_rotate(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.desk.connections.enlisting import rotate
+
+        found = await _named(desk, chosen.asked)
+        assert desk.opener is not None
+        await rotate(desk, found, desk.opener)
+        print(f"Cluster '{chosen.asked}' rotated auth")
+        return 0
+
+    return at_desk(chosen, work, writes=True)

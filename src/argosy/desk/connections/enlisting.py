@@ -1,0 +1,253 @@
+"""A cluster is enlisted: an account of its own on it, a token of that account, and a Secret here that tells of both.
+
+In: the cluster that is enlisted, open; a desk. Out: what was made; the Secret. Never: shows a token; writes a Secret
+whose token was not tried; takes an old token away before the new one is in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from argosy.cluster import Cluster
+from argosy.cluster.connection import Connection
+from argosy.cluster.fleet import connection_of
+from argosy.desk.applications.desk import Desk, Opener
+from argosy.desk.connections import clusters
+from argosy.desk.connections.declared import Declared, declare_anew
+from argosy.model.errors import ClusterError, Conflict, UserError
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+
+# argo: its names, so that either program finds what the other made
+MANAGER, ROLE, BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"
+SYSTEM: Final = "kube-system"
+RBAC: Final = "rbac.authorization.k8s.io"
+ALL: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+FILLED, UNSEEN = 10.0, 1.5  # seconds to fill in a token, for a controller-manager that is seen, and for one that is not
+BETWEEN: Final = 0.25
+TEN_YEARS: Final = 10 * 365 * 86400  # where it has nobody who does, and a token must be asked for
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Enlisted:
+    """What is asked for. `config` is of a program or a cloud that lets in; then no account is made."""
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+    has_cluster_kinds: bool = False
+    account: str = ""  # one that is there; empty: one is made
+    system: str = SYSTEM
+    project: str = ""
+    is_here: bool = False
+    replaces: bool = False
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    labels: Mapping[str, str] | None = None
+    annotations: Mapping[str, str] | None = None
+
+
+async def enlist(
+    desk: Desk, there: Cluster, connection: Connection, wanted: Enlisted, opener: Opener, tell: Tell
+) -> Declared:
+    server = clusters.HERE if wanted.is_here else connection.server
+    before = await clusters.find(desk, server)
+    if before is not None and before is not clusters.OWN and not wanted.replaces:
+        raise UserError("existing cluster spec is different; use upsert flag to force update")
+    config = {**wanted.config, "tlsClientConfig": _tls(connection)}
+    if {"execProviderConfig", "awsAuthConfig"} & config.keys():
+        return await clusters.add(desk, _given(server, wanted, config), replaces=wanted.replaces)
+    if not wanted.account:
+        await _make_manager(there, wanted, tell)
+    async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
+        given = _given(server, wanted, {**config, "bearerToken": token})
+        if not wanted.is_here:
+            await _try(opener, {**given, "config": json.dumps(given["config"])})
+        return await clusters.add(desk, given, replaces=wanted.replaces)
+
+
+def _given(server: str, wanted: Enlisted, config: Mapping[str, Any]) -> dict[str, Any]:
+    given: dict[str, Any] = {"server": server, "name": wanted.name, "config": config, "project": wanted.project}
+    if wanted.namespaces:
+        given |= {"namespaces": list(wanted.namespaces), "clusterResources": wanted.has_cluster_kinds}
+    for name, marks in (("labels", wanted.labels), ("annotations", wanted.annotations)):
+        if marks:
+            given[name] = dict(marks)
+    return given
+
+
+def _tls(connection: Connection) -> dict[str, Any]:
+    """argo: what makes sure that it is this cluster, from files too."""
+    found: dict[str, Any] = {"insecure": connection.insecure}
+    authority = connection.ca_data
+    if not authority and connection.ca_file:
+        with open(connection.ca_file, "rb") as file:
+            authority = file.read()
+    if authority:
+        found["caData"] = base64.b64encode(authority).decode()
+    if connection.tls_server_name:
+        found["serverName"] = connection.tls_server_name
+    return found
+
+
+async def _make_manager(there: Cluster, wanted: Enlisted, tell: Tell) -> None:
+    """argo: may do everything, in the whole cluster or in some namespaces; what is there stays."""
+    subject = {"kind": "ServiceAccount", "name": MANAGER, "namespace": wanted.system}
+    metadata = {"name": MANAGER, "namespace": wanted.system}
+    await _make(there, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, tell)
+    rules = [*ALL, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
+    places: Sequence[str] = wanted.namespaces or ("",)
+    if wanted.namespaces and wanted.has_cluster_kinds:
+        places = ("",)
+    for namespace in places:
+        kind = "Role" if namespace else "ClusterRole"
+        inside = {"namespace": namespace} if namespace else {}
+        role = {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": {"name": ROLE, **inside}}
+        await _make(there, {**role, "rules": ALL if namespace else rules}, tell)
+        await _make(
+            there,
+            {
+                "apiVersion": f"{RBAC}/v1",
+                "kind": f"{kind}Binding",
+                "metadata": {"name": BINDING, **inside},
+                "roleRef": {"apiGroup": RBAC, "kind": kind, "name": ROLE},
+                "subjects": [subject],
+            },
+            tell,
+        )
+
+
+async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
+    """argo: its words; one that is there is used, and of roles the rules are renewed."""
+    kind, metadata = manifest["kind"], manifest["metadata"]
+    place = f' in namespace "{metadata["namespace"]}"' if metadata.get("namespace") else ""
+    try:
+        await there.create(manifest)
+        tell(f'{kind} "{metadata["name"]}" created{place}')
+    except Conflict:
+        if "rules" in manifest:
+            key = ResourceKey(RBAC, kind, metadata.get("namespace") or "", metadata["name"])
+            await there.patch(key, {"rules": manifest["rules"]})
+            tell(f'{kind} "{metadata["name"]}" updated{place}')
+        else:
+            tell(f'{kind} "{metadata["name"]}" already exists{place}')
+
+
+@asynccontextmanager
+async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterator[str]:
+    """Kept in a Secret on that cluster: whoever deletes it revokes the token. Gone if what it is for fails."""
+    owner = await there.get(ResourceKey("", "ServiceAccount", namespace, account))
+    if owner is None:
+        told = f"there is no ServiceAccount {account} in {namespace}"
+        raise UserError(f"{told}; create it, or leave --service-account out")
+    name = f"{account}-token-{secrets.token_hex(3)}"
+    made = await there.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/service-account-token",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "annotations": {"kubernetes.io/service-account.name": account},
+            },
+        }
+    )
+    key = ResourceKey("", "Secret", namespace, name)
+    try:
+        yield await _filled(there, key) or await _asked_for(there, key, account, made)
+    except BaseException:
+        await _revoke(there, key)
+        raise
+
+
+async def _filled(there: Cluster, key: ResourceKey) -> str:
+    """The token, where the control plane puts it into the Secret; empty where nobody does."""
+    for _ in range(int((FILLED if await _has_filler(there) else UNSEEN) / BETWEEN)):
+        found = await there.get(key) or {}
+        if text := (found.get("data") or {}).get("token"):
+            return base64.b64decode(text).decode()
+        await asyncio.sleep(BETWEEN)
+    return ""
+
+
+async def _asked_for(there: Cluster, key: ResourceKey, account: str, secret: Manifest) -> str:
+    """One that ends with the Secret all the same."""
+    bound = {"apiVersion": "v1", "kind": "Secret", "name": key.name, "uid": secret["metadata"].get("uid")}
+    spec = {"expirationSeconds": TEN_YEARS, "boundObjectRef": bound}
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    answer = await there.create(asked, subresource_of=ResourceKey("", "ServiceAccount", key.namespace, account))
+    return str(answer["status"]["token"])
+
+
+async def _has_filler(there: Cluster) -> bool:
+    lease = ResourceKey("coordination.k8s.io", "Lease", SYSTEM, "kube-controller-manager")
+    try:
+        return await there.get(lease) is not None
+    except ClusterError:
+        return False
+
+
+async def _try(opener: Opener, values: Mapping[str, Any]) -> None:
+    connection = connection_of({name: str(text) for name, text in values.items()})
+    try:
+        async with opener(connection) as cluster:
+            await cluster.kinds()
+    except ClusterError as error:
+        raise UserError(
+            f"the new token is refused by {connection.server} ({error.message}); nothing was written here"
+        ) from error
+
+
+# -- another token -----------------------------------------------------------------------------------------------------
+
+
+async def rotate(desk: Desk, declared: Declared, opener: Opener) -> str:
+    """A new token of the same account; the old one is revoked when the new one is written. Returns the account."""
+    config = clusters.config_of(declared)
+    claims = _claims(str(config.get("bearerToken") or ""))
+    if claims is None:
+        raise UserError(
+            "has no token of a service account, so there is nothing to rotate; change what it says where it was made",
+            where=f"cluster {declared.text('name') or clusters.server_of(declared)}",
+        )
+    namespace, account, old = claims
+    values = {**declared.values, "server": clusters.server_of(declared)}
+    async with opener(connection_of(values)) as there, new_token(there, namespace, account) as token:
+        changed = {**values, "config": json.dumps({**config, "bearerToken": token}, sort_keys=True)}
+        await _try(opener, changed)
+        await declare_anew(desk, declared, changed)
+    async with opener(connection_of(changed)) as there:
+        if old:
+            await _revoke(there, ResourceKey("", "Secret", namespace, old))
+    return f"{namespace}/{account}"
+
+
+async def _revoke(there: Cluster, key: ResourceKey) -> None:
+    try:
+        await there.delete(key)
+    except ClusterError as error:
+        if error.code != 404:
+            raise
+
+
+def _claims(token: str) -> tuple[str, str, str] | None:
+    """The namespace, the account and the Secret of a token, as it says itself; nobody is let in by this."""
+    try:
+        body = token.split(".")[1]
+        found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        _, kind, namespace, account = str(found["sub"]).split(":")
+    except (IndexError, KeyError, ValueError, TypeError, binascii.Error):
+        return None
+    bound = found.get("kubernetes.io")
+    secret = bound.get("secret") if isinstance(bound, dict) else None
+    name = secret.get("name") if isinstance(secret, dict) else found.get("kubernetes.io/serviceaccount/secret.name")
+    return (namespace, account, str(name or "")) if kind == "serviceaccount" else None

@@ -1,0 +1,134 @@
+"""`argosy cluster`: a second sandbox is added, looked at, given another token, and removed."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import serving
+
+SECRETS = "/api/v1/namespaces/argocd/secrets"
+
+
+class Both(NamedTuple):
+    near: serving.Sandbox
+    far: serving.Sandbox
+    home: Path
+
+    def argosy(self, *words: str) -> serving.Finished:
+        where = ("--data-dir", str(self.near.folder))
+        return serving.argosy("cluster", *words, *where, home=self.home, timeout=60)
+
+    def add(self, *flags: str) -> serving.Finished:
+        return self.argosy("add", "argosy-far", "--context-kubeconfig", str(self.far.kubeconfig), *flags)
+
+    def secret(self) -> dict[str, Any]:
+        found = self.near.request("GET", f"{SECRETS}?labelSelector=argocd.argoproj.io/secret-type=cluster").json()
+        (secret,) = found["items"]
+        return {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
+
+    def token(self) -> str:
+        return str(json.loads(self.secret()["config"])["bearerToken"])
+
+    def is_let_in(self, token: str) -> bool:
+        connection = self.far.endpoint.connection()
+        try:
+            answer = serving.ask(connection, "GET", "/api/v1/namespaces", token=token)
+        finally:
+            connection.close()
+        assert answer.code in (200, 401, 403), answer
+        return answer.code == 200
+
+
+@pytest.fixture(scope="module")
+def sandboxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    home = tmp_path_factory.mktemp("clusters")
+    (home / "user").mkdir()
+    with serving.sandbox(home / "near") as near, serving.sandbox(home / "far", "--rbac") as far:
+        near.request("POST", "/api/v1/namespaces", {"metadata": {"name": "argocd"}})
+        far.request("POST", "/api/v1/namespaces", {"metadata": {"name": "ml"}})
+        yield Both(near, far, home / "user")
+
+
+@pytest.fixture
+def both(sandboxes: Both) -> Iterator[Both]:
+    yield sandboxes
+    sandboxes.argosy("rm", "prod", "-y")
+
+
+def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
+    said = both.add("--name", "prod", "-y")
+    assert said.code == 0 and said.out == f"Cluster '{both.far.address}' added\n"
+    for line in ('ServiceAccount "argocd-manager" created', 'ClusterRole "argocd-manager-role" created'):
+        assert line in said.err
+    secret = both.secret()
+    assert (secret["name"], secret["server"]) == ("prod", both.far.address)
+    assert both.token() not in said.out + said.err and both.is_let_in(both.token())
+    listed = both.argosy("list")
+    rows = [line.split() for line in listed.out.splitlines()]
+    assert rows[0] == ["SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT"]
+    assert [both.far.address, "prod", "1.32", "Successful"] in rows
+    assert ["https://kubernetes.default.svc", "in-cluster", "1.32", "Successful"] in rows
+    shown = both.argosy("get", "prod")
+    assert f"Server URL:              {both.far.address}" in shown.out
+    assert "oAuth authentication:    true" in shown.out and "Cert validation:         true" in shown.out
+    document = json.loads(both.argosy("get", both.far.address, "-o", "json").out)
+    assert document["connectionState"]["status"] == "Successful" and both.token() not in json.dumps(document)
+    removed = both.argosy("rm", "prod", "-y")
+    assert removed.code == 0 and removed.out == "Cluster 'prod' removed\n"
+    assert "prod" not in both.argosy("list").out
+
+
+def test_rotate_makes_a_new_token_and_revokes_the_old(both: Both) -> None:
+    assert both.add("--name", "prod", "-y").code == 0
+    old = both.token()
+    said = both.argosy("rotate", "prod")
+    assert said.code == 0 and said.out == "Cluster 'prod' rotated auth\n", said
+    new = both.token()
+    assert new != old and new not in said.out + said.err
+    assert both.is_let_in(new) and not both.is_let_in(old)
+
+
+def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None:
+    both.far.request("DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/argocd-manager-role-binding")
+    said = both.add("--name", "prod", "--namespace", "ml", "--project", "team", "-y")
+    assert said.code == 0 and 'Role "argocd-manager-role" created in namespace "ml"' in said.err
+    secret = both.secret()
+    assert (secret["namespaces"], secret["clusterResources"], secret["project"]) == ("ml", "false", "team")
+    assert not both.is_let_in(both.token())
+    assert f"{both.far.address} (1 namespaces)" in both.argosy("list").out
+
+
+def test_what_is_there_is_replaced_only_if_somebody_says_so(both: Both) -> None:
+    assert both.add("--name", "prod", "-y").code == 0
+    again = both.add("--name", "other", "-y")
+    assert again.code == 2 and "existing cluster spec is different\nnext: use upsert flag" in again.err
+    assert both.add("--name", "other", "-y", "--upsert").code == 0 and both.secret()["name"] == "other"
+    assert both.argosy("rm", "other", "-y").code == 0
+
+
+def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:
+    said = both.add("--name", "prod")
+    assert said.code == 2 and "say yes with -y" in said.err
+    assert both.argosy("get", "prod").code == 2
+
+
+def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
+    flags = ("--exec-command", "aws", "--exec-command-args", "eks", "--exec-command-env", "AWS_PROFILE=x")
+    assert both.add("--name", "prod", *flags).code == 0
+    config = json.loads(both.secret()["config"])
+    assert config["execProviderConfig"]["command"] == "aws" and "bearerToken" not in config
+    refused = both.argosy("rotate", "prod")
+    assert refused.code == 2 and "nothing to rotate" in refused.err
+
+
+def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
+    for words in (("get", "nowhere"), ("rm", "nowhere", "-y"), ("rotate", "nowhere")):
+        said = both.argosy(*words)
+        assert said.code == 2 and "there is no cluster 'nowhere'" in said.err and "argosy cluster list" in said.err
+    said = both.argosy("add", "nowhere", "--context-kubeconfig", str(both.far.kubeconfig), "-y")
+    assert said.code == 2 and 'context "nowhere" does not exist' in said.err
