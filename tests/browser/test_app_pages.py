@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from apps_scene import CONTROL, SECRET_WORD, event, furnish, well
+from argocd_at_work import controller, scale
 from engine_room import Room, config_map
 from pages_world import World, world
 
@@ -355,3 +356,22 @@ def test_argo_cds_addresses_lead_here(page: Any) -> None:
     assert page.url.endswith(WEB)
     page.goto("/")
     assert page.url.endswith("/apps")
+
+
+def test_the_head_says_who_delivers_beside_an_argo_cd(page: Any, site: World) -> None:
+    site.do(_argocd_comes)
+    page.goto(WEB)
+    assert "argosy observes" in page.inner_text("#app-head")
+    site.do(_argocd_goes)
+    page.goto(WEB)
+    assert "argosy observes" not in page.inner_text("#app-head")
+
+
+async def _argocd_comes(room: Room) -> None:
+    await room.cluster.create(controller())
+    await asyncio.sleep(0.5)  # until the page has heard of it
+
+
+async def _argocd_goes(room: Room) -> None:
+    await scale(room.cluster, 0)
+    await asyncio.sleep(0.5)

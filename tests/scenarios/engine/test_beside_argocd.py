@@ -33,7 +33,6 @@ async def delivered_after(room: Room, name: str = "witness") -> None:
     """One that argosy delivers came after all else, and was delivered: what is not looked at now never will be."""
     room.repository.push({f"{name}/{name}.yaml": config_map(name)})
     await room.deliver(name, name, metadata={"annotations": ADOPTED}, syncPolicy=AUTOMATED)
-    await room.annotate(name, refresh="normal")
     await room.until_synced(name=name)
 
 

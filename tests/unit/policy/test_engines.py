@@ -1,0 +1,81 @@
+"""Who delivers an Application: argosy, an Argo CD, both or nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.policy.engines import Deliverer, Engines, engines_of, is_controller, is_running
+
+ENGINE, SKIP = "argosy.dev/engine", "argocd.argoproj.io/skip-reconcile"
+NOTHING: dict[str, str] = {}
+PAUSED, OURS, THEIRS = {SKIP: "true"}, {ENGINE: "argosy"}, {ENGINE: "argocd"}
+ALONE, BESIDE, UNSEEN = Engines(), Engines(("StatefulSet argocd/c",)), Engines(is_known=False)
+
+
+@pytest.mark.parametrize(
+    ("engines", "annotations", "expected"),
+    [
+        (ALONE, NOTHING, Deliverer.ARGOSY),
+        (ALONE, PAUSED, Deliverer.NOBODY),
+        (ALONE, {SKIP: "false"}, Deliverer.ARGOSY),
+        (ALONE, OURS, Deliverer.ARGOSY),
+        (ALONE, {**OURS, **PAUSED}, Deliverer.ARGOSY),
+        (ALONE, THEIRS, Deliverer.NOBODY),
+        (ALONE, {ENGINE: "flux"}, Deliverer.NOBODY),
+        (BESIDE, NOTHING, Deliverer.ARGOCD),
+        (BESIDE, PAUSED, Deliverer.NOBODY),
+        (BESIDE, OURS, Deliverer.BOTH),
+        (BESIDE, {**OURS, **PAUSED}, Deliverer.ARGOSY),
+        (BESIDE, THEIRS, Deliverer.ARGOCD),
+        (BESIDE, {**THEIRS, **PAUSED}, Deliverer.NOBODY),
+        (UNSEEN, NOTHING, Deliverer.UNKNOWN),
+        (UNSEEN, OURS, Deliverer.ARGOSY),
+        (UNSEEN, PAUSED, Deliverer.NOBODY),
+    ],
+)
+def test_who_delivers(engines: Engines, annotations: dict[str, str], expected: Deliverer) -> None:
+    assert engines.deliverer(annotations) is expected
+    assert engines.told(annotations).startswith(expected.value)
+
+
+def test_there_is_nothing_to_say_where_it_can_be_nobody_else() -> None:
+    assert ALONE.is_usual(NOTHING) and UNSEEN.is_usual(NOTHING)
+    assert not any(each.is_usual(found) for each in (ALONE, BESIDE) for found in (OURS, THEIRS, PAUSED))
+    assert not BESIDE.is_usual(NOTHING)
+
+
+def workload(kind: str = "StatefulSet", replicas: Any = 1, **more: Any) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/component": "application-controller", "app.kubernetes.io/part-of": "argocd"}
+    metadata = {"name": "c", "namespace": "argocd", "labels": labels, **more.pop("metadata", {})}
+    spec = {} if replicas is None else {"replicas": replicas}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec, **more}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (workload(), True),
+        (workload(replicas=None), True),  # k8s: one, where nothing is said
+        (workload(replicas=0), False),
+        (workload(replicas=0, status={"replicas": 1}), True),
+        (workload(replicas=0, status={"replicas": 0}), False),
+        (workload(metadata={"annotations": {"sandbox.argosy.dev/simulated": "simulated by argosy"}}), False),
+        (workload(replicas="many"), False),
+    ],
+)
+def test_which_of_them_run(found: dict[str, Any], expected: bool) -> None:
+    assert is_running(found) is expected
+
+
+def test_controllers_are_known_by_their_labels() -> None:
+    named = {"labels": {"app.kubernetes.io/name": "argocd-application-controller"}}
+    assert all(map(is_controller, (workload(), workload(metadata=named), workload("Deployment"))))
+    assert not is_controller(workload("DaemonSet"))
+    assert not is_controller(workload(metadata={"labels": {"app.kubernetes.io/component": "application-controller"}}))
+    assert not is_controller(workload(metadata={"labels": None}))
+
+
+def test_one_that_two_selectors_find_is_one() -> None:
+    assert engines_of([workload(), workload()]).argocd == ("StatefulSet argocd/c",)
