@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_desk import Scene, scene
+from app_desk import Scene, scene, write_kubeconfig
 from engine_room import CONTROL, config_map
+from serving import served
 
+from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.model.manifest import dump, load_all
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
@@ -213,6 +215,21 @@ async def test_what_argocd_exported_is_read(other: Scene, tmp_path: Path) -> Non
     assert "Namespace team-a created" in said.out
     found = await other.get("argoproj.io/Application", "shop", "team-a")
     assert found is not None and found["status"]["history"][0]["id"] == 3
+
+
+async def test_a_cluster_that_knows_no_applications_yet_is_taught_them(one: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text((await one.argosy("admin", "export")).out)
+    async with served(tmp_path / "fresh") as fresh:
+        write_kubeconfig(tmp_path / "kubeconfig", fresh)
+        there = Scene(EmbeddedCluster(fresh.plane), one.repository, one.engine, kubeconfig=tmp_path / "kubeconfig")
+        said = await there.argosy("admin", "import", str(file), "-y")
+        assert said.code == 0, said.err
+        assert "+ CustomResourceDefinition applications.argoproj.io" in said.out
+        assert "+ Namespace argocd" in said.out
+        assert (await there.app())["spec"] == (await one.app())["spec"]
+        again = await there.argosy("admin", "import", str(file), "--dry-run")
+        assert "Plan: 0 to create, 0 to change" in again.out
 
 
 @pytest.mark.parametrize("text", ["", "---\n", "- 1\n", "kind: Application\n", "a: [\n"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.desk.applications.desk import Desk, now
-from argosy.desk.applications.facts import is_busy, revisions, rows
+from argosy.desk.applications.facts import is_busy, revisions
 from argosy.desk.applications.requests import check_free
 from argosy.desk.control import has_engine
 from argosy.model import annotations as names
@@ -204,7 +204,11 @@ def _compared(app: Application, look: Look) -> _Sight:
 
     fields = {each.key: [field.pointer for field in each.fields] for each in differing(look.comparison)}
     ours = {pair.key: "OutOfSync" if pair.differs else "Synced" for pair in look.comparison.pairs}
-    theirs = {row.key: row.status for row in rows(app) if not row.hook and row.status}
+    resources = [each for each in mappings(app.status.get("resources")) if not each.get("hook")]
+    theirs = {
+        ResourceKey(*(str(each.get(part) or "") for part in ResourceKey._fields)): str(each.get("status") or "Synced")
+        for each in resources
+    }
     told = []
     for key in sorted({*ours, *theirs}):
         one, other = theirs.get(key, "nothing"), ours.get(key, "nothing")

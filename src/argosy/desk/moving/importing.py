@@ -6,16 +6,27 @@ changed since it was planned; deletes what an Application manages.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from argosy.cluster import Cluster, Propagation
-from argosy.desk.moving.collecting import APPLICATION, collected
+from argosy.desk.moving.collecting import APPLICATION, APPLICATION_SET, PROJECT, collected
 from argosy.desk.moving.planning import Change, Verb, Wish, missing_namespaces, planned
-from argosy.model.errors import ClusterError, Conflict, UserError
+from argosy.model.errors import ClusterError, Conflict, TransientError, UserError
 from argosy.model.manifest import Manifest, load_all
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.looking import DEFINITION
+from argosy.schema.definitions import definition
 
-NAMESPACE = GroupKind("", "Namespace")
+NAMESPACE: Final = GroupKind("", "Namespace")
+DEFINED: Final = {
+    APPLICATION: "applications.argoproj.io",
+    PROJECT: "appprojects.argoproj.io",
+    APPLICATION_SET: "applicationsets.argoproj.io",
+}
+LOOKS: Final = 100  # whether a new kind is served
+BETWEEN_LOOKS: Final = 0.2  # seconds
 
 
 def read_stream(content: bytes, where: str) -> list[Manifest]:
@@ -33,13 +44,11 @@ def read_stream(content: bytes, where: str) -> list[Manifest]:
 
 
 async def plan_import(cluster: Cluster, documents: Sequence[Manifest], wish: Wish) -> list[Change]:
-    """Namespaces that are missing first."""
-    kinds = await cluster.kinds()
-    if APPLICATION in map(_kind, documents) and APPLICATION not in kinds:
-        told = "this cluster does not know Applications; start what delivers them: argosy controller"
-        raise UserError(told)
-    served = [each for each in documents if _kind(each) in kinds]
-    unserved = [each for each in documents if _kind(each) not in kinds]
+    """Kinds and namespaces that are missing first."""
+    kinds = (await cluster.kinds()).keys()
+    new = [kind for kind in DEFINED if kind not in kinds and kind in map(_kind, documents)]
+    served = [each for each in documents if _kind(each) in (*kinds, *new)]
+    unserved = [each for each in documents if _kind(each) not in (*kinds, *new)]
     changes = planned(served, await collected(cluster, wish.scope), wish)
     there = [str(each["metadata"]["name"]) for each in (await cluster.list(NAMESPACE)).items]
     spaces = [
@@ -51,7 +60,12 @@ async def plan_import(cluster: Cluster, documents: Sequence[Manifest], wish: Wis
         for name in missing_namespaces(changes, there)
     ]
     unknown = [Change(Verb.SKIP, _key(each, wish), "this cluster does not serve its kind") for each in unserved]
-    return [*spaces, *changes, *unknown]
+    return [*map(_defined, new), *spaces, *changes, *unknown]
+
+
+def _defined(kind: GroupKind) -> Change:
+    made = definition(DEFINED[kind])
+    return Change(Verb.CREATE, ResourceKey(*DEFINITION, "", DEFINED[kind]), body=made)
 
 
 def _kind(document: Manifest) -> GroupKind:
@@ -79,11 +93,23 @@ async def _write(cluster: Cluster, change: Change) -> None:
     if change.verb is Verb.CREATE:
         metadata = {**change.body["metadata"], **({"namespace": key.namespace} if key.namespace else {})}
         await cluster.create({**change.body, "metadata": metadata})
+        if key.group_kind == DEFINITION:
+            await _until_served(cluster, key.name)
     elif change.verb is Verb.UPDATE:
         metadata = {**change.body.get("metadata", {}), "resourceVersion": change.version}
         await cluster.patch(key, {**change.body, "metadata": metadata})
     else:
         await _prune(cluster, change)
+
+
+async def _until_served(cluster: Cluster, name: str) -> None:
+    """k8s: some moments after its definition."""
+    kind = next(kind for kind, defined in DEFINED.items() if defined == name)
+    for _ in range(LOOKS):
+        if kind in await cluster.kinds():
+            return
+        await asyncio.sleep(BETWEEN_LOOKS)
+    raise TransientError(f"{name} is defined, and not served yet; import again")
 
 
 async def _prune(cluster: Cluster, change: Change) -> None:
