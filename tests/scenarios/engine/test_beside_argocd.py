@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from argocd_at_work import MANAGER, at_work, controller, scale
-from engine_room import CONTROL, Room, config_map
+from crashing_cluster import CrashingCluster
+from engine_room import CONTROL, Room, config_map, engine_room
 
+from argosy.cluster import Cluster
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.policy.engines import Deliverer
@@ -56,6 +59,30 @@ async def test_an_application_of_an_argo_cd_is_observed_and_never_written(room: 
         assert await room.app() == before  # resourceVersion and all
         assert await room.get("ConfigMap", "settings") is None
         assert argocd.looks == {"models": 1}
+
+
+async def test_an_engine_that_observes_sends_no_write_at_all(tmp_path: Path) -> None:
+    watched: list[CrashingCluster] = []
+
+    def seen(cluster: Cluster) -> Any:
+        watched.append(CrashingCluster(cluster))
+        return watched[0]
+
+    async with engine_room(tmp_path, seen=seen) as room, at_work(room.cluster) as argocd:
+        await until_engines(room, runs=True)
+        room.repository.push(ONE)
+        for number in range(5):
+            await room.deliver(f"app-{number}", syncPolicy=AUTOMATED)
+        for number in range(5):
+            name = f"app-{number}"
+            await room.until(lambda status: status["sync"]["status"] == "Synced", name)
+            await room.settled(name)  # whom people ask is Argo CD
+            await room.sync(name)
+        room.repository.push({"app/settings.yaml": config_map(a="2")})
+        await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "app-0"))
+        await asyncio.sleep(1.0)
+        assert argocd.looks == {f"app-{number}": 2 for number in range(5)}
+        assert watched[0].calls and not watched[0].writes
 
 
 async def test_one_that_cannot_be_read_is_not_written_either_while_it_is_observed(room: Room) -> None:
