@@ -19,7 +19,8 @@ from argosy.compare.masks import SHORTEST
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.server.doors.needles import Needles, run
-from argosy.server.doors.public_words import Public
+from argosy.server.doors.public_words import Public, addresses
+from argosy.server.doors.secret_values import in_address
 
 MARK: Final = SHORTEST.encode()
 SHARED: Final = 16  # chunks of streams
@@ -76,6 +77,11 @@ class Mask:
             return orjson.dumps(leaves.value(document))
         except RecursionError:
             return _without(data, found, self.needles)
+
+    def hide_values(self, manifest: Manifest) -> Manifest:
+        """In an object that becomes YAML: there a text of several words is broken, and would not be found again."""
+        found: Manifest = _Leaves(self, None, has_parts=False).value(manifest)
+        return found
 
     def hide_again(self, chunk: bytes) -> bytes:
         """In a chunk of a stream. Many are sent the same: it is looked through once."""
@@ -177,22 +183,35 @@ def mask_of(lookout: Looks) -> Mask:
     """By the Secrets that the lookout sees. Names of objects are none: a host that a Secret names is a Service, too."""
     cache, public = lookout.cache, Public()
     mask = Mask(lambda: cache.list(SECRET), public)
-    for kind in cache.kinds():
-        for manifest in cache.list(kind) if kind != SECRET else ():
-            public.see(manifest)
 
     def noticed(before: Manifest | None, after: Manifest | None) -> None:
         changed: Manifest = after or before or {}
-        if changed.get("kind") != SECRET.kind:
-            if after is not None:
-                public.see(after)
-            return
-        mask.needles.noticed(key_of(changed), after)
-        mask.forget()
+        if changed.get("kind") == SECRET.kind:
+            mask.needles.noticed(key_of(changed), after)
+            mask.forget()
+        elif after is not None:
+            seen(after)
 
+    def seen(manifest: Manifest) -> None:
+        public.see(manifest)
+        if passwords := _passwords(manifest):
+            mask.needles.noticed(key_of(manifest), {"stringData": passwords})
+            mask.forget()
+
+    for kind in cache.kinds():
+        for manifest in cache.list(kind) if kind != SECRET else ():
+            seen(manifest)
     lookout.listen(noticed)
     mask.needles.read()
     return mask
+
+
+def _passwords(manifest: Manifest) -> dict[str, str]:
+    """Of an Application whose addresses have some; they stay known when it goes."""
+    if manifest.get("kind") != "Application":
+        return {}
+    found = [each for address in addresses(manifest) if "@" in address for each in in_address(address)]
+    return {str(number): each for number, each in enumerate(found)}
 
 
 class MaskedLogs(logging.Filter):

@@ -34,6 +34,14 @@ def is_shipped(text: str) -> bool:
     return text in shipped()
 
 
+def addresses(application: Mapping[str, Any]) -> list[str]:
+    """Of its repositories, and of its cluster."""
+    spec = mapping(application.get("spec"))
+    sources = [mapping(spec.get("source")), *mappings(spec.get("sources"))]
+    found = [each.get("repoURL") for each in sources] + [mapping(spec.get("destination")).get("server")]
+    return [each for each in found if isinstance(each, str)]
+
+
 class Public:
     """Grows with what is seen: a name that was public once is no secret later."""
 
@@ -45,10 +53,7 @@ class Public:
         metadata = mapping(manifest.get("metadata"))
         self.names.update(str(metadata[each]) for each in ("name", "namespace") if metadata.get(each))
         if manifest.get("kind") == "Application":
-            spec = mapping(manifest.get("spec"))
-            sources = [mapping(spec.get("source")), *mappings(spec.get("sources"))]
-            found = [each.get("repoURL") for each in sources] + [mapping(spec.get("destination")).get("server")]
-            self._addresses.update(each for each in found if isinstance(each, str) and _is_plain(each))
+            self._addresses.update(each for each in addresses(manifest) if _is_plain(each))
 
     def __contains__(self, text: object) -> bool:
         """Also the beginning of an address: of all repositories on a host."""

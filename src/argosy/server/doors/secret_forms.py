@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
@@ -17,6 +18,8 @@ import orjson
 LEAST: Final = 7  # bytes of what is looked for
 DEEP: Final = 3  # a page shows YAML that quotes JSON that has it in a text
 MOST: Final = 60  # forms of one text
+_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+_ALIEN: Final = re.compile(r"[^\x00-\x7f]")
 _GO: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
@@ -52,9 +55,16 @@ def _once(text: str, *, is_plain: bool) -> Iterator[str]:
     if is_plain:
         yield inner.translate(_GO)  # as programs in Go write it
         yield json.dumps(text)[1:-1]  # with nothing but ASCII
+        yield _ASTRAL.sub(_yaml, inner)  # as YAML in quotes, which keeps most letters, or none but ASCII
+        yield _ALIEN.sub(_yaml, inner)
         yield quote(text, safe="")
         yield quote(text)
         yield quote_plus(text)
+
+
+def _yaml(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\x{number:02X}" if number < 0x100 else f"\\u{number:04X}" if number < 0x10000 else f"\\U{number:08X}"
 
 
 def _encoded(raw: bytes) -> Iterator[bytes]:

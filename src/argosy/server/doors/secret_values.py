@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 import orjson
 
 LEAST: Final = 8  # characters
 LEAST_SIGNS: Final = 4  # different ones: a ruler of dashes is no secret
+LEAST_TOKEN: Final = 16
 LEAST_LINE: Final = 16  # of a value of several lines
 LONG: Final = 1 << 10  # characters; what is longer is looked for by its blocks
 MOST_TAKEN: Final = 1_000  # texts of one Secret that are looked for by themselves
@@ -39,7 +41,7 @@ PUBLIC_ENDINGS: Final = ("Mtime", ".tokens")
 # `.env`, ini, properties, YAML: a name, a sign, a value; also several of them on one line, as of a connection
 _NAMED: Final = re.compile(r"""^[\s\-]*(?:export\s+)?["']?([\w.\-/]+)["']?\s*[=:](?!//)\s*(\S.*)$""")
 _JOINED: Final = re.compile(r"(?:^|[;&,\s])([\w.\-]+)=([^;&,\s]+)")
-_IN_ADDRESS: Final = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+_IN_ADDRESS: Final = re.compile(r"://([^/\s@]+)@")
 
 
 class Long(NamedTuple):
@@ -88,13 +90,22 @@ def _fields(secret: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     is_declared = isinstance(labels, Mapping) and LABEL in labels
     data, plain = secret.get("data"), secret.get("stringData")
     for name, encoded in data.items() if isinstance(data, Mapping) else ():
-        if name in CERTIFICATES or str(name).endswith(PUBLIC_ENDINGS) or (is_declared and name in DECLARED):
+        if not isinstance(encoded, str) or name in CERTIFICATES or str(name).endswith(PUBLIC_ENDINGS):
             continue
-        if isinstance(encoded, str):
-            yield encoded, _text(encoded)
+        if is_declared and name in DECLARED:  # public, but for a password in an address
+            yield from ((each, each) for each in in_address(_text(encoded) or ""))
+            continue
+        yield encoded, _text(encoded)
     for value in plain.values() if isinstance(plain, Mapping) else ():
         if isinstance(value, str):
             yield value, value
+
+
+def in_address(text: str) -> list[str]:
+    """Passwords of addresses, and tokens that stand in place of a name."""
+    found = (each.partition(":") for each in _IN_ADDRESS.findall(text))
+    told = (password or (user if len(user) >= LEAST_TOKEN else "") for user, _, password in found)
+    return [form for each in told if each for form in dict.fromkeys((each, unquote(each)))]
 
 
 def _bytes(encoded: str) -> bytes | None:
@@ -117,7 +128,7 @@ def _inside(text: str) -> Iterator[str]:
     yield text
     if len(text) > MOST_READ:
         return
-    yield from _IN_ADDRESS.findall(text)
+    yield from in_address(text)
     if text.lstrip()[:1] in ("{", "["):
         try:
             yield from _leaves("", orjson.loads(text))
@@ -149,4 +160,4 @@ def _leaves(name: str, value: Any) -> Iterator[str]:
             yield from _leaves(name, each)
     elif isinstance(value, str) and name not in PUBLIC_LEAVES:
         yield value
-        yield from _IN_ADDRESS.findall(value)
+        yield from in_address(value)

@@ -137,6 +137,7 @@ FILES = {
     '{"db": {"password": "hunter22x"}}': "hunter22x",
     '  [{"token": "hunter22x"}]': "hunter22x",
     "postgres://ml:hunter22x@db/prod": "hunter22x",
+    "https://ghp-0123456789abcdef@git.example.com/a": "ghp-0123456789abcdef",
     "Server=db;Password=hunter22x;Port=1": "hunter22x",
     'password: "hunter22x",': "hunter22x",
 }
@@ -150,7 +151,7 @@ def test_a_file_of_several_values_is_taken_apart(file: str) -> None:
 LETTERS = string.ascii_letters + string.digits
 
 
-@pytest.mark.parametrize("size", [1025, 5_000, 70_000, 700_000])
+@pytest.mark.parametrize("size", [1025, 5_000, 70_000])
 def test_a_long_value_is_hidden_to_its_end(size: int) -> None:
     value = "".join(secrets.choice(LETTERS) for _ in range(size))
     hidden = mask(value)
@@ -160,6 +161,15 @@ def test_a_long_value_is_hidden_to_its_end(size: int) -> None:
     piece = value[-max(600, size // 200) :]
     assert hidden.hide_text(f"a {piece} b") == f"a {MARK} b"
     assert json.loads(hidden.hide_json(json.dumps({"a": value, "b": "c"}).encode())) == {"a": MARK, "b": "c"}
+
+
+def test_a_password_in_an_address_is_hidden_and_the_address_is_not() -> None:
+    address = {"repoURL": "https://bot:pa55-of-app@git.example.com/a"}
+    declared = secret("d", url="https://bot:pa55-of-repo@git.example.com/b")
+    declared["metadata"]["labels"] = {"argocd.argoproj.io/secret-type": "repository"}
+    hidden = mask_of(StillLookout([{**APP, "spec": {"source": address}}, declared]))
+    told = "https://bot:pa55-of-app@git.example.com/a https://bot:pa55-of-repo@git.example.com/b"
+    assert hidden.hide_text(told) == f"https://bot:{MARK}@git.example.com/a https://bot:{MARK}@git.example.com/b"
 
 
 def test_rulers_and_short_values_are_no_secrets() -> None:

@@ -39,6 +39,7 @@ async def manifest_page(asked: Asked) -> Answer:
     if side == SIDES[2]:
         found = [each for live in found if (each := last_applied(live)) is not None]
     shown = [each for each in masked(found, reader.rules.compare.masked_annotations) if each is not None]
+    shown = [asked.entry.mask.hide_values(each) for each in shown]
     texts = [(_title(each), of_resource(app.namespace, app.name, key_of(each)), _lines(each)) for each in shown]
     values = await framed(asked, "manifest", side=side, sides=SIDES, texts=texts, fault=fault)
     return Page("application/manifest.html", values)

@@ -157,7 +157,7 @@ def _masked(asked: Asked, manifest: Manifest | None) -> Manifest | None:
 
 def _lines(asked: Asked, manifest: Manifest | None) -> list[str]:
     shown = _masked(asked, manifest)
-    return dump(without_managers(shown)).splitlines() if shown is not None else []
+    return dump(asked.entry.mask.hide_values(without_managers(shown))).splitlines() if shown is not None else []
 
 
 async def _compared(asked: Asked, tab: str, key: ResourceKey) -> dict[str, Any]:

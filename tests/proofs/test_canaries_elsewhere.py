@@ -1,0 +1,206 @@
+"""Secret values of awkward shapes, shown again outside of Secrets: no page, answer, stream or log line tells one.
+
+Each stands in a Secret, alone or inside of a file, and once more in a ConfigMap, an Event, an Application's status, in
+Git, in the environment of a Pod, and in what that Pod prints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import Repository
+from guarded_routes import FILL, ROWS_BY_ROUTE, address
+from guarded_world import CONTROL, World, application, ask, declared, guarded_world, secret
+
+from argosy.model.names import ResourceKey
+from argosy.server.routes import Route
+from argosy.server.table import TABLE
+
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+APP = "canary"
+WHEN = "2026-01-01T00:00:00Z"
+SIGNS = {
+    "quotes": "\"'`", "backslashes": "\\\\\\", "ampersand": "&amp;&", "tags": "</p><b>", "lines": "\n\t\n",
+    "unicode": "ß€\U0001f511", "percent": "%20%2F+", "template": "{{ }}", "spaces": "  : ,",
+    "json": '","a":"', "yaml": "''- #", "long": "",
+}  # fmt: skip
+FILES = {
+    "env": "USER=ml\nPASS={}\n",
+    "exported": "export TOKEN='{}'\nB=2\n",
+    "ini": "[db]\npassword = {}\n",
+    "yaml file": "db:\n  password: {}\n",
+    "json file": '{{"auths": {{"r": {{"auth": "{}"}}}}}}',
+    "connection": "postgres://ml:{}@db/prod",
+    "joined": "Server=db;Password={};Port=1",
+}
+ADDRESSES = ("repository address", "application address")
+
+
+def canary(middle: str = "") -> str:
+    return f"cnry-{secrets.token_hex(8)}{middle}{secrets.token_hex(8)}-cnry"
+
+
+def made_canaries() -> dict[str, str]:
+    found = {kind: canary(signs) for kind, signs in SIGNS.items()}
+    found["long"] = canary(secrets.token_urlsafe(60_000))
+    return found | {kind: canary() for kind in (*FILES, *ADDRESSES)}
+
+
+def pieces(value: str) -> tuple[bytes, bytes]:
+    """How it begins and ends: letters that nothing escapes."""
+    return value[:18].encode(), value[-18:].encode()
+
+
+def found_in(canaries: dict[str, str], data: bytes) -> set[str]:
+    return {kind for kind, value in canaries.items() if any(each in data for each in pieces(value))}
+
+
+def hidden(canaries: dict[str, str]) -> list[dict[str, Any]]:
+    plain = {kind: value for kind, value in canaries.items() if kind in SIGNS}
+    files = {kind: form.format(canaries[kind]) for kind, form in FILES.items()}
+    names = {kind.replace(" ", "-"): value for kind, value in (plain | files).items()}
+    url = f"https://bot:{canaries['repository address']}@git.example.com/r"
+    return [secret("odd", {}, **names), declared("repository", "repo-odd", url=url, type="git")]
+
+
+def shown(canaries: dict[str, str], head: str) -> list[dict[str, Any]]:
+    data = {kind.replace(" ", "-"): value for kind, value in canaries.items()}
+    tracked = {"argocd.argoproj.io/tracking-id": f"{APP}:/ConfigMap:team-a/shown"}
+    tracked |= {"note": json.dumps(json.dumps(data))}
+    metadata = {"name": "shown", "namespace": "team-a", "annotations": tracked}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    about = {"kind": "ConfigMap", "namespace": "team-a", "name": "shown"}
+    told = " | ".join(value for kind, value in canaries.items() if kind != "long")
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1", "namespace": "team-a"}, "message": told}
+    event |= {"involvedObject": about, "reason": "Told", "type": "Warning", "lastTimestamp": WHEN}
+    return [settings, event, owner(canaries, head, told)]
+
+
+def owner(canaries: dict[str, str], head: str, told: str) -> dict[str, Any]:
+    made = application("team-a")
+    made["metadata"]["name"] = APP
+    row = {"kind": "ConfigMap", "version": "v1", "namespace": "team-a", "name": "shown", "status": "OutOfSync"}
+    results = [{**row, "group": "", "status": "SyncFailed", "message": told, "syncPhase": "Sync"}]
+    operation = {"phase": "Failed", "message": told, "startedAt": WHEN, "finishedAt": WHEN, "operation": {"sync": {}}}
+    made["status"] = {
+        "resources": [{**row, "health": {"status": "Degraded", "message": told}}],
+        "sync": {"status": "OutOfSync", "revision": head},
+        "conditions": [{"type": "SyncError", "message": json.dumps({"inner": told}), "lastTransitionTime": WHEN}],
+        "operationState": {**operation, "syncResult": {"revision": head, "resources": results}},
+    }
+    return made
+
+
+def elsewhere(canaries: dict[str, str]) -> dict[str, Any]:
+    """An Application whose address has a password in it."""
+    made = application("team-a")
+    made["metadata"]["name"] = "addressed"
+    made["spec"]["source"]["repoURL"] = f"https://bot:{canaries['application address']}@git.example.com/q"
+    return made
+
+
+class Printing:
+    def __init__(self, canaries: dict[str, str]) -> None:
+        self._canaries = canaries
+
+    async def lines(self, pod: Any, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
+        for value in self._canaries.values():
+            for line in value.splitlines():
+                yield f"login with password={line} done"
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def canaries() -> dict[str, str]:
+    return made_canaries()
+
+
+@pytest.fixture(scope="module")
+async def world(
+    anyio_backend: str, canaries: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    folder: Path = tmp_path_factory.mktemp("elsewhere")
+    repository = Repository(folder / "repository")
+    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "shown"}}
+    desired = {kind.replace(" ", "-"): f"new {value}" for kind, value in canaries.items() if kind != "long"}
+    repository.push({"app/shown.yaml": {**wanted, "data": desired}}, message=f"use {canaries['env']}")
+    roots = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": CONTROL}}
+    roots["data"] = {"source.local.roots": str(folder)}
+    manifests = [roots, *hidden(canaries), *shown(canaries, repository.head), elsewhere(canaries)]
+    manifests[-2]["spec"]["source"]["repoURL"] = repository.url
+    async with guarded_world(folder, manifests) as made:
+        made.cluster.plane.actions.pod_logs = Printing(canaries)  # type: ignore[attr-defined]
+        conf = await made.cluster.get(ResourceKey("", "ConfigMap", "team-a", "shown"))
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "shown", "uid": conf["metadata"]["uid"]}
+        env = [{"name": "A", "value": value} for kind, value in canaries.items() if kind != "long"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "talks", "namespace": "team-a"}}
+        pod["metadata"] |= {"ownerReferences": [reference]}
+        await made.cluster.create({**pod, "spec": {"containers": [{"name": "main", "image": "x", "env": env}]}})
+        await asyncio.sleep(0.5)
+        yield made
+
+
+def addresses(route: Route) -> Iterator[str]:
+    row = ROWS_BY_ROUTE[route.method, route.path]
+    case = FILL[row.about]("own")
+    yield address(route, case)
+    if row.about != "application":
+        return
+    for kind, name in (("ConfigMap", "shown"), ("Pod", "talks")):
+        names = {"name": APP, "applicationName": APP, "group": "-", "kind": kind, "rns": "team-a", "rname": name}
+        names |= {"podName": "talks"}
+        query = {"kind": kind, "group": "", "version": "v1", "namespace": "team-a", "resourceName": name}
+        given = {each: names.get(each, value) for each, value in case.values.items()}
+        yield address(route, case._replace(values=given, query=query))
+        yield address(route, case._replace(values=given, query={}))
+        yield address(route, case._replace(values={**given, "name": "addressed"}, query={}))
+
+
+def paths(canaries: dict[str, str]) -> list[str]:
+    found = [path for route in TABLE if route.method == "GET" for path in addresses(route)]
+    tabs = ("live", "desired", "diff", "last-applied", "events", "summary", "fields", "logs", "health")
+    for place in ("ConfigMap/team-a/shown", "Pod/team-a/talks"):
+        found += [f"/apps/{CONTROL}/{APP}/r/-/{place}?tab={tab}" for tab in tabs]
+    found += [f"/live?at=/apps/{CONTROL}/{APP}/{tab}" for tab in ("", "operation", "events", "resources")]
+    found += [f"/apps/{CONTROL}/{APP}/logs{more}" for more in ("", "/text", "/stream?follow=1", "?q=login")]
+    return [*dict.fromkeys(found), f"/api/v1/applications/{APP}/logs?podName=talks&filter=login"]
+
+
+async def test_nothing_that_leaves_has_a_canary(
+    world: World, canaries: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    entry, headers = world.entry(TABLE), dict(world.callers["admin"].headers)
+    leaks, marks = [], 0
+    for path in paths(canaries):
+        got = await ask(entry, "GET", path, headers, linger=0.1)
+        told = got.body + json.dumps(dict(got.headers)).encode()
+        leaks += [f"GET {path}: {kind}" for kind in found_in(canaries, told)]
+        marks += told.count(b"++++++++")
+        if got.body and got.headers.get("content-type", "") == "application/json":
+            assert all(isinstance(json.loads(line), dict | list | str) for line in got.body.splitlines()), path
+        assert got.code != 500, (path, got.body[:500])
+    assert leaks == []
+    assert marks > 500, "there was nothing to hide"
+    shown = [record for record in caplog.records if entry.log_filter.filter(record)]
+    assert found_in(canaries, "\n".join(record.getMessage() for record in shown).encode()) == set()
+
+
+async def test_a_filter_finds_nothing_of_what_is_hidden(world: World, canaries: dict[str, str]) -> None:
+    entry, headers = world.entry(TABLE), dict(world.callers["admin"].headers)
+    for guess in (canaries["env"], canaries["env"][:9], "password=cnry"):
+        places = (f"/api/v1/applications/{APP}/logs?podName=talks&filter=", f"/apps/{CONTROL}/{APP}/logs/text?q=")
+        for path in (place + guess for place in places):
+            got = await ask(entry, "GET", path, headers, linger=0.1)
+            assert b"login" not in got.body.replace(b"/login", b""), path
