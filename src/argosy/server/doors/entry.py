@@ -17,9 +17,22 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from argosy.model.names import ResourceKey
 from argosy.server.answers import Answer, Bytes, Headers, Json, Page, Redirect, Stream, Text
 from argosy.server.asked import Asked, Query, Refused
-from argosy.server.doors import audit, errors, headers, host, limits, marks, origin, packing, permission, streams
+from argosy.server.doors import (
+    audit,
+    errors,
+    headers,
+    host,
+    limits,
+    marks,
+    origin,
+    packing,
+    peers,
+    permission,
+    streams,
+)
 from argosy.server.doors.frame import frame_values
 from argosy.server.doors.hiding import Mask, MaskedLogs, mask_of
 from argosy.server.doors.masking import masked_json, sensitive, without_secrets
@@ -126,7 +139,10 @@ class _Visit:
 
     @property
     def _peer(self) -> str:
-        return self.scope["client"][0] if self.scope.get("client") else ""
+        direct = self.scope["client"][0] if self.scope.get("client") else ""
+        settings = self.site.lookout.cache.get(ResourceKey("", "ConfigMap", self.site.desk.control, "argosy-cm"))
+        proxies = str(((settings or {}).get("data") or {}).get(peers.SETTING) or "")
+        return peers.peer_of(direct, ",".join(self.request.headers.getlist("x-forwarded-for")), proxies)
 
     def _match(self) -> Match:
         try:

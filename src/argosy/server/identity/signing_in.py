@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 SECONDS: Final = 300
 LONGEST_COOKIE: Final = 3_800  # bytes that browsers keep
 MOST_USED: Final = 10_000
+QUIET: Final = 1.0  # seconds between two warnings of one kind
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class SigningIn:
         self._identities, self._clock = identities, clock
         self._conversation = Conversation(clock)
         self._used: dict[str, float] = {}
+        self._warned: dict[str, float] = {}
 
     @property
     def provider_name(self) -> str:
@@ -71,7 +73,7 @@ class SigningIn:
         try:
             where = await self._conversation.address(provider, asked, callback)
         except (NotVouched, TransientError, UserError) as error:
-            log.warning("the identity provider cannot be asked: %s", error)
+            self._warn("the identity provider cannot be asked: %s", error)
             raise BadLogin from error
         kept = {"s": asked.state, "n": asked.nonce, "v": asked.verifier, "p": next_page, "c": callback}
         return Going(where, self._sealed({**kept, "i": provider.title, "e": int(self._now()) + SECONDS}))
@@ -82,7 +84,7 @@ class SigningIn:
             kept = self._opened(cookie)
             person = await self._person(kept, state, code, issuer)
         except (BadToken, NotVouched, TransientError, UserError) as error:
-            log.warning("a sign-in by the identity provider was refused: %s", error)
+            self._warn("a sign-in by the identity provider was refused: %s", error)
             raise BadLogin from error
         return Back(self._session(person), kept["p"])
 
@@ -108,6 +110,13 @@ class SigningIn:
         if len(self._used) >= MOST_USED:  # the provider takes no code twice, either
             del self._used[next(iter(self._used))]
         self._used[state] = now + SECONDS + 1
+
+    def _warn(self, text: str, error: Exception) -> None:
+        """Not for every request of every stranger: they could fill the log; the audit counts them all."""
+        now = self._clock.monotonic()
+        if now - self._warned.get(text, -QUIET) >= QUIET:
+            self._warned[text] = now
+            log.warning(text, error)
 
     def _session(self, person: Person) -> str:
         welcome = self._identities.welcome
