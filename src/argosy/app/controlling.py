@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from argosy.app import addon_duty
-from argosy.app.engine import Engine, EngineOptions, lead_engine
+from argosy.app.engine import Engine, EngineOptions, lead_engine, share_engine
 from argosy.app.folder import state_home
 from argosy.app.probing import probed
 from argosy.app.target import Target, TargetOptions, find_target
@@ -36,6 +36,7 @@ class ControllerOptions:
     namespace: str = ""
     mirrors: Path | None = None
     elects: bool = True
+    shares: bool = False  # the work with others of its kind
     workers: int = 8
     renderers: int = 2
     addons: str = ""
@@ -52,6 +53,8 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str], None])
     target = target_here(options.target)
     if not options.delivers and not options.addons:
         raise UserError("there is nothing to do without the engine; name add-ons with --addons", where="--no-engine")
+    if options.shares and not (options.delivers and options.elects):
+        raise UserError("leave out --no-engine and --no-leader-elect: it is for engines", where="--shards")
     addons = addon_duty.chosen_addons(options.addons, is_embedded=target.is_embedded)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -120,7 +123,9 @@ async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, ta
         renderers=options.renderers,
     )
 
-    if options.elects:
+    if options.shares:
+        await share_engine(cluster, engine_options, namespace)
+    elif options.elects:
         await lead_engine(cluster, engine_options, namespace)
     else:
         await Engine(cluster, engine_options, namespace).run()

@@ -11,12 +11,13 @@ import contextlib
 import gc
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from argosy.app.grounds import Grounds
 from argosy.app.outpost import Outpost
+from argosy.app.sharing import Sharing, wait_for_no_leader, wait_for_no_members
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
 from argosy.cluster.fleet import connection_of, values_of
@@ -29,7 +30,7 @@ from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
 from argosy.live import indexes
-from argosy.model.errors import ArgosyError
+from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
@@ -37,6 +38,7 @@ from argosy.pipeline.doorway import Doorway
 from argosy.policy.clusters import KnownCluster
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
 from argosy.runtime.everything import Everything
+from argosy.runtime.members import Members
 from argosy.source.git.footprint import Footprint
 from argosy.source.git.refs import Refs
 from argosy.source.repositories import Repositories
@@ -51,6 +53,7 @@ MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselve
 LOOKED_THROUGH: Final = 20  # applications, until others have their turn
 AT_ONCE: Final = 100  # applications that learn of a push that does not touch them; more of them, one after another
 AFTER_ANOTHER: Final = 0.02  # seconds: many pushes to a repository of many applications must not be all that is done
+SHARED_GRACE: Final = 1.0  # seconds: others wait for what this one has
 LOCAL_SECONDS: Final = 5.0  # after which one that was not there may be
 LOCAL_LOOK: Final = 0.1  # seconds between looks at repositories on this machine
 LOOK_EACH: Final = 0.005  # seconds more for each of them: a hundred are looked at twice a second
@@ -74,8 +77,9 @@ class Engine:
         clock: Clock = SYSTEM_CLOCK,
         repositories: Repositories | None = None,
         crew: Crew | None = None,
+        members: Members | None = None,
     ) -> None:
-        """`crew`: one that others share, and close."""
+        """`crew`: one that others share, and close. `members`: with whom it shares the work."""
         self.options, self.clock = options, clock
         self.cache, self.queue = Cache(), WorkQueue(clock=clock)
         self.cluster = Doorway(cluster, self.cache.get, clock.monotonic)
@@ -91,6 +95,7 @@ class Engine:
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache, turns)
         self.updates = Updates(self.settings)
         self.controller.wake = self.queue.add
+        self.sharing = Sharing(members, self.controller, self.queue, self.cache) if members is not None else None
         self._tracking = self.settings.rules().tracking
         for name, index in indexes(self._tracking).items():
             self.cache.index(name, index)
@@ -184,7 +189,11 @@ class Engine:
                     self.controller, self.queue, context, workers=self.options.workers, grace=self.options.grace
                 )
                 tasks.create_task(attending)
+                if self.sharing is not None:
+                    tasks.create_task(self.sharing.run(), name="sharing")
         finally:
+            if self.sharing is not None:
+                await self.sharing.end()  # at once: others wait for what was ours
             self.repositories.close()
             if self._own_crew is not None:
                 await self._own_crew.close()
@@ -266,6 +275,24 @@ async def lead_engine(cluster: Cluster, options: EngineOptions, namespace: str, 
     """An engine, while no other is at work on this cluster. Whoever goes on as `identity` need not wait."""
 
     async def work() -> None:
+        await wait_for_no_members(cluster, namespace)
         await Engine(cluster, options, namespace).run()
 
     await lead(work, cluster, namespace=namespace, name=LEASE, identity=identity)
+
+
+async def share_engine(cluster: Cluster, options: EngineOptions, namespace: str) -> None:
+    """An engine as one of several: it has those applications that nobody else has."""
+
+    dead = await wait_for_no_leader(cluster, namespace)
+
+    async def is_alone() -> None:
+        await wait_for_no_leader(cluster, namespace, dead)
+
+    members = Members(cluster, namespace)
+    members.before_joining = is_alone  # once more when it is announced: whoever wants to lead from now on sees that
+    try:
+        await Engine(cluster, replace(options, grace=SHARED_GRACE), namespace, members=members).run()
+    except BaseExceptionGroup as group:
+        refused = group.subgroup(UserError)
+        raise (refused.exceptions[0] if refused else group) from None

@@ -18,6 +18,7 @@ EXAMPLES = """\
 Examples:
   argosy controller
   argosy controller --kubeconfig ~/.kube/config --context staging --namespace argocd
+  argosy controller --shards auto
   argosy controller --no-engine --addons notebooks=pods
 
 See also: docs/reference/cli.md
@@ -41,6 +42,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--renderers", type=int, default=2, metavar="N", help="processes that render (default: 2)")
     about = "do not wait for the lead; only where no other engine works on the cluster"
     parser.add_argument("--no-leader-elect", action="store_true", help=about)
+    about = "share the Applications with all others that are started so, instead of waiting for the lead"
+    parser.add_argument("--shards", choices=["auto"], default="", metavar="auto", help=about)
     about = "controllers to run besides, such as notebooks=pods"
     parser.add_argument("--addons", default="", metavar="NAME[=VARIANT],…", help=about)
     about = "run the add-ons alone: an Argo CD delivers the Applications"
@@ -62,6 +65,7 @@ def control(chosen: argparse.Namespace) -> int:
             namespace=chosen.namespace,
             mirrors=chosen.mirrors,
             elects=not chosen.no_leader_elect,
+            shares=bool(chosen.shards),
             workers=max(1, chosen.workers),
             renderers=max(1, chosen.renderers),
             addons=chosen.addons,

@@ -22,6 +22,7 @@ from argosy.cluster.auth import Credentials, Identity
 from argosy.cluster.connection import Connection
 from argosy.cluster.proxy import is_loopback, proxy_for
 from argosy.cluster.refusals import Unavailable, answered_without_json, refusal
+from argosy.cluster.sending import BEFORE_SENDING
 from argosy.model.errors import ClusterError, UserError
 from argosy.model.names import ResourceKey
 
@@ -140,6 +141,8 @@ class Wire:
             all_headers["Authorization"] = identity.authorization
         if data is not None:
             all_headers.setdefault("Content-Type", JSON)
+        if method != "GET":
+            BEFORE_SENDING.get()()
         for attempt in (1, 2):
             try:
                 return await self._session.request(

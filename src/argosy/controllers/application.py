@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from argosy.cluster import Cluster, PatchKind
+from argosy.controllers.claiming import Claims
 from argosy.controllers.settings import Settings
 from argosy.controllers.turns import Turns
 from argosy.live import CacheReader, concerned
@@ -26,9 +27,12 @@ from argosy.pipeline.rules import Rules
 from argosy.report.status import unreadable
 from argosy.report.wire import mapping
 from argosy.runtime import Cache, Context, Requeue, Watch
+from argosy.runtime.members import Standing
+from argosy.runtime.permit import NotOurs
 
 log = logging.getLogger(__name__)
 MOST_STEPS: Final = 20  # then the others have their turn
+UNSURE: Final = 1.0  # seconds until it is seen again whether it is ours
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 
 
@@ -41,6 +45,7 @@ class ApplicationController:
     def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache, turns: Turns) -> None:
         self.pipeline, self.settings, self.cache, self.turns = pipeline, settings, cache, turns
         self.wake: Callable[[ResourceKey], None] = lambda key: None
+        self.claims: Claims | None = None  # of one among several controllers
         self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was
         self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
         self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
@@ -115,7 +120,7 @@ class ApplicationController:
 
     async def _steps(self, key: ResourceKey, context: Context) -> Requeue | None:
         for _ in range(MOST_STEPS):
-            passed = await self._step(key, context)
+            passed = await self._shared(key, context)
             if passed is None or passed.wait != 0.0:
                 break
         if passed is None:
@@ -125,6 +130,24 @@ class ApplicationController:
         rules = self.settings.rules()
         periods = [each for each in (rules.reconciliation, rules.hard_reconciliation) if each > 0]  # argo: 0 is never
         return Requeue(min(periods) + random.random() * rules.jitter) if periods else None  # noqa: S311 - spreads load
+
+    async def _shared(self, key: ResourceKey, context: Context) -> Passed | None:
+        """A step, if it is ours to take. What another has is watched all the same: it may be ours at any moment."""
+        if self.claims is None:
+            return await self._step(key, context)
+        try:
+            with self.claims.step(key) as standing:
+                if standing is Standing.OURS:
+                    return await self._step(key, context)
+        except NotOurs as error:
+            log.info("%s: %s", key, error)
+            return Passed(wait=UNSURE)
+        self._asked.pop(key, None)
+        return Passed(wait=UNSURE) if standing is Standing.LATER else None
+
+    def let_go(self, key: ResourceKey) -> None:
+        """Another has it: what was found out about it will be old when it comes back."""
+        self._forget(key)
 
     async def _step(self, key: ResourceKey, context: Context) -> Passed | None:
         # What we wrote last may be newer than what the cache has heard of.
@@ -144,10 +167,11 @@ class ApplicationController:
         try:
             app = self.application(manifest)
         except ManifestError as error:
-            await self._refuse(manifest, error)
+            await self._refuse(await self._claimed(manifest), error)
             return None
         if rules.clusters.is_paused(app.destination):
             return None
+        app = self.application(await self._claimed(manifest))
         asked = self._asked.pop(key, None)
         passed = await self.pipeline.reconcile(app, rules, asked, is_hard=self._is_hard(key, rules, context))
         after = await self._written(app, passed, self.pipeline.cluster)
@@ -162,6 +186,9 @@ class ApplicationController:
         self._asked.pop(key, None)
         self._afresh.pop(key, None)
 
+    async def _claimed(self, manifest: Manifest) -> Manifest:
+        return manifest if self.claims is None else await self.claims.claim(manifest, self.pipeline.cluster)
+
     def _is_hard(self, key: ResourceKey, rules: Rules, context: Context) -> bool:
         """argo: after timeout.hard.reconciliation everything is rendered anew, as if somebody had asked for it."""
         now = context.clock.monotonic()
@@ -175,7 +202,9 @@ class ApplicationController:
         """One that cannot even be read says so itself; all else of its status stays as it is."""
         changed = unreadable(mapping(manifest.get("status")), str(error), written(self.pipeline.now()))
         if changed is not None:
-            await self.pipeline.cluster.patch(key_of(manifest), {"status": changed}, kind_of_patch=PatchKind.MERGE)
+            version = manifest["metadata"].get("resourceVersion")
+            patch = {"metadata": {"resourceVersion": version}, "status": changed}
+            await self.pipeline.cluster.patch(key_of(manifest), patch, kind_of_patch=PatchKind.MERGE)
 
     def application(self, manifest: Manifest) -> Application:
         """Read once for each version."""

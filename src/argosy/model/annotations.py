@@ -43,10 +43,15 @@ DELETION_APPROVED: Final = "argocd.argoproj.io/deletion-approved"
 PROFILE: Final = "argosy.dev/profile"  # a checklist that it wants to be held against: data-bearing
 ENGINE: Final = "argosy.dev/engine"  # who delivers it where an Argo CD runs, too: argosy or argocd
 HOLD: Final = "argosy.dev/hold"  # JSON: who paused automated syncs, why, when, at which revision
+FENCE: Final = "argosy.dev/fence"  # `7/controller-a`: who of several has it, and how often that has changed
 MIGRATION_MANAGER: Final = "argocd.argoproj.io/client-side-apply-migration-manager"
 RESOURCES_FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
 PRE_DELETE_FINALIZER: Final = "pre-delete-finalizer.argocd.argoproj.io"
 POST_DELETE_FINALIZER: Final = "post-delete-finalizer.argocd.argoproj.io"
+
+# Of the Lease of a controller that shares the work with others
+MEMBER: Final = "argosy.dev/member"  # a label
+ROSTER: Final = "argosy.dev/roster"  # whom it takes for members: what of the work is its own follows from that
 
 # Of notifications, on what they are about
 SUBSCRIBE_PREFIX: Final = "notifications.argoproj.io/subscribe"

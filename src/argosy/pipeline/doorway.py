@@ -1,18 +1,19 @@
 """The cluster as one engine sees it: what it wrote itself is known before any watch tells of it.
 
 In: calls of a Cluster. Out: the same answers; the newest of what was written and what is cached. Never: answers a read
-from memory, except for the list of kinds.
+from memory, except for the list of kinds; changes anything without the permit of whoever asks, where they need one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from argosy.cluster import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime.permit import carried
 
 MOST: Final = 20_000
 KINDS_SECONDS: Final = 10.0  # though a change of a definition is mostly noticed before
@@ -145,20 +146,25 @@ class Doorway:
         dry_run: bool = False,
         manager: str = "",
     ) -> Manifest:
-        made = await self._cluster.create(
-            manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager
-        )
+        def call() -> Awaitable[Manifest]:
+            return self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager)
+
+        made = await (call() if dry_run else carried(call))
         return made if dry_run or subresource_of else self._keep(made)
 
     async def apply(
         self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False
     ) -> Manifest:
-        made = await self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
-        return made if dry_run else self._keep(made)
+        def call() -> Awaitable[Manifest]:
+            return self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
+
+        return await call() if dry_run else self._keep(await carried(call))
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
-        made = await self._cluster.replace(manifest, dry_run=dry_run, manager=manager)
-        return made if dry_run else self._keep(made)
+        def call() -> Awaitable[Manifest]:
+            return self._cluster.replace(manifest, dry_run=dry_run, manager=manager)
+
+        return await call() if dry_run else self._keep(await carried(call))
 
     async def patch(
         self,
@@ -170,15 +176,17 @@ class Doorway:
         manager: str = "",
         api_version: str = "",
     ) -> Manifest:
-        made = await self._cluster.patch(
-            key,
-            patch,
-            kind_of_patch=kind_of_patch,
-            subresource=subresource,
-            manager=manager,
-            api_version=api_version,
-        )
-        return self._keep(made)
+        def call() -> Awaitable[Manifest]:
+            return self._cluster.patch(
+                key,
+                patch,
+                kind_of_patch=kind_of_patch,
+                subresource=subresource,
+                manager=manager,
+                api_version=api_version,
+            )
+
+        return self._keep(await carried(call))
 
     async def delete(
         self,
@@ -190,7 +198,9 @@ class Doorway:
         grace: int | None = None,
     ) -> None:
         cached = self._cached(key)
-        await self._cluster.delete(key, propagation=propagation, uid=uid, version=version, grace=grace)
+        await carried(
+            lambda: self._cluster.delete(key, propagation=propagation, uid=uid, version=version, grace=grace)
+        )
         self._wrote.pop(key, None)
         if cached is not None and not cached["metadata"].get("deletionTimestamp"):
             self._deleted[key] = cached

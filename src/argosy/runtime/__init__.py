@@ -1,6 +1,6 @@
 """The small machine that all controllers run on: informers fill a cache, queues wake reconcilers.
 
-In: controllers, a cluster. Out: `reconcile(key)`. Never: knows any kind by name, but for the Lease of a leader.
+In: controllers, a cluster. Out: `reconcile(key)`. Never: knows any kind by name, but for Leases.
 """
 
 from argosy.runtime.addon import AddOn, Maker

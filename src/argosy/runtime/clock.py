@@ -38,7 +38,16 @@ class SystemClock:
         return asyncio.get_running_loop().call_later(seconds, callback)
 
 
+class BootClock(SystemClock):
+    """Its durations count the time too for which the machine sleeps, as those of every other machine do."""
+
+    def monotonic(self) -> float:
+        boot = getattr(time, "CLOCK_BOOTTIME", None)
+        return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
 SYSTEM_CLOCK = SystemClock()
+BOOT_CLOCK = BootClock()
 
 
 async def sleep(clock: Clock, seconds: float) -> None:

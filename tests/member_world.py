@@ -1,0 +1,308 @@
+"""Members in a world of their own: its time is moved by hand, its network is slow, loses answers and delivers late.
+
+In: a seed. Out: what each member changed, and when. Never: a moment that the seed does not decide.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from argosy.cluster import Listing, WatchEvent
+from argosy.cluster.sending import BEFORE_SENDING
+from argosy.model.errors import ArgosyError, ClusterError, Conflict, TransientError
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.runtime.members import Members, Standing
+from argosy.runtime.permit import carried
+
+KEYS = [f"argocd/app-{number}" for number in range(6)]
+TURNS = 14  # of the loop, until everybody who was woken waits again
+
+
+class Change(NamedTuple):
+    """Something that a member did to a key: when it left, and when it was done."""
+
+    key: str
+    member: str
+    step: int
+    sent: float
+    done: float
+
+
+class World:
+    def __init__(self, seed: int) -> None:
+        self.rng, self.time = random.Random(seed), 0.0
+        self._order, self._coming = itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
+        self._before, self.processes = asyncio.all_tasks(), list[Process]()
+        random.seed(seed)  # backoffs
+        self.leases: dict[str, Manifest] = {}
+        self.version = 0
+        self.changes: list[Change] = []
+        self.is_away = False
+        self.trouble = 0.0  # how much of what is asked is lost or late
+
+    def at(self, seconds: float, happens: Callable[[], None]) -> None:
+        heapq.heappush(self._coming, (self.time + max(0.0, seconds), next(self._order), happens))
+
+    async def pass_time(self, seconds: float) -> None:
+        until = self.time + seconds
+        while self._coming and self._coming[0][0] <= until:
+            self.time, _, happens = heapq.heappop(self._coming)
+            happens()
+            await self._settle()
+        self.time = until
+        await self._settle()
+
+    async def _settle(self) -> None:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+
+    async def end(self) -> None:
+        """With everybody who waits for something that will not come."""
+        while waiting := asyncio.all_tasks() - self._before:
+            for task in waiting:
+                task.cancel()
+            await asyncio.sleep(0)
+
+    # -- the server: each call is one moment
+
+    def next_version(self) -> str:
+        self.version += 1
+        return str(self.version)
+
+    def create(self, lease: Manifest) -> Manifest:
+        name = lease["metadata"]["name"]
+        if name in self.leases:
+            raise Conflict("it is there", reason="AlreadyExists")
+        version = self.next_version()
+        kept = {**lease, "metadata": {**lease["metadata"], "uid": f"uid-{version}", "resourceVersion": version}}
+        self.leases[name] = kept
+        return kept
+
+    def replace(self, lease: Manifest) -> Manifest:
+        metadata = lease["metadata"]
+        known = self.leases.get(metadata["name"])
+        if known is None or known["metadata"]["uid"] != metadata["uid"]:
+            raise ClusterError("not found", code=404)
+        if known["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            raise Conflict("it has changed")
+        kept = {**lease, "metadata": {**metadata, "resourceVersion": self.next_version()}}
+        self.leases[metadata["name"]] = kept
+        return kept
+
+    def delete(self, key: ResourceKey, uid: str | None, version: str | None) -> None:
+        known = self.leases.get(key.name)
+        if known is None:
+            raise ClusterError("not found", code=404)
+        metadata = known["metadata"]
+        if (uid or metadata["uid"], version or metadata["resourceVersion"]) != (
+            metadata["uid"], metadata["resourceVersion"],
+        ):  # fmt: skip
+            raise Conflict("it has changed")
+        del self.leases[key.name]
+        self.next_version()
+
+
+class Timer:
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback, self.is_over = callback, False
+
+    def cancel(self) -> None:
+        self.is_over = True
+
+
+@dataclass
+class Process:
+    """One member: its clock and its line. While it sleeps nothing reaches it, and all of that when it wakes."""
+
+    world: World
+    name: str
+    kind: type[Members] = Members
+    is_asleep: bool = False
+    is_dead: bool = False
+    jump: timedelta = timedelta()
+    _late: list[Callable[[], None]] = field(default_factory=list)
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    _steps: Any = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.world.processes.append(self)
+        self.members = self.kind(self, "argocd", identity=self.name, clock=self)  # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        self._tasks = [asyncio.create_task(self.members.keep()), asyncio.create_task(self._works())]
+
+    # -- a clock
+
+    def now(self) -> datetime:
+        return datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=self.world.time) + self.jump
+
+    def monotonic(self) -> float:
+        return self.world.time
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        timer = Timer(callback)
+        self.world.at(seconds, lambda: self._reach(lambda: None if timer.is_over else timer.callback()))
+        return timer
+
+    def _reach(self, what: Callable[[], None]) -> None:
+        if self.is_dead:
+            return
+        if self.is_asleep:
+            self._late.append(what)
+        else:
+            what()
+
+    def wake(self) -> None:
+        self.is_asleep = False
+        late, self._late = self._late, []
+        self.world.rng.shuffle(late)
+        for what in late:
+            what()
+
+    def kill(self) -> None:
+        """Nothing reaches it any more; what it waits for is there until the end of the world."""
+        self.is_dead = True
+
+    async def stop(self) -> None:
+        ending = asyncio.create_task(self._stopped())
+        while not ending.done():
+            await self.world.pass_time(0.1)
+        ending.result()
+
+    async def _stopped(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await self.members.leave()
+        self.is_dead = True
+
+    # -- a line to the server
+
+    async def _asked(self, does: Callable[[], Any], *, most: float = 25.0) -> Any:
+        """It is done whether or not anybody still waits for it, unless it is lost on its way."""
+        world, rng = self.world, self.world.rng
+        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        is_bad = rng.random() < world.trouble
+        there = rng.random() * (most if is_bad and rng.random() < 0.5 else 0.05)
+        is_lost, is_unheard = is_bad and rng.random() < 0.3, is_bad and rng.random() < 0.3
+
+        def answer(error: ArgosyError | None, found: Any) -> None:
+            if answered.done():
+                return
+            if error is not None:
+                answered.set_exception(error)
+            else:
+                answered.set_result(found)
+
+        def happens() -> None:
+            error: ArgosyError | None = None
+            found = None
+            if world.is_away or is_lost:
+                error = TransientError("no route")
+            else:
+                try:
+                    found = does()
+                except ArgosyError as refused:
+                    error = refused
+                if is_unheard:
+                    error = TransientError("connection reset")
+            world.at(rng.random() * (2.0 if is_bad else 0.05), lambda: self._reach(lambda: answer(error, found)))
+
+        world.at(there, happens)
+        return await answered
+
+    async def create(self, lease: Manifest) -> Manifest:
+        return dict(await self._asked(lambda: self.world.create(lease)))
+
+    async def replace(self, lease: Manifest) -> Manifest:
+        return dict(await self._asked(lambda: self.world.replace(lease)))
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        found: Manifest | None = await self._asked(lambda: self.world.leases.get(key.name))
+        return found
+
+    async def delete(self, key: ResourceKey, *, uid: str | None = None, version: str | None = None) -> None:
+        await self._asked(lambda: self.world.delete(key, uid, version))
+
+    async def list(self, kind: Any, **selectors: Any) -> Listing:
+        found: Listing = await self._asked(lambda: Listing([*self.world.leases.values()], str(self.world.version)))
+        return found
+
+    async def watch(self, kind: Any, **selectors: Any) -> AsyncIterator[WatchEvent]:
+        """Tells of what differs every now and then, as one that is slow does."""
+        known = dict(self.world.leases)
+        while True:
+            slept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.call_later(0.2 + self.world.rng.random(), lambda: slept.done() or slept.set_result(None))  # noqa: B023
+            await slept
+            now = dict(self.world.leases)
+            for name in known.keys() | now.keys():
+                if name not in now:
+                    yield WatchEvent("DELETED", known[name])
+                elif now[name] is not known.get(name):
+                    yield WatchEvent("MODIFIED", now[name])
+            known = now
+
+    # -- what it works on
+
+    async def _works(self) -> None:
+        rng = self.world.rng
+        while True:
+            ours = [key for key in KEYS if self.members.standing(key) is Standing.OURS]
+            key = rng.choice(ours or KEYS)
+            with contextlib.suppress(ArgosyError), self.members.step(key) as standing:
+                if standing is Standing.OURS:
+                    step = next(self._steps)
+                    for _ in range(rng.randint(1, 4)):
+                        await self._pause(rng.random() * 1.5)
+                        await carried(lambda: self._change(key, step))  # noqa: B023
+            await self._pause(rng.random() * 0.2)
+
+    async def _pause(self, seconds: float) -> None:
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.call_later(seconds, lambda: None if over.done() else over.set_result(None))
+        await over
+
+    async def _change(self, key: str, step: int) -> None:
+        """A connection first, which may take a while; then it leaves, and is done before its time is over."""
+        began = self.world.time
+        await self._pause(max(0.0, self.world.rng.random() - 0.7))
+        BEFORE_SENDING.get()()
+        sent = self.world.time
+        left = max(0.0, began + 4.0 - sent) * 0.99
+
+        def does() -> None:
+            self.world.changes.append(Change(key, self.name, step, sent, self.world.time))
+
+        if not self.world.is_away:
+            await self._asked(does, most=left)
+
+
+def faults(changes: list[Change]) -> list[str]:
+    """Where two were at work on one key at once: a change of one between the first and the last of a step of another,
+    or one that was on its way while another's was done."""
+    by_key: dict[str, list[Change]] = defaultdict(list)
+    for each in changes:
+        by_key[each.key].append(each)
+    found = []
+    for key, all_ in by_key.items():
+        spans: dict[tuple[str, int], tuple[float, float]] = {}
+        for each in all_:
+            first, last = spans.get((each.member, each.step), (each.sent, each.done))
+            spans[each.member, each.step] = min(first, each.sent), max(last, each.done)
+        ordered = sorted((first, last, member) for (member, _), (first, last) in spans.items())
+        latest: tuple[float, str] = (-1.0, "")
+        for first, last, member in ordered:
+            if first < latest[0] and member != latest[1]:
+                found.append(f"{key}: {member} from {first:.2f}, while {latest[1]} was until {latest[0]:.2f}")
+            latest = max(latest, (last, member))
+    return found

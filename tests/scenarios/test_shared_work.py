@@ -1,0 +1,123 @@
+"""Controllers that share the work of one sandbox: killed, put to sleep, stopped, cut off."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from shared_work import Controller, SharedWork, shared_work
+
+AFTER_A_KILL, AFTER_A_STOP = 15.0, 2.0  # seconds until another has what it had
+APPLICATIONS = 12
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedWork]:
+    with shared_work(tmp_path_factory.mktemp("shared"), APPLICATIONS) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def nobody_interferes(work: SharedWork) -> Iterator[None]:
+    """Three controllers before each test; and after it, nothing was changed by one after another had claimed it."""
+    while len(work.living) < 3:
+        work.start()
+    work.until(60, lambda: work.are_shared(3), "three members agree")
+    work.until(30, work.are_claimed, "everything is claimed")
+    yield
+    assert not work.faults()
+    assert not work.hooks_made_twice()
+
+
+def an_owner(work: SharedWork) -> tuple[Controller, set[str]]:
+    """A controller, and the applications that it claimed last."""
+    last = {app: work.claims(app)[-1].member for app in work.apps}
+    one = next(each for each in work.living if each.name in last.values())
+    return one, {app for app, member in last.items() if member == one.name}
+
+
+def handed_over(work: SharedWork, apps: set[str], since: float) -> bool:
+    return all(work.claims(app)[-1].sent > since for app in apps)
+
+
+def test_the_applications_are_shared_and_each_says_who_has_it(work: SharedWork) -> None:
+    holders = {each["spec"]["holderIdentity"] for each in work.members()}
+    assert set(work.owners().values()) <= holders
+    assert len(set(work.owners().values())) >= 2
+
+
+def test_what_a_killed_controller_had_is_taken_within_15_seconds(work: SharedWork) -> None:
+    one, apps = an_owner(work)
+    one.end(signal.SIGKILL)
+    took = work.until(30, lambda: handed_over(work, apps, one.ended_at), "what it had is taken")
+    print(f"{len(apps)} applications {took:.1f} s after kill -9")
+    assert took <= AFTER_A_KILL
+
+
+def test_what_a_stopped_controller_had_is_taken_within_2_seconds(work: SharedWork) -> None:
+    one, apps = an_owner(work)
+    one.end(signal.SIGTERM)
+    took = work.until(30, lambda: handed_over(work, apps, one.ended_at), "what it had is taken")
+    print(f"{len(apps)} applications {took:.1f} s after SIGTERM")
+    assert one.process.wait(10) == 0
+    assert took <= AFTER_A_STOP
+
+
+def test_a_controller_that_sleeps_past_its_lease_changes_nothing_when_it_wakes(work: SharedWork) -> None:
+    one, apps = an_owner(work)
+    for app in apps:
+        work.sync(app)  # so that it is at work
+    one.pause()
+    slept = time.monotonic()
+    work.until(30, lambda: handed_over(work, apps, slept), "what it had is taken")
+    one.go_on()
+    work.until(30, lambda: "joins anew" in one.log(), "it notices")
+    work.until(30, lambda: work.are_shared(3), "it is one of them again")
+    assert not work.faults()
+
+
+def test_a_server_that_is_away_for_20_seconds_changes_no_owner(work: SharedWork) -> None:
+    before = work.owners()
+    work.proxy.is_away = True
+    time.sleep(20)
+    work.proxy.is_away = False
+    head = work.push("after the server was away")
+    work.until(60, lambda: work.are_synced(head), "all goes on")
+    assert work.owners() == before
+
+
+def test_a_refresh_and_a_push_reach_the_owner(work: SharedWork) -> None:
+    before = work.owners()
+    head = work.push("pushed")
+    work.until(60, lambda: work.are_synced(head), "a push is delivered")
+    path = f"/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/{work.apps[0]}"
+    refresh = "argocd.argoproj.io/refresh"
+    asked = {"metadata": {"annotations": {refresh: "hard"}}}
+    work.running.request("PATCH", path, asked, "application/merge-patch+json")
+    work.until(
+        30, lambda: refresh not in work.running.request("GET", path).json()["metadata"]["annotations"], "a refresh"
+    )
+    assert work.owners() == before
+
+
+def test_one_that_works_alone_is_refused_beside_those_that_share(work: SharedWork) -> None:
+    alone = work.start("--workers", "1")
+    assert alone.process.wait(30) == 2
+    assert "controllers share the work of this cluster" in alone.log()
+
+
+def test_one_that_shares_is_refused_beside_one_that_works_alone(tmp_path: Path) -> None:
+    with shared_work(tmp_path, 0, controllers=0) as work:
+        alone = work.start("--workers", "1")
+        lease = "/apis/coordination.k8s.io/v1/namespaces/argocd/leases/argosy-application-controller"
+        work.until(30, lambda: work.running.request("GET", lease).code == 200, "it leads")
+        second = work.start()
+        assert second.process.wait(30) == 2
+        assert "a controller works alone on this cluster" in second.log()
+        alone.end(signal.SIGKILL)
+        third = work.start()
+        work.until(60, lambda: work.are_shared(1), "the dead one is waited for")
+        assert third.process.poll() is None
