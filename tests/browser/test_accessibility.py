@@ -34,7 +34,13 @@ PAGES = (
     f"{APP}/settings",
     f"{APP}/sync",
     f"{APP}/delete",
+    f"{APP}/rollback",
+    "/apps/plan?do=sync&app=openshift-gitops/llmops-staging&app=openshift-gitops/llmops-dev",
     SERVICE,
+    f"{SERVICE}/delete",
+    f"{SERVICE}?tab=health",
+    f"{SERVICE}?tab=fields",
+    f"{SERVICE}?tab=diff",
     f"{SERVICE}?tab=live",
     f"{SERVICE}?tab=events",
     "/models",
@@ -87,8 +93,9 @@ def test_nobody_is_kept_out(open_page: Opens, signed_in: dict[str, Any], axe: An
     axe(page)
     page.evaluate("document.documentElement.dataset.theme = 'dark'")
     axe(page, f"{path}, dark", only=["color-contrast"])
-    page.set_viewport_size({"width": 320, "height": 640})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    for width in (640, 320):  # a window of 1280 at 200 and at 400 per cent
+        page.set_viewport_size({"width": width, "height": 640})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_every_page_is_read_without_a_script(open_page: Opens, signed_in: dict[str, Any]) -> None:

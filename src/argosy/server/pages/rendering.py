@@ -24,7 +24,8 @@ from argosy.server.pages.said import sentence
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 PART = "part:"
-USUAL = {"title": "argosy", "state": "", "section": "", "crumbs": (), "is_live": False, "reload_after": 0, "code": 0}
+USUAL = {"title": "argosy", "state": "", "section": "", "crumbs": (), "is_live": False, "is_partial": False,
+         "reload_after": 0, "code": 0}  # fmt: skip
 SEMI_STRICT: Any = "semi_strict"  # what is not there may be asked about, and is never shown
 
 
@@ -54,8 +55,12 @@ class Frame:
     @property
     def live(self) -> str:
         """Where its changes come from, where it has live parts."""
-        since = f"&since={self.mark}" if self.mark else ""
-        return "/live?at=" + quote(self.here, safe="/") + since
+        return self.live_anew + (f"&since={self.mark}" if self.mark else "")
+
+    @property
+    def live_anew(self) -> str:
+        """The same for a page that knows itself to lack something: all of its parts come once more."""
+        return "/live?at=" + quote(self.here, safe="/")
 
     @property
     def said(self) -> tuple[str, str] | None:

@@ -51,6 +51,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
     return {
         "title": app.name,
         "is_live": bool(here) and here != "logs",
+        "is_partial": any(each.text and not each.subject for each in head.revisions),  # Git was slow to tell
         "section": "apps",
         "state": page_state(head.health, head.sync),
         "crumbs": [("Apps", "/apps"), (app.name, head.base)],

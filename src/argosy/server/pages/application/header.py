@@ -14,7 +14,7 @@ from argosy.desk.applications import facts
 from argosy.model.application import Application
 from argosy.model.project import Project
 from argosy.policy.windows import WindowError, verdict
-from argosy.report.holds import read_hold
+from argosy.report.holds import read_hold, told
 from argosy.report.wire import mapping, mappings
 from argosy.server.pages.application.addresses import TABS, of_app
 
@@ -123,6 +123,7 @@ def header(
         conditions=tuple(
             (str(each.get("type")), str(each.get("message")), str(each.get("lastTransitionTime") or ""))
             for each in mappings(app.status.get("conditions"))
+            if hold is None or told(hold, app.name) not in str(each.get("message"))  # its banner says it
         ),
         destination=f"{'this cluster' if target.is_here else target.name or target.server} / {target.namespace or '–'}",
         is_busy=facts.is_busy(app),
@@ -136,9 +137,10 @@ def header(
 
 def _why(app: Application, found: str) -> str:
     """Nothing where a banner says it already."""
-    told = facts.why(app, found)
+    why = facts.why(app, found)
     types = {str(each.get("type")) for each in mappings(app.status.get("conditions"))}
-    return "" if told.partition(":")[0] in types else told
+    is_hold = why.startswith("held") and read_hold(app.annotations) is not None
+    return "" if is_hold or why.partition(":")[0] in types else why
 
 
 def tabs(app: Application, here: str, *, has_logs: bool = True) -> tuple[Tab, ...]:

@@ -30,6 +30,8 @@ from argosy.server.resolving import logged_application
 from argosy.server.routes import May, Route
 
 TAILS: Final = (100, 500, 1000, 5000)
+SINCE: Final = ((60, "1 minute"), (900, "15 minutes"), (3600, "1 hour"), (86400, "1 day"))
+MOST_AGO: Final = 31 * 86400
 MOST_LINES: Final = 5000  # of a page
 MOST_LOGS: Final = 20  # containers that are read at once
 LONGEST: Final = 8192  # letters of a line
@@ -52,6 +54,12 @@ class LogWish:
     previous: bool = False
     q: str = ""
     choice: Choice = field(default_factory=Choice)
+    since: int = 0  # seconds ago; 0: from the beginning
+    wraps: bool = True
+
+    @property
+    def excerpt(self) -> Excerpt:
+        return Excerpt(tail=self.tail, since=self.since or None, previous=self.previous)
 
     def shown(self, line: str) -> str | None:
         """None: it is not asked for. By what is shown: else a search would tell, letter by letter, what is hidden."""
@@ -70,6 +78,8 @@ def wish_of(asked: Asked) -> LogWish:
         query.text("previous") in ("1", "true", "on"),
         query.text("q"),
         Choice(*parts),
+        query.number("since", 0, least=0, most=MOST_AGO),
+        query.text("wrap") != "no",
     )
 
 
@@ -96,7 +106,7 @@ async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> tuple[list
         label, made = _label(log, logs), list[LogLine]()
         try:
             async with asyncio.timeout(SECONDS):
-                async for each in lines(reader, log, Excerpt(tail=wish.tail, previous=wish.previous)):
+                async for each in lines(reader, log, wish.excerpt):
                     if (text := wish.shown(each)) is not None:
                         made.append(LogLine(text, label))
         except TimeoutError:
@@ -127,6 +137,7 @@ async def logs_page(asked: Asked) -> Answer:
         wish=wish,
         follows=follows,
         tails=TAILS,
+        ages=SINCE,
         pods=sorted({log.pod.name for log in everything}),
         containers=sorted({log.container for log in everything if wish.pod in ("", log.pod.name)}),
         stream=_address(asked, "logs/stream"),

@@ -1,0 +1,227 @@
+"""What else can be done on pages of Applications, many deeds in one world, and what two windows see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from apps_scene import CONTROL, bulk, event, furnish
+from engine_room import Room, config_map
+from pages_world import World, world
+
+from argosy.model import annotations as names
+from argosy.model.names import ResourceKey
+
+OpenPage = Callable[..., Any]
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+SHUT = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
+MANY = 52
+
+
+async def many(room: Room) -> None:
+    """More than a page of them, which the engine leaves alone."""
+    for number in range(MANY):
+        metadata = {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}
+        await room.deliver(f"many-{number:02}", "docs", metadata=metadata)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    async def all_of_it(room: Room) -> None:
+        await furnish(room)
+        await bulk(room)
+        await many(room)
+        await room.project("shut", syncWindows=[SHUT], sourceRepos=["*"])
+        await room.deliver("night", "late", project="shut")
+
+    with world(tmp_path_factory.mktemp("actions") / "site", all_of_it) as made:
+        yield made
+
+
+def a_page(site: World, open_page: OpenPage, **options: Any) -> Any:
+    made = open_page(base_url=site.url, **options)
+    made.context.add_cookies(site.cookies())
+    return made
+
+
+@pytest.fixture
+def page(site: World, open_page: OpenPage) -> Any:
+    return a_page(site, open_page)
+
+
+def listed(page: Any) -> list[str]:
+    return [each.strip() for each in page.locator("#rows .name").all_inner_texts()]
+
+
+def annotations(site: World, name: str) -> dict[str, str]:
+    return dict(site.do(lambda room: room.app(name))["metadata"].get("annotations") or {})
+
+
+# -- the list ------------------------------------------------------------------------------------------------------
+
+
+def test_a_list_is_turned_sorted_and_narrowed_by_clicks(page: Any) -> None:
+    page.goto("/apps")
+    assert page.title().startswith("✖ ")  # one of them is ill
+    assert len(listed(page)) == 50
+    page.get_by_role("link", name="Next").click()
+    page.wait_for_url("**page=2**")
+    assert listed(page)[-1] == "web" and len(listed(page)) == MANY + 8 - 50
+    page.get_by_role("link", name="Previous").click()
+    page.wait_for_url("**page=1**")
+    page.goto("/apps?q=many-0")
+    assert not page.title().startswith("✖ ")
+    page.get_by_role("link", name="Name").click()
+    page.wait_for_url("**sort=**")
+    assert listed(page)[0] == "many-09"
+    page.get_by_role("link", name="Tiles").click()
+    page.wait_for_url("**view=tiles**")
+    assert page.locator(".tile").count() == 10
+    page.goto("/apps")
+    page.get_by_role("link", name="Held").click()
+    page.wait_for_url("**held=**")
+    assert listed(page) == ["docs"]
+    page.goto("/apps")
+    page.locator("#facet-sync summary").click()
+    page.locator("#facet-sync").get_by_role("link", name="OutOfSync").click()
+    page.wait_for_url("**sync=OutOfSync**")
+    assert "fraud" in listed(page) and "web" not in listed(page)
+
+
+def test_all_of_a_page_are_refreshed_and_what_a_window_forbids_is_left_out(page: Any, site: World) -> None:
+    page.goto("/apps?q=many-0")
+    page.locator("thead input[type=checkbox]").check()
+    page.locator("#bulk").get_by_role("button", name="REFRESH").click()
+    page.wait_for_url("**/apps/plan?**")
+    page.get_by_role("button", name="REFRESH 10").click()
+    page.wait_for_url("**/apps?said=refreshed-many**")
+    assert annotations(site, "many-03")[names.REFRESH] == "normal"
+    page.expected = ["409"]
+    page.goto("/apps/plan?do=sync&app=argocd/night&app=argocd/bulk-one")
+    assert "left out" in page.inner_text("main") and "blocked by sync window" in page.inner_text("main")
+    page.get_by_label("Dry run").check()
+    page.locator("input[name=app]").first.evaluate("box => box.value = 'argocd/night'")  # shut a moment ago
+    page.get_by_role("button", name="SYNC 1").click()
+    expect(page.locator("main")).to_contain_text("0 of 1 were taken up")
+    assert "blocked by sync window" in page.inner_text("main")
+
+
+# -- one of them ---------------------------------------------------------------------------------------------------
+
+
+def test_a_window_that_is_shut_is_told_and_kept(page: Any, site: World) -> None:
+    page.expected = ["403"]
+    page.goto("/apps/argocd/night")
+    assert "Nobody can sync it now" in page.inner_text("#app-banners")
+    page.goto("/apps/argocd/night/sync")
+    page.get_by_role("button", name="SYNCHRONIZE").click()
+    expect(page.locator("main")).to_contain_text("blocked by sync window")
+    assert "operation" not in site.do(lambda room: room.app("night"))
+
+
+def test_it_is_refreshed_hard_held_for_a_reason_and_released(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/many-01/settings")
+    page.fill("input[name=reason]", "a night off")
+    page.get_by_role("button", name="Hold").last.click()
+    page.wait_for_url("**said=held")
+    expect(page.locator("#app-banners")).to_contain_text("a night off")
+    assert page.inner_text("body").count("a night off") == 1
+    assert "a night off" in annotations(site, "many-01")["argosy.dev/hold"]
+    page.keyboard.press(".")
+    page.get_by_role("button", name="Hard refresh").click()
+    page.wait_for_url("**said=refreshed-hard")
+    assert annotations(site, "many-01")[names.REFRESH] == "hard"
+    page.get_by_role("button", name="Release").first.click()
+    page.wait_for_url("**said=released")
+    assert "argosy.dev/hold" not in annotations(site, "many-01")
+
+
+def test_a_sync_that_hangs_is_terminated(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/ranker/operation")
+    page.keyboard.press(".")
+    page.get_by_role("button", name="Terminate operation").click()
+    page.wait_for_url("**said=terminated")
+    site.do(lambda room: room.until_over("ranker"))
+    page.wait_for_selector("#operation:has-text('terminated')")
+
+
+def test_a_sync_with_prune_and_a_revision_does_both(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/fraud/diff?with=main")
+    assert "not beside what the application follows" not in page.inner_text("main")
+    page.get_by_role("link", name="The cluster's").click()
+    page.wait_for_url("**show=cluster**")
+    page.goto("/apps/argocd/fraud/sync")
+    page.fill("input[name=revision]", "nosuchbranch")
+    page.expected = ["400"]
+    page.get_by_role("button", name="SYNCHRONIZE").click()
+    expect(page.locator("main")).to_contain_text("nosuchbranch")
+    page.goto("/apps/argocd/fraud/sync")
+    page.get_by_role("checkbox", name="PRUNE").first.check()
+    page.get_by_role("button", name="SYNCHRONIZE").click()
+    page.wait_for_url("**said=synced")
+    site.do(lambda room: room.until_gone("ConfigMap", "fraud-extra"))
+
+
+def test_trees_and_resources_are_searched(page: Any) -> None:
+    page.goto("/apps/argocd/web/tree?q=settings")
+    assert page.locator("#tree .name").all_inner_texts() == ["settings"]
+    assert "Synced" in page.inner_text("#tree")
+    page.goto("/apps/argocd/web/resources?q=service")
+    assert "Service" in page.inner_text("main") and "ConfigMap" not in page.locator("main tbody").inner_text()
+    page.goto("/apps/argocd/web/r/apps/Deployment/ml/web?tab=desired")
+    assert "replicas: 2" in page.inner_text("main")
+    page.goto("/apps/argocd/web/parameters")
+    assert page.locator("main").inner_text().strip()
+
+
+def test_it_is_deleted_with_what_it_made(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/bulk-two/delete")
+    page.fill("#f-sure", "bulk-two")
+    page.get_by_label("background").check()
+    page.get_by_role("button", name="DELETE").click()
+    page.wait_for_url("**/apps?said=deleted")
+    site.do(lambda room: room.until_gone("argoproj.io/Application", "bulk-two", CONTROL))
+
+
+def test_keys_lead_to_the_doctor_and_wide_lines_are_not_wrapped(page: Any) -> None:
+    page.goto("/apps/argocd/web/logs?since=900&wrap=no")
+    assert page.locator("#since").input_value() == "900" and page.locator("#log.wraps").count() == 0
+    page.keyboard.press("g")
+    page.keyboard.press("d")
+    page.wait_for_url("**/doctor")
+
+
+# -- several windows ---------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_of_page_follows_in_several_windows(site: World, open_page: OpenPage) -> None:
+    """One change for all of them: a commit that web takes up by itself."""
+    places = {
+        "/apps/argocd/web/tree": ("#tree", "fresh"),
+        "/apps/argocd/web/history": ("#history", "Bring something fresh"),
+        "/apps/argocd/web/events": ("#moments", "deployment 1"),
+        "/activity": ("#happenings", "deployment 1"),
+        "/apps?view=tiles&q=web": ("#a-argocd-web", "Degraded"),
+        "/apps?view=summary&q=web": ("#apps-summary", "Degraded"),
+    }
+    twice = ("/apps/argocd/web/tree", "/activity")
+    windows = [(a_page(site, open_page), path) for path in (*places, *twice)]
+    for each, path in windows:
+        each.goto(path, wait_until="commit")
+    for each, _ in windows:
+        each.wait_for_selector("#pulse[data-state=live]")
+    site.room.repository.push({"web/fresh.yaml": config_map("fresh", a="b")}, "Bring something fresh")
+    site.do(lambda room: room.patch_app({"metadata": {"annotations": {names.REFRESH: "normal"}}}, "web"))
+    site.do(lambda room: room.until(lambda status: len(status["history"]) == 2, "web"))
+    site.do(_ill)
+    for each, path in windows:
+        selector, word = places[path]
+        expect(each.locator(selector)).to_contain_text(word, timeout=15_000)
+
+
+async def _ill(room: Room) -> None:
+    condition = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too slow"}
+    key = ResourceKey("apps", "Deployment", "ml", "web")
+    await room.cluster.patch(key, {"status": {"conditions": [condition]}}, subresource="status")
+    await event(room, "Deployment", "web", "Warning", "Slow", "too slow")
