@@ -21,7 +21,7 @@ from argosy.model.names import ResourceKey
 KEY = ResourceKey("", "ConfigMap", "team", "a")
 NEED_NO_VERB = (
     *("align", "check", "controller", "demo", "doctor", "explain", "init", "kubectl", "oc", "preview", "render"),
-    *("open", "serve", "trace", "version"),
+    *("install", "open", "serve", "trace", "uninstall", "version"),
 )
 
 ROWS = [
