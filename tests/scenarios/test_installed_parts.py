@@ -129,8 +129,9 @@ def test_both_parts_work_under_their_accounts_any_user_id_and_a_root_that_cannot
                     until(lambda at=f"http://127.0.0.1:{port}/{path}": is_up(at), log.read_text)
             _delivers(box, repository, log)
             _serves(box, page, said)
-        assert "Traceback" not in log.read_text() + said.read_text()
-        assert "forbidden" not in log.read_text().lower(), log.read_text()
+            told = log.read_text() + said.read_text()
+            assert "Traceback" not in told and "forbidden" not in told.lower(), told
+            _goes_with_all_that_it_delivered(box, folder)
 
 
 def _delivers(box: Sandbox, repository: Repository, log: Path) -> None:
@@ -177,3 +178,13 @@ def _serves(box: Sandbox, page: str, log: Path) -> None:
 
     until(is_done)
     assert asked(f"{page}/api/v1/session", None, token, "DELETE") == {}
+
+
+def _goes_with_all_that_it_delivered(box: Sandbox, folder: Path) -> None:
+    """The controller that still runs takes away what the Application delivered, before its rights go."""
+    flags = ("--kubeconfig", box.kubeconfig)
+    done = argosy("uninstall", "--applications", "-y", *flags, home=folder, timeout=PATIENCE)
+    assert done.code == 0 and "deleted   Application web in argosy" in done.out, done.err
+    assert done.out.index("Application web in") < done.out.rindex("Deployment argosy-controller in")
+    assert box.request("GET", "/api/v1/namespaces/web/configmaps/a").code == 404
+    assert box.request("GET", "/apis/argoproj.io/v1alpha1").code == 404
