@@ -306,7 +306,7 @@ async def _believe(scene: Scene, *, anew: bool) -> None:
     if not anew:
         kind = {"apiVersion": "v1", "kind": "ConfigMap"}
         await scene.put({**kind, "metadata": {"name": name, "namespace": HOME}, "data": {}})
-    pem = (scene.folder / "plane" / "tls" / "ca.crt").read_text()
+    pem = scene.authority.read_text()
     entry = {"serverName": f"host-{next(scene.numbers)}.example.com", "certType": "https", "certData": _encoded(pem)}
     await _asked(scene, "POST", "/api/v1/certificates", {"items": [entry]})
 

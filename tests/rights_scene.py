@@ -8,29 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import cluster as realcluster
 import httpx
+import pytest
 from engine_room import Repository, shared_crew
 from serving import served
 
-from argosy.apiserver.access import Attributes
 from argosy.apiserver.embedded import EmbeddedCluster
-from argosy.apiserver.plane import Plane
 from argosy.app.controlling import _prepare
 from argosy.app.engine import Engine, EngineOptions
 from argosy.app.serving import PageOptions, serving
-from argosy.cluster import Cluster, User
+from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
+from argosy.cluster.kubeconfig import load_kubeconfig
 from argosy.desk.control import LEASE
-from argosy.model.errors import ArgosyError, Forbidden
+from argosy.model.errors import Forbidden
 from argosy.model.manifest import Manifest, key_of
-from argosy.model.names import ResourceKey
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import lead
 from argosy.schema.definitions import definition
 from argosy.setup.installing.apply import carry_out
@@ -87,8 +90,7 @@ class Refused(AssertionError):
 
 @dataclass
 class Scene:
-    plane: Plane
-    admin: EmbeddedCluster
+    admin: Cluster
     address: str
     authority: Path
     folder: Path
@@ -97,6 +99,7 @@ class Scene:
     refused: list[str] = field(default_factory=list)
     numbers: Any = field(default_factory=lambda: itertools.count(1))
     session: str = ""  # a token of the administrator of the page
+    settles: float = 0.0  # seconds until a server obeys another role
     _kept: tuple[str, httpx.AsyncClient] | None = None
 
     @contextlib.asynccontextmanager
@@ -108,7 +111,7 @@ class Scene:
         token = (await self.admin.create(request, subresource_of=key))["status"]["token"]
         connection = Connection(server=self.address, ca_file=str(self.authority), token=token)
         async with await connect(connection) as cluster:
-            yield cluster
+            yield Noted(cluster, self.refused)  # type: ignore[misc]
 
     @contextlib.asynccontextmanager
     async def without(self, right: Right) -> AsyncIterator[None]:
@@ -120,11 +123,13 @@ class Scene:
         left = rules_without(rules, right)
         assert len(left) == sum(each.role == right.role for each in rights_of(self.options)) - 1
         await self.admin.patch(key, {"rules": left})
+        await asyncio.sleep(self.settles)
         self.refused.clear()
         try:
             yield
         finally:
             await self.admin.patch(key, {"rules": rules})
+            await asyncio.sleep(self.settles)
 
     async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
         """As soon as it is so. Fails at once where the cluster said no and it does not come about in another way."""
@@ -235,39 +240,61 @@ def application(name: str, url: str, **spec: Any) -> Manifest:
 async def rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[Scene]:
     async with served(folder / "plane", rbac=True) as found:
         admin = EmbeddedCluster(found.plane)
-        await carry_out(admin, make_plan(options, await survey(admin, options)), lambda step: None, 0.0)
-        await admin.create(definition("applicationsets.argoproj.io"))
-        roots = {"source.local.roots": str(folder)}
-        for name, data in (("argosy-cm", roots), ("argocd-cm", {})):
-            metadata = {"name": name, "namespace": HOME}
-            await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-        repository = Repository(folder / "repository")
-        scene = Scene(found.plane, admin, found.endpoint.address, found.authority, folder, repository, options)
-        _note(scene)
-        yield scene
+        yield await _furnished(admin, found.endpoint.address, found.authority, folder, options)
 
 
-def _note(scene: Scene) -> None:
-    """Every no that an account of the installation was told."""
-    access = scene.plane.registry.access
-    require, check = access.require, access.authorizer.check_escalation
+@contextlib.asynccontextmanager
+async def real_rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[Scene]:
+    """The same on a real API server, where one is built."""
+    if realcluster.programs() is None:
+        pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
+    with realcluster.real_cluster(with_controllers=False) as real:
+        async with await connect(load_kubeconfig([real.kubeconfig])) as admin:
+            scene = await _furnished(admin, real.server, real.folder / "ca.crt", folder, options)
+            scene.settles = 1.0
+            yield scene
 
-    def noted(user: User, asked: Attributes) -> None:
+
+async def _furnished(admin: Cluster, address: str, authority: Path, folder: Path, options: InstallOptions) -> Scene:
+    await carry_out(admin, make_plan(options, await survey(admin, options)), lambda step: None, 0.0)
+    await admin.create(definition("applicationsets.argoproj.io"))
+    roots = {"source.local.roots": str(folder)}
+    for name, data in (("argosy-cm", roots), ("argocd-cm", {})):
+        metadata = {"name": name, "namespace": HOME}
+        await admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    async with asyncio.timeout(PATIENCE):
+        while GroupKind("argoproj.io", "ApplicationSet") not in await admin.kinds():  # k8s: after its definition
+            await asyncio.sleep(0.05)
+    return Scene(admin, address, authority, folder, Repository(folder / "repository"), options)
+
+
+class Noted:
+    """The same cluster; every no that it says is noted."""
+
+    def __init__(self, cluster: Cluster, refused: list[str]) -> None:
+        self._cluster, self._refused = cluster, refused
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._cluster, name)
+        if inspect.iscoroutinefunction(found):
+            return partial(self._called, found)
+        return partial(self._watched, found) if name == "watch" else found
+
+    async def _called(self, call: Callable[..., Awaitable[Any]], *words: Any, **options: Any) -> Any:
         try:
-            require(user, asked)
+            return await call(*words, **options)
         except Forbidden as error:
-            scene.refused.append(str(error))
+            self._refused.append(str(error))
             raise
 
-    def checked(user: User, *rest: Any) -> None:
+    async def _watched(self, watch: Any, *words: Any, **options: Any) -> AsyncIterator[Any]:
         try:
-            check(user, *rest)
-        except ArgosyError as error:
-            scene.refused.append(str(error))
+            async for event in watch(*words, **options):
+                yield event
+        except Forbidden as error:
+            self._refused.append(str(error))
             raise
 
-    access.require = noted  # type: ignore[method-assign]
-    access.authorizer.check_escalation = checked  # type: ignore[method-assign]
 
-
-__all__ = ["HOME", "Refused", "Right", "Scene", "application", "key_of", "rights_of", "rights_scene"]
+__all__ = ["HOME", "Refused", "Right", "Scene", "application", "key_of", "real_rights_scene", "rights_of",
+           "rights_scene"]  # fmt: skip

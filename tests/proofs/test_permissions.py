@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import rights_deeds as deeds
 from rights_deeds import Deed
-from rights_scene import Right, Scene, rights_of, rights_scene
+from rights_scene import Right, Scene, real_rights_scene, rights_of, rights_scene
+from wiped_server import REAL
 
 from argosy.model.errors import ArgosyError
 from argosy.setup.installing.options import InstallOptions
@@ -85,9 +86,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
-async def installed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    async with rights_scene(tmp_path_factory.mktemp("installed"), FULL) as found:
+@pytest.fixture(scope="module", params=["embedded", *REAL])
+async def installed(
+    anyio_backend: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[Scene]:
+    opened = real_rights_scene if request.param == "real" else rights_scene
+    async with opened(tmp_path_factory.mktemp("installed"), FULL) as found:
         yield found
 
 

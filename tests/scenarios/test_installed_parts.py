@@ -129,6 +129,7 @@ def test_both_parts_work_under_their_accounts_any_user_id_and_a_root_that_cannot
                     until(lambda at=f"http://127.0.0.1:{port}/{path}": is_up(at), log.read_text)
             _delivers(box, repository, log)
             _serves(box, page, said)
+            _is_found_by_commands(box, folder)
             told = log.read_text() + said.read_text()
             assert "Traceback" not in told and "forbidden" not in told.lower(), told
             _goes_with_all_that_it_delivered(box, folder)
@@ -178,6 +179,14 @@ def _serves(box: Sandbox, page: str, log: Path) -> None:
 
     until(is_done)
     assert asked(f"{page}/api/v1/session", None, token, "DELETE") == {}
+
+
+def _is_found_by_commands(box: Sandbox, folder: Path) -> None:
+    """Nobody has to say which namespace it is in."""
+    listed = argosy("app", "list", "--kubeconfig", box.kubeconfig, home=folder)
+    assert listed.code == 0 and "web" in listed.out, listed.err
+    told = argosy("admin", "initial-password", "--kubeconfig", box.kubeconfig, home=folder)
+    assert told.code == 0 and told.out.strip(), told.err
 
 
 def _goes_with_all_that_it_delivered(box: Sandbox, folder: Path) -> None:
