@@ -120,7 +120,7 @@ async def print_diff(
     from argosy.desk.applications.reader import open_reader
     from argosy.model.errors import RenderError, UnknownRef, UserError
 
-    async with open_reader(desk, local, crew=crew) as reader:
+    async with open_reader(desk, local, crew=crew, app=app) as reader:
         try:
             look = await reader.look(app, refs, is_judged=False)
         except (RenderError, UnknownRef) as error:
@@ -279,7 +279,7 @@ def run_manifests(chosen: argparse.Namespace) -> int:
         from argosy.desk.applications.reader import open_reader
 
         app, local = _placed(await desk.find(chosen.name), chosen)
-        async with open_reader(desk, local) as reader:
+        async with open_reader(desk, local, app=app) as reader:
             found = await _manifests(reader, app, chosen)
             shown = [each for each in masked(found, reader.rules.compare.masked_annotations) if each is not None]
         _print_manifests(shown, form(chosen, "yaml", "yaml"), "\n" if is_compat(chosen) else "")
@@ -324,7 +324,7 @@ def run_actions_list(chosen: argparse.Namespace) -> int:
         from argosy.desk.applications.reader import open_reader
 
         app = await desk.find(chosen.name)
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             found = await offers(reader, app, choice_of(chosen))
         if chosen.output in ("json", "yaml"):
             data = [{**key._asdict(), "action": each.name, "disabled": each.disabled} for key, each in found]
@@ -343,7 +343,7 @@ def run_action(chosen: argparse.Namespace) -> int:
         from argosy.desk.applications.reader import open_reader
 
         app = await desk.find(chosen.name)
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             done = await act(reader, app, chosen.action, choice_of(chosen), on_all=chosen.all)
         say = talk if is_compat(chosen) else print  # argo: it says nothing
         for key in done:

@@ -55,7 +55,7 @@ def run_logs(chosen: argparse.Namespace) -> int:
         from argosy.desk.applications.reader import open_reader
 
         app = await desk.find(chosen.name)
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             found = await logs_of(reader, app, choice_of(chosen), chosen.container)
             lead = len(found) > 1 and not is_compat(chosen)
             works = [_print_log(reader, log, excerpt, chosen, lead=lead) for log in found]

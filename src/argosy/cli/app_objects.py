@@ -73,7 +73,7 @@ def run_get_resource(chosen: argparse.Namespace) -> int:
 
         app = await desk.find(chosen.name)
         check_project(app, chosen.project)
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             found = await read_objects(reader, app, _choice(chosen))
         _print_objects(chosen, [_shown(each, chosen) for each in found])
         names = ", ".join(each["metadata"]["name"] for each in found)
@@ -121,7 +121,7 @@ def run_patch_resource(chosen: argparse.Namespace) -> int:
 
         app = await desk.find(chosen.name)
         check_project(app, chosen.project)
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             for manifest in await objects_to_change(reader, app, _choice(chosen), on_all=chosen.all):
                 await patch_object(reader, app, manifest, chosen.patch, chosen.patch_type)
                 talk(f"Resource '{manifest['metadata']['name']}' patched")
@@ -137,7 +137,7 @@ def run_delete_resource(chosen: argparse.Namespace) -> int:
 
         app = await desk.find(chosen.name)
         check_project(app, chosen.project)
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             for manifest in await objects_to_change(reader, app, _choice(chosen), on_all=chosen.all):
                 name = manifest["metadata"]["name"]
                 if not _may_delete(f"{manifest['kind']}/{name}", chosen):

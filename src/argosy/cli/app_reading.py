@@ -199,14 +199,14 @@ async def print_app(
     """argo: what its get prints; its sync and wait end with it, too."""
     from argosy.cli import app_screen
     from argosy.desk.applications import facts
-    from argosy.desk.applications.reader import health_words, open_reader
+    from argosy.desk.applications.reader import fares, health_words, open_reader
     from argosy.desk.applications.reasons import reasons
     from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
     from argosy.desk.applications.windows import window_text
     from argosy.desk.beside import seen_engines
 
     async with open_reader(desk) as reader:
-        found = await reader.health(app)
+        reader, found = await fares(reader, app)
         health = health_words(found)
         window = window_text(app, reader.rules.projects.get(app.project))
         why = reasons((key, each, reader.cache.get(key) or {}) for key, each in found.items())
@@ -245,7 +245,7 @@ def run_resources(chosen: argparse.Namespace) -> int:
         if how.startswith("tree") and not chosen.orphaned:
             await print_tree(desk, app)
             return 0
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             if chosen.orphaned:
                 rows = [facts.Row(key) for key in await reader.orphans(app)]
             else:
@@ -291,7 +291,7 @@ async def print_tree(desk: Desk, app: Application, how: str = "tree") -> None:
     from argosy.desk.applications.reasons import reason
     from argosy.desk.applications.trees import node_data
 
-    async with open_reader(desk) as reader:
+    async with open_reader(desk, app=app) as reader:
         nodes = await reader.tree(app)
         judged = [(node.key, node.health.message) for node in nodes if node.health]
         said = {key: reason(reader.cache.get(key) or {}, message) for key, message in judged}

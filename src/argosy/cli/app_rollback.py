@@ -92,7 +92,7 @@ async def _tell_plan(desk: Desk, app: Application, entry: Deployment, *, prunes:
     from argosy.model.errors import ArgosyError
 
     try:
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             look = await look_back(reader, app, entry)
             masked = reader.rules.compare.masked_annotations
     except ArgosyError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.cli import app_screen, argocd_block
 from argosy.controllers.settings import ARGOCD_CM
 from argosy.desk.applications import facts
-from argosy.desk.applications.reader import Reader, health_words, open_reader
+from argosy.desk.applications.reader import Reader, fares, health_words, open_reader
 from argosy.desk.applications.windows import assigned, window_text
 from argosy.model.names import ResourceKey
 
@@ -53,9 +53,10 @@ async def print_resources(desk: Desk, app: Application, how: str, *, only_orphan
     """argo: what it manages, then what nobody does where its project looks for that."""
     async with open_reader(desk) as reader:
         looks = reader.project(app).orphans is not None
-        orphans = await reader.orphans(app) if looks else []
+        there = reader.at(app)
+        orphans = await there.orphans(app) if looks else []
         if how.startswith("tree"):
-            nodes = [] if only_orphans else await reader.tree(app)
+            nodes = [] if only_orphans else await there.tree(app)
             _print(argocd_block.resource_tree(nodes, orphans, is_detailed=how != "tree"))
             return
     managed = [] if only_orphans else [row.key for row in facts.rows(app) if not row.hook]
@@ -65,9 +66,9 @@ async def print_resources(desk: Desk, app: Application, how: str, *, only_orphan
 
 async def _objects(reader: Reader, app: Application, how: str) -> list[str]:
     if how in ("tree", "tree=detailed"):
-        found = argocd_block.tree(app, await reader.tree(app), is_detailed=how != "tree")
+        found = argocd_block.tree(app, await reader.at(app).tree(app), is_detailed=how != "tree")
     else:
-        health = health_words(await reader.health(app))
+        health = health_words((await fares(reader, app))[1])
         found = app_screen.object_lines(argocd_block.states(app, health))
     return ["", *found] if found else []
 

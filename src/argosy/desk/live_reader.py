@@ -80,6 +80,7 @@ class LiveReader(Reader):
 
     async def tree(self, app: Application) -> list[Node]:
         """Made once; then only what changed of it: a page, its stream and its tabs ask again and again."""
+        self.check(app)
         version = str((app.wire.get("metadata") or {}).get("resourceVersion") or "")
         known, changes = self._trees.get(app.key, version), self._trees.changes
         if known is None:

@@ -246,6 +246,7 @@ async def open_lookout(
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
+        await lookout.reader.close()
         if repositories is None:
             own_repositories.close()
         if crew is None:

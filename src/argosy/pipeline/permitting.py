@@ -24,6 +24,7 @@ Allowed = Callable[[ResourceKey], bool]
 
 def permission(app: Application, project: Project, rules: Rules, kinds: Catalog) -> Allowed:
     """Asked of many keys, most of which differ in their names alone."""
+    app = rules.clusters.placed(app)  # rules may be about a cluster's name or its address
     known: dict[tuple[str, ...], bool] = {}
     named = any(each.name for each in (*project.cluster_allowed, *project.cluster_denied))
 

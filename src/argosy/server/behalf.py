@@ -7,18 +7,21 @@ any that the doors did not ask for.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
 from argosy.desk.applications.desk import Desk
-from argosy.desk.applications.reader import Reader
+from argosy.desk.applications.reader import Reader, Unseen
+from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.server.asked import Asked
 
 UNKNOWN: Final = "_unknown"  # whom nobody is called
 SECONDS: Final = 2.0  # that the lookout is waited for
+THERE, LASTS = "reader of its cluster", 2.0  # what was read of another cluster, and for how many seconds that counts
 
 
 def desk_of(asked: Asked) -> Desk:
@@ -33,9 +36,25 @@ def account_called(asked: Asked, name: str) -> str:
 
 
 def reader_of(asked: Asked) -> Reader:
-    """Reads what the lookout has seen."""
+    """Reads what the lookout has seen; of an Application that goes to another cluster, what that one has now."""
     reader: Reader = asked.site.lookout.reader
+    app = asked.subject
+    if isinstance(app, Application):
+        reader = _there(asked, reader, app)
     return reader.signed(asked.caller.name)
+
+
+def _there(asked: Asked, reader: Reader, app: Application) -> Reader:
+    """The same for all parts of an answer; a stream that lasts reads anew."""
+    known: tuple[float, Reader] = asked.kept.get(THERE, (0.0, reader))
+    if known[0] > time.monotonic():
+        return known[1]
+    try:
+        found = reader.at(app)
+    except Unseen:  # whoever reads what lives says so; what is known here can be told all the same
+        found = reader
+    asked.kept[THERE] = time.monotonic() + LASTS, found
+    return found
 
 
 async def until_seen(asked: Asked, written: Mapping[str, Any]) -> None:

@@ -34,10 +34,8 @@ def a_reader(repositories: Repositories | None = None, data: Manifest | None = N
     cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}})
     known = read_project({"metadata": {"name": "default"}, "spec": project})
     rules = SimpleNamespace(repositories=repositories)
-    return cast(
-        "Reader",
-        SimpleNamespace(rules=rules, cache=cache, desk=SimpleNamespace(control="argocd"), project=lambda app: known),
-    )
+    desk = SimpleNamespace(control="argocd")
+    return cast("Reader", SimpleNamespace(rules=rules, control_cache=cache, desk=desk, project=lambda app: known))
 
 
 async def test_hosts_that_are_silent_are_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,13 +48,14 @@ class Offer(NamedTuple):
 def actions_in_force(reader: Reader) -> Actions:
     data = []
     for name in CONFIG_MAPS:
-        found = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, name)) or {}
+        found = reader.control_cache.get(ResourceKey("", "ConfigMap", reader.desk.control, name)) or {}
         data.append({key: value for key, value in (found.get("data") or {}).items() if isinstance(value, str)})
     return Actions(reader.pool, from_config_maps(*data).actions)
 
 
 async def chosen_objects(reader: Reader, app: Application, choice: Choice) -> list[Manifest]:
     """Those that its project permits: Git may name anything, and its status lists that."""
+    reader.check(app)
     allowed = permission(app, reader.project(app), reader.rules, await reader.kinds())
     keys = [row.key for row in rows(app) if choice.fits(row.key) and allowed(row.key)]
     await reader.load(keys)

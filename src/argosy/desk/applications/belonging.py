@@ -23,6 +23,7 @@ class NotIts(UserError):
 
 async def belongings(reader: Reader, app: Application) -> Iterator[Manifest]:
     """Parents before what came of them."""
+    reader.check(app)
     keys = [row.key for row in rows(app)]
     await reader.load(keys)
     await reader.load_namespaces({key.namespace for key in keys if key.namespace})

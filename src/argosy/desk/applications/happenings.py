@@ -21,7 +21,7 @@ EVENT: Final = GroupKind("", "Event")
 async def events_of(desk: Desk, app: Application, *, also_objects: bool = False) -> list[Manifest]:
     wanted = {("Application", app.namespace, app.name)}
     namespaces = {app.namespace}
-    if also_objects:
+    if also_objects and app.destination.is_here:  # those of another cluster are there
         wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in rows(app)}
         namespaces |= {row.key.namespace for row in rows(app) if row.key.namespace}
     found: list[Manifest] = []

@@ -36,7 +36,7 @@ async def causes(desk: Desk, app: Application) -> list[str]:
     of = {row.key: row for row in rows(app)}
     found += [_row_line(row) for row in sorted(of.values(), key=_order) if row.status in WRONG]
     with contextlib.suppress(ArgosyError):  # what is known of the status is told all the same
-        async with open_reader(desk) as reader:
+        async with open_reader(desk, app=app) as reader:
             found += await unwell(reader, app)
     shown = list(dict.fromkeys(found))
     return shown[:MOST] + ([f"… and {len(shown) - MOST} more"] if len(shown) > MOST else [])

@@ -11,14 +11,17 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
-from argosy.cluster import Catalog
+from argosy.cluster import Catalog, Cluster
+from argosy.cluster.fleet import connection_of, values_of
 from argosy.compare import Memory
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.settings import CONFIG_MAP, PROJECT, SECRET, STORAGE_CLASS, Settings
+from argosy.desk.applications.abroad import Late
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.facts import rows
 from argosy.desk.applications.renderer import renderer
@@ -27,7 +30,7 @@ from argosy.desk.rendering.places import locate
 from argosy.live import indexes, orphans, tree
 from argosy.live.tree import Node
 from argosy.model.application import Application, Source, read_source
-from argosy.model.errors import ClusterError, PolicyError, UserError
+from argosy.model.errors import ClusterError, PolicyError, TransientError, UserError
 from argosy.model.flow import Assessment, Checkout, Health
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -37,6 +40,7 @@ from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import DEFINITION, Look, Looker
 from argosy.pipeline.rendering import Renders
 from argosy.pipeline.rules import Rules
+from argosy.policy.clusters import HERE
 from argosy.policy.projects import forbidden_sources
 from argosy.runtime import Cache
 from argosy.schema.builtin import BUILT_IN
@@ -68,7 +72,8 @@ class Reader:
     def __init__(
         self, desk: Desk, repositories: Repositories, crew: Crew, pool: Pool, cache: Cache | None = None
     ) -> None:
-        self.desk, self.cluster, self.pool = desk, desk.cluster, pool
+        self.desk, self.pool = desk, pool
+        self.cluster: Cluster = desk.cluster
         self.cache = Cache() if cache is None else cache
         self.settings = Settings(self.cache, repositories, pool, control_namespace=desk.control)
         self._crew, self.assembler = crew, Assembler(Renders(crew))
@@ -76,6 +81,63 @@ class Reader:
         self.looker = Looker(self._doorway, self.cache, Memory())
         self._gate = asyncio.Semaphore(AT_ONCE)
         self.denied: set[ResourceKey] = set()  # what was asked for and may not be seen
+        self.control_cache = self.cache  # of the cluster that settings are in
+        self._place, self._localised = HERE, _as_they_are  # which cluster it reads, and the rules that hold there
+        self._late: dict[str, tuple[Manifest, Late]] = {}  # other clusters, by their Secrets
+
+    def at(self, app: Application) -> Reader:
+        """A reader of the cluster that an Application goes to, with nothing read yet. Raises Unseen."""
+        known = self.settings.rules().clusters.find(app.destination)
+        server = known.server if known is not None else app.destination.server
+        if server == self._place or (known is None and app.destination.is_here and self._place == HERE):
+            return self
+        secret = self.settings.cluster_secret(known.secret) if known is not None else None
+        if known is None or secret is None:
+            raise self._unseen(app, "read from here: no Secret that you may see tells of it")
+        if self.desk.opener is None:
+            raise self._unseen(app, "compared from here")
+        other = copy.copy(self)
+        other.__class__ = Reader
+        other.cluster, other.cache, other.denied = self._opened(known.secret, secret), Cache(), set()
+        other._doorway = Doorway(other.cluster, other.cache.get, time.monotonic)
+        other.looker = Looker(other._doorway, other.cache, Memory(), applications=self.control_cache)
+        other._gate, other._place = asyncio.Semaphore(AT_ONCE), known.server
+        other._localised = partial(self.settings.localised, other.cache, known.server)
+        for name, index in indexes(self.settings.rules().tracking).items():
+            other.cache.index(name, index)
+        return other
+
+    def check(self, app: Application) -> None:
+        """Raises Unseen where the Application goes to another cluster than this one reads."""
+        if self.at(app) is not self:
+            raise self._unseen(app, "compared from here")
+
+    @staticmethod
+    def _unseen(app: Application, why: str) -> Unseen:
+        told = f"goes to another cluster ({app.destination.server or app.destination.name}), which cannot be {why}"
+        return Unseen(f"{told}; see what its status says: argosy app get {app.name}", where=app.name)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it reads the cluster that Applications are in."""
+        return self._place == HERE
+
+    def _opened(self, name: str, secret: Manifest) -> Late:
+        """The one that is open, as long as its Secret says the same."""
+        assert self.desk.opener is not None
+        before = self._late.get(name)
+        if before is not None and before[0].get("data") == secret.get("data"):
+            return before[1]
+        made = Late(connection_of(values_of(secret), self.settings.programs()), self.desk.opener)
+        if before is not None:
+            self._late[f"{name} {len(self._late)}"] = before  # others may still read from it
+        self._late[name] = secret, made
+        return made
+
+    async def close(self) -> None:
+        """Other clusters, where any is open."""
+        for _, each in self._late.values():
+            await each.close()
 
     def signed(self, by: str) -> Self:
         """The same, and what is changed through it is told to be theirs."""
@@ -97,7 +159,7 @@ class Reader:
 
     @property
     def rules(self) -> Rules:
-        return self.settings.rules()
+        return self._localised(self.settings.rules())
 
     def project(self, app: Application) -> Project:
         found = self.rules.projects.get(app.project)
@@ -123,14 +185,11 @@ class Reader:
         return await self.look_at(app, await self.assemble(app, refs), is_judged=is_judged)
 
     async def look_at(self, app: Application, assembled: Assembled, *, is_judged: bool = True) -> Look:
-        """What was assembled, beside what lives; raises Unseen where that is in another cluster.
+        """What was assembled, beside what lives; raises Unseen where that is in a cluster that cannot be reached.
 
         Who only compares need not have it judged: then it is without health.
         """
-        if not app.destination.is_here:
-            place = app.destination.server or app.destination.name
-            told = f"goes to another cluster ({place}), which cannot be compared from here"
-            raise Unseen(f"{told}; see what its status says: argosy app get {app.name}", where=app.name)
+        self.check(app)
         desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
         kinds = await self.kinds()
         await self.load([*desired, *(row.key for row in rows(app)), *_definitions(desired, kinds)])
@@ -147,6 +206,7 @@ class Reader:
 
     async def health(self, app: Application) -> dict[ResourceKey, Assessment]:
         """How each object that it manages fares now. argo: what does not live is missing, hooks are not."""
+        self.check(app)
         found = rows(app)
         await self.load(row.key for row in found)
         live = {row.key: there for row in found if (there := self.cache.get(row.key)) is not None}
@@ -157,6 +217,7 @@ class Reader:
 
     async def tree(self, app: Application) -> list[Node]:
         """What it manages with all that came of it, each with its health."""
+        self.check(app)
         keys = [row.key for row in rows(app) if not row.hook]
         await self.load(keys)
         await self.load_namespaces({key.namespace for key in keys if key.namespace})
@@ -167,6 +228,7 @@ class Reader:
 
     async def orphans(self, app: Application) -> list[ResourceKey]:
         """What is in its namespace and nobody's."""
+        self.check(app)
         keys = [row.key for row in rows(app)]
         namespace = app.destination.namespace
         await self.load(keys)
@@ -208,6 +270,10 @@ class Reader:
             self.cache.put(_whole(manifest, kind))
 
 
+def _as_they_are(rules: Rules) -> Rules:
+    return rules
+
+
 async def _unjudged(manifests: Sequence[Manifest]) -> list[Assessment | None]:
     return [None] * len(manifests)
 
@@ -224,9 +290,16 @@ def _whole(manifest: Manifest, kind: GroupKind) -> Manifest:
 
 @asynccontextmanager
 async def open_reader(
-    desk: Desk, local: Path | None = None, repositories: Repositories | None = None, crew: Crew | None = None
+    desk: Desk,
+    local: Path | None = None,
+    repositories: Repositories | None = None,
+    crew: Crew | None = None,
+    app: Application | None = None,
 ) -> AsyncIterator[Reader]:
-    """With a folder, every source is read from there; with repositories, from them. A crew is closed at the end."""
+    """With a folder, every source is read from there; with repositories, from them. A crew is closed at the end.
+
+    With an Application, what is read is the cluster that it goes to.
+    """
     folder = cache_folder()
     repositories = repositories or Repositories(folder, SourceSettings())
     if local is not None:
@@ -236,11 +309,25 @@ async def open_reader(
     try:
         reader = Reader(desk, repositories, crew, pool)
         await reader.load_settings()
-        yield reader
+        try:
+            yield reader if app is None else reader.at(app)
+        finally:
+            await reader.close()
     finally:
         repositories.close()
         await crew.close()
         await pool.close()
+
+
+async def fares(reader: Reader, app: Application) -> tuple[Reader, dict[ResourceKey, Assessment]]:
+    """How its objects fare, and the reader that saw them; of a cluster that is away nothing is known."""
+    try:
+        there = reader.at(app)
+        return there, await there.health(app)
+    except (Unseen, TransientError, ClusterError):
+        if app.destination.is_here:
+            raise
+        return reader, {}
 
 
 def in_folder(app: Application, path: str, root: str = "") -> tuple[Application, Path]:
@@ -261,4 +348,4 @@ def health_words(found: Mapping[ResourceKey, Assessment]) -> dict[ResourceKey, s
     return {key: each.health.value for key, each in found.items() if each.health is not None}
 
 
-__all__ = ["LOCAL", "Reader", "Source", "Unseen", "health_words", "in_folder", "open_reader"]
+__all__ = ["LOCAL", "Reader", "Source", "Unseen", "fares", "health_words", "in_folder", "open_reader"]

@@ -26,6 +26,8 @@ DEEPEST: Final = 8  # owners above a Pod
 
 async def stuck_pods(desk: Desk, app: Application, reasons: frozenset[str] = HOPELESS) -> list[str]:
     """Each Pod below the Application whose image cannot be had, and why; or that waits for another of these reasons."""
+    if not app.destination.is_here:
+        return []  # its Pods are in another cluster: who waits does so without them
     managed = {row.key for row in rows(app)}
     found = []
     for namespace in sorted({key.namespace for key in managed if key.namespace}):

@@ -30,7 +30,7 @@ def check_window(reader: Reader, app: Application) -> None:
 
 def needs_override(reader: Reader, app: Application, refs: Sequence[str]) -> bool:
     """argo: where the installation says so, for another revision than the Application's own."""
-    found = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
+    found = reader.control_cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
     if str((found.get("data") or {}).get(OVERRIDE, "")).lower() != "true":
         return False
     return any(refs) and tuple(refs) != tuple(source.ref for source in app.sources)

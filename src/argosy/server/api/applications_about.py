@@ -38,8 +38,10 @@ async def events(asked: Asked) -> Json:
     name, namespace, uid = (query.text(f"resource{part}") for part in ("Name", "Namespace", "UID"))
     if not name and not uid:
         return part(asked, await events_of(desk, asked.subject))
-    its = await _its_object(reader_of(asked), asked.subject, name, namespace, uid)
-    found = await desk.cluster.list(EVENT, namespace=its["metadata"].get("namespace") or "")
+    reader = reader_of(asked)
+    its = await _its_object(reader, asked.subject, name, namespace, uid)
+    where = (desk if reader.is_here else reader).cluster
+    found = await where.list(EVENT, namespace=its["metadata"].get("namespace") or "")
     return part(asked, [each for each in found.items if _is_about(each, its)])
 
 

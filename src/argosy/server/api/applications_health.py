@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.desk.applications.reader import Reader
+from argosy.desk.applications.reader import Reader, Unseen
 from argosy.model.application import Application
+from argosy.model.errors import ClusterError, TransientError
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -31,8 +32,13 @@ async def with_health(reader: Reader, app: Application) -> Manifest:
     project = reader.rules.projects.get(app.project)
     if not lacks_health(app.wire) or project is None:
         return dict(app.wire)
-    allowed = permission(app, project, reader.rules, await reader.kinds())
-    judged = {key: each for key, each in (await reader.health(app)).items() if allowed(key)}
+    try:
+        allowed = permission(app, project, reader.rules, await reader.kinds())
+        judged = {key: each for key, each in (await reader.health(app)).items() if allowed(key)}
+    except (Unseen, TransientError, ClusterError):
+        if app.destination.is_here:
+            raise
+        return dict(app.wire)  # its cluster is away: what is known of it is told all the same
     resources = [_told(each, judged) for each in mappings(status.get("resources"))]
     return {**app.wire, "status": {**status, "resources": resources}}
 

@@ -63,7 +63,7 @@ async def patched(asked: Asked) -> Json:
     manifest = await _object(asked, reader)
     with as_fields():
         await patch_object(reader, asked.subject, manifest, sent if isinstance(sent, str) else _text(sent), kind)
-    after = await asked.site.desk.cluster.get(key_of(manifest))
+    after = await (asked.site.desk if reader.is_here else reader).cluster.get(key_of(manifest))
     return _shown(reader, after or manifest)
 
 

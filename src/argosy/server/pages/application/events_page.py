@@ -23,9 +23,10 @@ MOST = 300
 async def events_of(asked: Asked, *, is_fresh: bool = False) -> Told:
     """Of the Application, of what it manages and of all that came of it."""
     app = app_of(asked)
-    wanted = {(node.key.kind, node.key.namespace, node.key.name) for node in await nodes_of(asked)}
-    wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in await rows_of(asked)}
-    wanted.add(("Application", app.namespace, app.name))
+    wanted = {("Application", app.namespace, app.name)}
+    if app.destination.is_here:  # Events of its objects are in the cluster that it goes to
+        wanted |= {(node.key.kind, node.key.namespace, node.key.name) for node in await nodes_of(asked)}
+        wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in await rows_of(asked)}
     told = await of_namespaces(asked, {each[1] for each in wanted}, is_fresh=is_fresh)
     return Told([each for each in told.events if _about(each) in wanted], told.fault)
 

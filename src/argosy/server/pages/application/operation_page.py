@@ -59,6 +59,8 @@ async def hint_of(asked: Asked, blocker: Blocker | None) -> Hint | None:
 
 async def _last_event(asked: Asked, keys: set[ResourceKey]) -> Moment | None:
     """A warning, where there is one; the latest."""
+    if not app_of(asked).destination.is_here:
+        return None  # Events of its objects are in the cluster that it goes to
     wanted = {(key.kind, key.name) for key in keys}
     found = []
     for event in (await of_namespaces(asked, {key.namespace for key in keys})).events:

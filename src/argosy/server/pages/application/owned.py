@@ -6,8 +6,9 @@ In: a request. Out: nodes. Never: what a project does not permit, nor what came 
 from __future__ import annotations
 
 from argosy.desk.applications.facts import Row, rows
+from argosy.desk.applications.reader import Unseen
 from argosy.live.tree import Node
-from argosy.model.errors import UserError
+from argosy.model.errors import ClusterError, TransientError, UserError
 from argosy.model.names import ResourceKey
 from argosy.pipeline.permitting import permission
 from argosy.server.asked import Asked
@@ -18,12 +19,17 @@ from argosy.server.pages.application.framing import app_of
 async def nodes_of(asked: Asked) -> list[Node]:
     """argo: below what is not permitted nothing is looked at."""
     app, reader = app_of(asked), reader_of(asked)
-    nodes = await reader.tree(app)
+    try:
+        nodes, kinds = await reader.tree(app), await reader.kinds()
+    except (Unseen, TransientError, ClusterError):
+        if app.destination.is_here:
+            raise
+        return []  # its cluster is away, which its conditions tell; its status lists what it manages
     try:
         project = reader.project(app)
     except UserError:
         return []  # its page says that there is no such project
-    allowed = permission(app, project, reader.rules, await reader.kinds())
+    allowed = permission(app, project, reader.rules, kinds)
     if all(allowed(node.key) for node in nodes):
         return nodes
     all_keys, kept = {node.key for node in nodes}, set[ResourceKey]()
@@ -40,7 +46,13 @@ async def rows_of(asked: Asked) -> list[Row]:
     project = reader.rules.projects.get(app.project)
     if project is None:
         return []
-    allowed = permission(app, project, reader.rules, await reader.kinds())
+    try:
+        kinds = await reader.kinds()
+    except (TransientError, ClusterError):
+        if app.destination.is_here:
+            raise
+        kinds = {}  # then a kind is as it is written
+    allowed = permission(app, project, reader.rules, kinds)
     return [row for row in rows(app) if allowed(row.key)]
 
 

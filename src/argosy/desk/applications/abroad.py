@@ -1,0 +1,83 @@
+"""A cluster that is opened when it is first asked, for readers of Applications that go there.
+
+In: how to reach it, who opens it. Out: a `Cluster`. Never: waits long for one that does not answer; opens it twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack
+from typing import Any, Final, TypeVar
+
+from argosy.cluster import Catalog, Cluster, Listing, User, WatchEvent
+from argosy.cluster.connection import Connection
+from argosy.cluster.refusals import Unavailable
+from argosy.desk.applications.desk import Opener
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+
+T = TypeVar("T")
+SECONDS: Final = 10.0  # for an answer: people wait for it
+
+
+class Late:
+    """Implements `Cluster`. Close it."""
+
+    def __init__(self, connection: Connection, opener: Opener) -> None:
+        self._connection, self._opener = connection, opener
+        self._stack = AsyncExitStack()
+        self._cluster: Cluster | None = None
+        self._lock = asyncio.Lock()
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+        self._cluster = None
+
+    async def _open(self) -> Cluster:
+        async with self._lock:
+            if self._cluster is None:
+                self._cluster = await self._stack.enter_async_context(self._opener(self._connection))
+            return self._cluster
+
+    async def _soon(self, answer: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await answer
+        except TimeoutError:
+            raise Unavailable(f"cluster {self._connection.name}: no answer in {SECONDS:g} s") from None
+
+    async def kinds(self) -> Catalog:
+        return await self._soon((await self._open()).kinds())
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        return await self._soon((await self._open()).get(key))
+
+    async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
+        return await self._soon((await self._open()).list(kind, **selectors))
+
+    async def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
+        async for event in (await self._open()).watch(kind, **selectors):
+            yield event
+
+    async def logs(self, key: ResourceKey, **chosen: Any) -> AsyncIterator[str]:
+        async for line in (await self._open()).logs(key, **chosen):
+            yield line
+
+    def acting_as(self, user: User) -> Cluster:
+        raise NotImplementedError("nobody acts as another in a cluster that is elsewhere")
+
+    async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
+        return await self._soon((await self._open()).create(manifest, **terms))
+
+    async def apply(self, manifest: Manifest, **terms: Any) -> Manifest:
+        return await self._soon((await self._open()).apply(manifest, **terms))
+
+    async def replace(self, manifest: Manifest, **terms: Any) -> Manifest:
+        return await self._soon((await self._open()).replace(manifest, **terms))
+
+    async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
+        return await self._soon((await self._open()).patch(key, patch, **terms))
+
+    async def delete(self, key: ResourceKey, **terms: Any) -> None:
+        await self._soon((await self._open()).delete(key, **terms))
