@@ -66,6 +66,7 @@ class Proxy:
     is_away: bool = False
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     changes: list[Change] = field(default_factory=list)
+    claims: dict[str, list[Change]] = field(default_factory=lambda: defaultdict(list))  # by application, in their order
     struck: Counter[str] = field(default_factory=Counter)
     _runners: list[web.ServerRunner] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
@@ -171,7 +172,10 @@ class Proxy:
                 made = json.loads(content)["metadata"]
                 mark = (made.get("annotations") or {}).get(names.OPERATION) or ""
         fence = fence if path.startswith(APPS) else ""
-        self.changes.append(Change(member, request.method, path, sent, time.monotonic(), status, fence, mark))
+        change = Change(member, request.method, path, sent, time.monotonic(), status, fence, mark)
+        self.changes.append(change)
+        if fence and status == 200:
+            self.claims[change.app].append(change)
 
 
 class Controller:
@@ -278,12 +282,14 @@ class SharedWork:
 
     def until(self, seconds: float, is_so: Callable[[], Any], what: str) -> float:
         """How long it took."""
-        began = time.monotonic()
+        began = asked = time.monotonic()
         while not is_so():
+            took = time.monotonic() - asked
             if time.monotonic() - began > seconds:
                 logs = "\n".join(f"--- {each.name}\n{each.log()[-1500:]}" for each in self.controllers[-4:])
                 raise AssertionError(f"not within {seconds:g} s: {what}\n{logs}")
-            time.sleep(0.1)
+            time.sleep(max(0.1, 3 * took))  # who looks must not be most of the work
+            asked = time.monotonic()
         return time.monotonic() - began
 
     def are_synced(self, revision: str) -> bool:
@@ -306,7 +312,7 @@ class SharedWork:
     # -- what was done
 
     def claims(self, app: str) -> list[Change]:
-        return [each for each in self.proxy.changes if each.fence and each.app == app and each.status == 200]
+        return self.proxy.claims[app]
 
     def faults(self) -> list[str]:
         """Changes of an application, or of what is its, by one after another had claimed it."""

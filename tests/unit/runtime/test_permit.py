@@ -1,0 +1,91 @@
+"""Calls that change something, under a step that may be taken away."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from argosy.cluster import Cluster
+from argosy.cluster.sending import BEFORE_SENDING
+from argosy.model.errors import TransientError
+from argosy.model.manifest import key_of
+from argosy.pipeline.doorway import Doorway
+from argosy.runtime.permit import NotOurs, Step, carried, under
+
+pytestmark = pytest.mark.anyio
+
+
+def config_map(name: str, namespace: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+
+
+async def test_without_a_permit_everything_is_allowed() -> None:
+    assert await carried(lambda: asyncio.sleep(0, "done")) == "done"
+
+
+async def test_a_step_that_was_taken_away_changes_nothing(clock: Any, cluster: Cluster, namespace: str) -> None:
+    step = Step("argocd/app", lambda: True, 4.0, clock)
+    door = Doorway(cluster, lambda key: None)
+    with under(step):
+        made = await door.create(config_map("one", namespace))
+        step.take_away()
+        for change in (
+            door.create(config_map("two", namespace)),
+            door.apply(config_map("two", namespace), manager="test"),
+            door.replace(made),
+            door.patch(key_of(made), {"data": {"a": "b"}}),
+            door.delete(key_of(made)),
+        ):
+            with pytest.raises(NotOurs):
+                await change
+        await door.create(config_map("three", namespace), dry_run=True)  # changes nothing
+    found = (await cluster.list(key_of(made).group_kind, namespace=namespace)).items
+    assert "data" not in next(each for each in found if each["metadata"]["name"] == "one")
+    assert "two" not in [each["metadata"]["name"] for each in found]
+
+
+async def test_who_is_about_to_send_is_asked_once_more(clock: Any) -> None:
+    """A process may have slept since it began to open a connection."""
+    step = Step("argocd/app", lambda: True, 4.0, clock)
+    sent = []
+
+    async def call() -> None:
+        step.take_away()
+        BEFORE_SENDING.get()()
+        sent.append("it")
+
+    with under(step), pytest.raises(NotOurs):
+        await carried(call)
+    assert not sent and step.is_quiet
+    BEFORE_SENDING.get()()  # it is asked of that call alone
+
+
+async def test_a_call_that_takes_longer_than_is_kept_free_for_it_is_given_up(clock: Any) -> None:
+    step = Step("argocd/app", lambda: True, 4.0, clock)
+    with under(step):
+        waiting = asyncio.create_task(carried(asyncio.Event().wait))
+        await asyncio.sleep(0.01)
+        clock.advance(4.1)
+        with pytest.raises(TransientError):
+            await waiting
+    step.end()
+    assert step.is_quiet
+
+
+async def test_whoever_is_cancelled_waits_for_what_is_on_its_way(clock: Any) -> None:
+    step, answered, told = Step("argocd/app", lambda: True, 4.0, clock), asyncio.Event(), []
+    step.on_quiet = lambda: told.append("quiet")
+    with under(step):
+        waiting = asyncio.create_task(carried(answered.wait))
+        await asyncio.sleep(0.01)
+    waiting.cancel()
+    step.take_away()
+    await asyncio.sleep(0.01)
+    assert not waiting.done() and not step.is_quiet
+    answered.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert step.is_quiet and told
+
