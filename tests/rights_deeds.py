@@ -14,9 +14,9 @@ import httpx
 from engine_room import Repository
 from rights_scene import HOME, Scene, application
 
-from argosy.desk.control import LEASE
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime.member_leases import lease_key
 
 Deed = Callable[[Scene], Awaitable[None]]
 AUTOMATED = {"automated": {"prune": True}, "syncOptions": ["CreateNamespace=true"]}
@@ -49,14 +49,17 @@ async def _deliver(scene: Scene, files: dict[str, Manifest | None]) -> str:
 # -- the controller --------------------------------------------------------------------------------------------------
 
 
-async def leads(scene: Scene) -> None:
+async def shares_the_work(scene: Scene) -> None:
+    """Its Lease is there, and is renewed."""
     async with scene.controller() as identity:
+        versions: set[str] = set()
 
-        async def is_leader() -> bool:
-            lease = await scene.get("coordination.k8s.io/Lease", LEASE) or {}
-            return bool((lease.get("spec") or {}).get("holderIdentity") == identity)
+        async def is_renewed() -> bool:
+            lease = await scene.admin.get(lease_key(HOME, identity))
+            versions.update([lease["metadata"]["resourceVersion"]] if lease else [])
+            return len(versions) > 1
 
-        await scene.until(is_leader)
+        await scene.until(is_renewed)
 
 
 async def finds_what_was_there(scene: Scene) -> None:
@@ -67,12 +70,12 @@ async def finds_what_was_there(scene: Scene) -> None:
 
 async def notices_what_comes(scene: Scene) -> None:
     async with scene.controller():
-        await leads_already(scene)
+        await is_at_work(scene)
         name = await _deliver(scene, {"settings": configmap("settings")})
         await scene.until(lambda: _synced(scene, name))
 
 
-async def leads_already(scene: Scene) -> None:
+async def is_at_work(scene: Scene) -> None:
     """Until an engine is at work: it has looked at an Application that was there."""
     name = f"old-{next(scene.numbers)}"
     await scene.application(name)

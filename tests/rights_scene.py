@@ -26,15 +26,16 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.controlling import _prepare
 from argosy.app.engine import Engine, EngineOptions
 from argosy.app.serving import PageOptions, serving
+from argosy.app.sharing import wait_for_no_leader
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
 from argosy.cluster.kubeconfig import load_kubeconfig
-from argosy.desk.control import LEASE
-from argosy.model.errors import Forbidden
+from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import lead
+from argosy.runtime.member_leases import lease_key
+from argosy.runtime.members import Members
 from argosy.schema.definitions import definition
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import manifests
@@ -186,30 +187,27 @@ class Scene:
     @contextlib.asynccontextmanager
     async def _controller(self) -> AsyncIterator[str]:
         """As `argosy controller` does it; its identity."""
-        identity = f"engine-{next(self.numbers)}"
         async with self.account("argosy-controller") as cluster:
             options = EngineOptions(self.folder / "mirrors", wave_delay=0.0, grace=1.0)
-
-            async def work() -> None:
-                await Engine(cluster, options, HOME, crew=shared_crew()).run()
+            members = Members(cluster, HOME)
 
             async def run() -> None:
                 await _prepare(cluster, HOME)
-                await lead(work, cluster, namespace=HOME, name=LEASE, identity=identity)
+                await wait_for_no_leader(cluster, HOME)
+                await Engine(cluster, options, HOME, crew=shared_crew(), members=members).run()
 
             running = asyncio.create_task(run())
             try:
-                yield identity
+                yield members.identity
             finally:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
-                await self._released(identity)
+                await self._left(members.identity)
 
-    async def _released(self, identity: str) -> None:
-        """Who ends while it takes the Lease, or may not write it, cannot let go: the next one need not wait."""
-        lease = await self.get("coordination.k8s.io/Lease", LEASE)
-        if lease and lease["spec"].get("holderIdentity") == identity:
-            await self.admin.patch(key_of(lease), {"spec": {"holderIdentity": ""}})
+    async def _left(self, identity: str) -> None:
+        """Who may not delete its Lease cannot let go: the next one need not wait for that."""
+        with contextlib.suppress(ClusterError):
+            await self.admin.delete(lease_key(HOME, identity))
 
     @contextlib.asynccontextmanager
     async def _server(self) -> AsyncIterator[httpx.AsyncClient]:

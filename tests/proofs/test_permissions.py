@@ -25,8 +25,8 @@ RIGHTS = {FULL: rights_of(FULL), OBSERVER: rights_of(OBSERVER)}
 
 # Which deed fails without which right: group, resource, verb, and the name of the object where it is for one alone
 CONTROLLER: dict[tuple[str, ...], Deed] = {
-    ("*", "*", "get"): deeds.leads,
-    ("*", "*", "update"): deeds.leads,
+    ("*", "*", "get"): deeds.shares_the_work,
+    ("*", "*", "update"): deeds.shares_the_work,
     ("*", "*", "list"): deeds.finds_what_was_there,
     ("*", "*", "watch"): deeds.notices_what_comes,
     ("*", "*", "create"): deeds.delivers_with_hooks_into_a_namespace_that_it_makes,

@@ -13,6 +13,7 @@ from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime.member_leases import PREFIX
 from argosy.setup.installing.manifests import every_key, manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Found, is_changed_here
@@ -21,7 +22,6 @@ from argosy.setup.installing.words import MANAGER
 APPLICATION, PROJECT = GroupKind("argoproj.io", "Application"), GroupKind("argoproj.io", "AppProject")
 LEASE: Final = GroupKind("coordination.k8s.io", "Lease")
 LEADS: Final = "argosy-application-controller"
-MEMBERS: Final = "argosy-member-"
 
 
 @dataclass(frozen=True)
@@ -77,4 +77,4 @@ async def _all(cluster: Cluster, kind: GroupKind, *, namespace: str = "") -> Seq
 
 def _is_of_engines(lease: Manifest) -> bool:
     name = str(lease["metadata"]["name"])
-    return name == LEADS or name.startswith(MEMBERS)
+    return name == LEADS or name.startswith(PREFIX)

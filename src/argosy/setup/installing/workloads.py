@@ -12,7 +12,8 @@ from argosy.model.manifest import Manifest
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.words import CONTROLLER, SERVER, labels, selector
 
-SHARES: Final[tuple[str, ...]] = ()  # what controllers are told that share the work
+# Also where there is one: it hands over to the next version, and more can come at any time.
+SHARES: Final = ("--shards", "auto")
 CONTROLLERS, SERVERS = 3, 2  # where one may fail
 METRICS: Final = {CONTROLLER: 8082, SERVER: 8083}  # argo: its ports
 PAGE: Final = 8484
@@ -121,8 +122,7 @@ def _asked(path: str, **times: int) -> dict[str, Any]:
 
 
 def _controls(options: InstallOptions) -> list[str]:
-    shares = SHARES if options.is_ha else ()
-    return ["controller", "--namespace", options.namespace, "--port", str(METRICS[CONTROLLER]), *shares]
+    return ["controller", "--namespace", options.namespace, "--port", str(METRICS[CONTROLLER]), *SHARES]
 
 
 def _serves(options: InstallOptions) -> list[str]:
