@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from argosy.apiserver.tls import certificates
 from argosy.model.names import ResourceKey
 
 THERE = {"name": "far", "namespace": "ml"}
+EXEC = "client.authentication.k8s.io/v1"
 AUTOMATED = {"automated": {"prune": True, "selfHeal": True}}
 ONE = {"app/settings.yaml": config_map(a="1"), "app/more.yaml": config_map("more", b="1")}
 
@@ -194,3 +197,58 @@ async def test_the_same_names_in_two_clusters_are_two_things(room: Room, far: Fa
         await room.until(is_unknown, "two")
         assert (await room.app("one"))["status"]["sync"]["status"] == "Synced"
         await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="3")}), name="one")
+
+
+async def test_a_frozen_cluster_of_many_applications_leaves_workers_to_the_others(room: Room, far: Far) -> None:
+    await both(room, far)
+    names = [f"distant-{number}" for number in range(16)]
+    for name in names:
+        await room.deliver(name, destination=THERE)
+    for name in names:
+        await room.until(lambda status: status["sync"]["status"], name)
+    far.freeze()
+    revision = room.repository.push({"app/settings.yaml": config_map(a="2")})
+    for name in names:
+        await room.annotate(name, refresh="hard")
+    began = asyncio.get_running_loop().time()
+    await room.until_synced(revision, name="near")
+    assert asyncio.get_running_loop().time() - began < 10  # before it is even said that the other is away
+    for name in names:
+        await room.until(is_unknown, name)
+
+
+async def test_an_operation_says_what_it_waits_for_and_can_be_ended(room: Room, far: Far) -> None:
+    room.repository.push(ONE)
+    await far.declare(room, far.config(bearerToken="nobody"))
+    await room.deliver(destination=THERE)
+    await room.until_condition("ComparisonError")
+    await room.sync()
+    app = await room.until(lambda status: "waiting for cluster far" in status["operationState"]["message"])
+    assert app["status"]["operationState"]["phase"] == "Running" and "operation" in app
+    await room.patch_app({"status": {"operationState": {"phase": "Terminating"}}})
+    app = await room.until_over()
+    state = app["status"]["operationState"]
+    assert state["phase"] == "Failed" and "operation terminated" in state["message"]
+    await room.sync()
+    await room.until(lambda status: status["operationState"]["phase"] == "Running")
+    await far.declare(room)
+    app = await room.until_over()
+    assert app["status"]["operationState"]["phase"] == "Succeeded" and await far.get("ConfigMap", "settings")
+
+
+async def test_a_program_prints_what_lets_in(
+    room: Room, far: Far, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = {"apiVersion": EXEC, "kind": "ExecCredential", "status": {"token": far.sandbox.endpoint.token}}
+    program = tmp_path / "bin" / "our-login"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat <<'EOF'\n{json.dumps(answer)}\nEOF\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    config = {"execProviderConfig": {"command": "our-login", "apiVersion": EXEC}}
+    room.repository.push(ONE)
+    await far.declare(room, json.dumps({**config, "tlsClientConfig": {"caData": far.authority}}))
+    await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
+    assert "'our-login' is not run; allowed are" in await room.until_condition("ComparisonError")
+    await room.configure({"cluster.execPrograms": "our-login"}, "argosy-cm")
+    await room.until_synced()

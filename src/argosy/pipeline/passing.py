@@ -152,7 +152,22 @@ class Pipeline:
         said = [Condition(ConditionType.COMPARISON_ERROR, f"{UNSEEN}: {shut.said}")]
         look = unknown(app, said, known_revisions(app))
         look = replace(look, health=Assessment(Health.UNKNOWN))
-        return self.reporter.reported(app, rules, look, Operation(app.state, shut.wait, is_decided=False), refresh)
+        return self.reporter.reported(app, rules, look, self._put_off(app, shut), refresh)
+
+    def _put_off(self, app: Application, shut: Shut) -> Operation:
+        """An operation says what it waits for. Who ends it need not wait for a cluster that may never come back."""
+        if app.operation is None:
+            return Operation(app.state, shut.wait, is_decided=False)
+        state, told = app.state, tuple[Manifest, ...]()
+        if state is None or state.progress.is_over:
+            state = begun(app.operation, self.now(), state)
+            told = (events.started(app, state),)
+        if state.progress is Progress.TERMINATING:
+            said = f"operation terminated; what it began may still run: {shut.said}"
+            state = replace(state, progress=Progress.FAILED, message=said, finished=written(self.now()))
+            return Operation(state, 0.0, is_over=True, events=(*told, events.completed(app, state)), is_decided=False)
+        state = replace(state, message=f"waiting for {shut.said}")
+        return Operation(state, shut.wait, events=told, is_decided=False)
 
     async def _look(
         self,
