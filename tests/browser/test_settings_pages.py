@@ -149,6 +149,8 @@ def test_who_may_only_look_at_settings_cannot_change_them(visit: Callable[..., A
     page.get_by_label("Address").fill("https://example.com/x.git")
     page.get_by_role("button", name="Add").click()
     assert "nothing here" in page.title()
+    page.goto(site.url + "/no/such/page")  # who is signed in is not asked to sign in
+    assert page.get_by_role("link", name="All applications").count() and not page.get_by_text("Sign in").count()
     labels = {"argocd.argoproj.io/secret-type": "repository"}
     assert site.site.lookout.cache.list(GroupKind("", "Secret"), labels=labels) == []
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import MutableMapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -124,9 +124,14 @@ class _Visit:
         ours = host.is_ours(named, options.hosts, is_loopback=options.is_loopback)
         if not ours and self.raw_path not in host.ANYWHERE:
             raise origin.Foreign("this server has another name; ask for it by that, or start it with --hostname", 421)
-        match = self._match()
-        route = self.route = match.route
-        if route is None:
+        match = None
+        with suppress(UnicodeDecodeError):
+            match = self.entry.tree.find(self.method, self.raw_path)
+        route = self.route = match.route if match else None
+        if match is None or route is None:
+            await self._recognise()
+            if match is None:
+                raise _NoRoute if is_api(self.path) else Refused
             return self._not_allowed(match)
         with self._inside(route):
             async with asyncio.timeout(limits.SECONDS):
@@ -144,14 +149,12 @@ class _Visit:
         proxies = str(((settings or {}).get("data") or {}).get(peers.SETTING) or "")
         return peers.peer_of(direct, ",".join(self.request.headers.getlist("x-forwarded-for")), proxies)
 
-    def _match(self) -> Match:
-        try:
-            match = self.entry.tree.find(self.method, self.raw_path)
-        except UnicodeDecodeError:
-            match = None
-        if match is None:
-            raise Refused if not is_api(self.path) else _NoRoute
-        return match
+    async def _recognise(self) -> None:
+        """Who is signed in sees so on a page that is not there, too."""
+        if not is_api(self.path):
+            with suppress(BadCredential):
+                if caller := await self.site.identities.identify(self._shown()):
+                    self.asked = self._asked(caller, {}, Query([]))
 
     async def _permitted(self, route: Route, match: Match) -> Answer:
         limits.check_length(self.headers.get("content-length", ""), route.most)
@@ -166,17 +169,16 @@ class _Visit:
             await marks.check(asked, is_form=not route.is_api)
         return await route.answer(asked)
 
-    async def _caller(self, route: Route) -> Caller:
+    def _shown(self) -> Shown:
         given = self.headers.get("authorization", "")
         scheme, _, token = given.partition(" ")
-        shown = Shown(
-            # What is empty or of another kind is shown too: it does not count, and is not the same as nothing.
-            bearer=(token.strip() if scheme.lower() == "bearer" else "") or given,
-            cookies=self.request.cookies,
-            peer=self._peer,
-        )
+        # What is empty or of another kind is shown too: it does not count, and is not the same as nothing.
+        bearer = (token.strip() if scheme.lower() == "bearer" else "") or given
+        return Shown(bearer=bearer, cookies=self.request.cookies, peer=self._peer)
+
+    async def _caller(self, route: Route) -> Caller:
         try:
-            return await self.site.identities.identify(shown) or NOBODY
+            return await self.site.identities.identify(self._shown()) or NOBODY
         except BadCredential:
             if isinstance(route.needs, Public):
                 return NOBODY

@@ -17,6 +17,7 @@ from argosy.server.pages.application.keyed import Keyed
 
 FAILED = ("SyncFailed", "Failed", "Error")
 OVER = ("Succeeded", "Synced", "Pruned", "PruneSkipped")
+NOT_BEGUN = "it was asked for, and begins in a moment"
 PHASES = ("PreSync", "Sync", "PostSync", "SyncFail")
 
 
@@ -85,6 +86,8 @@ class Timeline:
 def timeline(app: Application, now: datetime) -> Timeline | None:
     """None: nothing was ever asked of it."""
     state = app.state
+    if app.operation is not None and (state is None or state.progress.is_over):
+        state = OperationState(app.operation, message=NOT_BEGUN)  # what is over was another one
     if state is None:
         return None
     steps = _steps(app, state)
@@ -105,7 +108,7 @@ def timeline(app: Application, now: datetime) -> Timeline | None:
         is_running=facts.is_busy(app),
         options=tuple(sync.options) + (("Prune",) if sync.prune else ()) + (("Force",) if sync.force else ()),
         steps=steps,
-        blocker=_blocker(steps, _seconds(state, now)) if state.progress != "Succeeded" else None,
+        blocker=_blocker(steps, _seconds(state, now)) if state.started and state.progress != "Succeeded" else None,
         failed=tuple(task for task in tasks if task.is_failed),
         done=sum(task.is_over for task in tasks),
         total=len(tasks),

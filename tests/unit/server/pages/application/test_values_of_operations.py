@@ -44,6 +44,14 @@ def app(results: list[dict[str, Any]], phase: str = "Running", **more: Any) -> A
     )
 
 
+def test_what_was_asked_for_and_has_not_begun_is_not_taken_for_the_one_before() -> None:
+    wire = dict(app([result("one", "Succeeded")], "Succeeded", finishedAt="2026-11-15T12:00:09Z").wire)
+    asked = read_application({**wire, "operation": {"sync": {}, "initiatedBy": {"username": "bob"}}})
+    line = timeline(asked, NOW)
+    assert line is not None and (line.by, line.phase, line.revision, line.done) == ("bob", "Running", "", 0)
+    assert line.is_running and "begins in a moment" in line.message and line.blocker is None
+
+
 def test_nothing_is_told_of_an_application_that_was_never_synced() -> None:
     assert timeline(read_application({"metadata": {"name": "a"}, "spec": {"destination": {}}}), NOW) is None
 
