@@ -6,6 +6,7 @@ that does more than set a mark.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,20 @@ WHEN = "2026-01-01T00:00:00Z"
 APP = "app-x"
 SCRIPT = "javascript:window.ran=1"
 KIND = {"apiVersion": "argoproj.io/v1alpha1"}
+PLANTED: set[str] = set()  # every field that has had a payload
 
 
 def hostile(field: str) -> str:
     """Whichever of its pieces ran would set `window.ran`, or ask for /ran."""
+    PLANTED.add(field)
     return f"{field}~'\"></title></textarea><svg onload=window.ran=1><img src=/ran onerror=window.ran=2>{{{{7*7}}}}"
 
 
 def commit(folder: Path) -> Repository:
     made = Repository(folder)
-    annotations = {"a": hostile("desired-annotation")}
-    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "annotations": annotations}}
+    metadata = {"name": "conf", "annotations": {"a": hostile("desired-annotation")}}
+    metadata["labels"] = {"l": hostile("desired-label")}  # k8s: in a cluster labels, names and accounts are plain words
+    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     made.push({"app/cm.yaml": {**wanted, "data": {"k": hostile("desired-value")}}}, message=hostile("commit"))
     return made
 
@@ -66,15 +70,20 @@ def status(head: str) -> dict[str, Any]:
 def application(repository: Repository) -> dict[str, Any]:
     lead = "link.argocd.argoproj.io"
     links = {f"{lead}/external-link": SCRIPT, f"{lead}/b": f"{hostile('link')}|{SCRIPT}"}
-    annotations = {**links, "argosy.dev/hold": hostile("hold"), "argosy.dev/hold-reason": hostile("hold-reason")}
+    hold = {"by": hostile("hold-by"), "reason": hostile("hold-reason"), "at": WHEN}
+    annotations = {**links, "argosy.dev/hold": json.dumps(hold)}
+    annotations["notifications.argoproj.io/subscribe.on-sync-failed.slack"] = hostile("subscription")
     source = {"repoURL": repository.url, "path": "app", "targetRevision": "main"}
     options = {"syncOptions": [hostile("sync-option")]}
+    ignored = {"kind": "ConfigMap", "jsonPointers": [hostile("ignored-field")]}
+    ignored |= {"managedFieldsManagers": [hostile("ignored-manager")]}
     return {
         **KIND, "kind": "Application",
-        "metadata": {"name": APP, "namespace": CONTROL, "annotations": {**annotations, "n": hostile("annotation")}},
+        "metadata": {"name": APP, "namespace": CONTROL, "annotations": annotations},
         "spec": {
             "project": "team-a", "info": [{"name": hostile("info"), "value": SCRIPT}], "source": source,
             "destination": {"server": "https://kubernetes.default.svc", "namespace": "team-a"}, "syncPolicy": options,
+            "ignoreDifferences": [ignored],
         },
         "status": status(repository.head),
     }  # fmt: skip
@@ -83,10 +92,12 @@ def application(repository: Repository) -> dict[str, Any]:
 def helm_application(repository: Repository) -> dict[str, Any]:
     made = application(repository)
     parameters = [{"name": hostile("parameter"), "value": hostile("parameter-value")}]
-    helm = {"parameters": parameters, "values": f"a: {hostile('values')!r}\n", "releaseName": hostile("release")}
+    values = f"a: {json.dumps(hostile('values'))}\n"
+    helm = {"parameters": parameters, "values": values, "releaseName": hostile("release")}
     made["metadata"] = {"name": "app-h", "namespace": CONTROL}
     made["spec"]["source"] = {**made["spec"]["source"], "targetRevision": hostile("target"), "helm": helm}
-    made["status"] |= {"sync": {"status": "Unknown", "revision": hostile("sync-revision")}, "operationState": {}}
+    made["status"] |= {"sync": {"status": hostile("sync-word"), "revision": hostile("sync-revision")}}
+    made["status"] |= {"health": {"status": hostile("health-word")}, "operationState": {}}
     return {**made, "status": {name: each for name, each in made["status"].items() if each}}
 
 
@@ -104,12 +115,15 @@ def live() -> list[dict[str, Any]]:
 
 
 def project() -> dict[str, Any]:
-    place = {name: hostile(f"destination-{name}") for name in ("server", "namespace", "name")}
-    role = {"name": "r", "description": hostile("role"), "groups": [hostile("role-group")], "policies": []}
+    places = [{name: hostile(f"destination-{name}")} for name in ("server", "namespace", "name")]
+    role = {"name": "r", "description": hostile("role"), "groups": [hostile("role-group")]}
+    role["policies"] = [hostile("role-policy")]
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": [hostile("window")]}
-    spec = {"description": hostile("project"), "sourceRepos": [hostile("source-repository")], "destinations": [place]}
+    broken = {"kind": "allow", "schedule": hostile("window-schedule"), "duration": hostile("window-duration")}
+    broken |= {"timeZone": hostile("window-zone"), "namespaces": [hostile("window-namespace")]}
+    spec = {"description": hostile("project"), "sourceRepos": [hostile("source-repository")], "destinations": places}
     kinds = [{"group": hostile("allowed-group"), "kind": hostile("allowed-kind")}]
-    spec |= {"roles": [role], "syncWindows": [window], "clusterResourceWhitelist": kinds}
+    spec |= {"roles": [role], "syncWindows": [window, broken], "clusterResourceWhitelist": kinds}
     return {**KIND, "kind": "AppProject", "metadata": {"name": "team-x", "namespace": CONTROL}, "spec": spec}
 
 
@@ -118,21 +132,27 @@ def objects(folder: Path) -> list[dict[str, Any]]:
     roots = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argosy-cm", "namespace": CONTROL}}
     url = f"https://h.example.com/{hostile('repository-url')}"
     return [
-        {**roots, "data": {"source.local.roots": str(folder)}},
+        {**roots, "data": {"source.local.roots": str(folder), "source.protocols": "https, http"}},
         *live(), application(repository), helm_application(repository), project(),
         declared("repository", "repo-x", url=url, name=hostile("repository-name"), type="git"),
         declared("cluster", "cl-x", server="https://c.example.com", name=hostile("cluster-name"), config="{}"),
     ]  # fmt: skip
 
 
-IMAGE = "<img src=/ran onerror=window.ran=2>"
+def image(field: str) -> str:
+    """A shorter one, for what stands inside of YAML."""
+    PLANTED.add(field)
+    return f"{field}~<img src=/ran onerror=window.ran=2>"
+
+
 SETTINGS = {
-    "application.links": f"- url: \"{SCRIPT}\"\n  title: 'x{IMAGE}'\n",
-    "oidc.config": f"issuer: https://idp.example.com\nclientID: x\nname: 'provider~{IMAGE}'\n",
-    "resource.customizations.health.x_Y": f"-- health-script~{IMAGE}",
+    "application.links": f"- url: \"{SCRIPT}\"\n  title: '{image('link-title')}'\n",
+    "oidc.config": f"issuer: https://idp.example.com\nclientID: x\nname: '{image('provider')}'\n",
+    "resource.customizations.health.x_Y": f"-- {image('health-script')}",
 }
+EVERYBODY = {"policy.default": "role:admin"}
 WORDS = (
     "q", "search", "sort", "label", "project", "health", "sync", "next", "said", "error", "revision", "view", "group",
-    "page", "at", "kind", "app", "only", "pod", "container", "res", "tab", "match", "severity", "namespace",
-    "name", "id",
+    "at", "kind", "app", "only", "pod", "container", "res", "tab", "match", "severity", "namespace",
+    "name", "id", "with", "side", "show", "format", "state", "deep", "held",
 )  # fmt: skip

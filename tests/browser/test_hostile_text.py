@@ -10,14 +10,16 @@ import contextlib
 import re
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from guarded_routes import FILL, ROWS_BY_ROUTE, address
-from guarded_world import CONTROL, guarded_world
-from hostile_world import APP, SETTINGS, WORDS, hostile, objects
+from guarded_world import CONTROL, World, guarded_world
+from hostile_machines import be_hostile, connections, environments, host
+from hostile_world import APP, EVERYBODY, PLANTED, SETTINGS, WORDS, hostile, objects
 from minijinja import safe
 from pages_world import _loop
 
@@ -25,12 +27,18 @@ from argosy.app.listening import bind, listening
 from argosy.model.names import ResourceKey
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
+from argosy.server.doors.entry import Entry
 from argosy.server.routes import Route, SignedIn
 from argosy.server.table import TABLE
 
 PATIENCE = 60.0
 OBJECT = f"/apps/{CONTROL}/{APP}/r/-/ConfigMap/team-a/conf"
 TABS = ("live", "desired", "diff", "last-applied", "events", "fields", "health", "summary")
+MORE = (
+    "/settings/projects/team-x", "/environments/staging/promote", "/environments/production/promote",
+    "/apps?view=tiles", "/apps?view=summary", f"/apps/{CONTROL}/{APP}/rollback?id=2",
+    f"/apps/{CONTROL}/{APP}/diff?format=yaml", "/models/team-b/thing-b",
+)  # fmt: skip
 APPLICATION_KEY = ResourceKey("argoproj.io", "Application", CONTROL, APP)
 NO_PAGES = re.compile("/(static|live|enter|auth|stream|output|text)")
 # What a payload would make of a page, had it become a part of it.
@@ -49,14 +57,18 @@ HARM = """html => {
 }"""
 
 
-SHOWN = {
-    "address", "allowed-group", "allowed-kind", "cluster-name", "commit", "condition", "desired-annotation",
-    "desired-value", "destination-name", "destination-namespace", "event-message", "event-reason",
-    "event-source", "health-message", "history-by", "history-revision", "history-target", "hook-message",
-    "image", "live-annotation", "live-value", "log", "operation-by", "operation-message", "parameter",
-    "parameter-value", "project", "provider", "release", "repository-name", "repository-url", "result-message",
-    "role-group", "source-repository", "sync-option", "sync-revision", "target", "window",
-    *(f"word-{name}" for name in ("q", "sort", "health", "label", "project", "revision", "tab", "pod", "match")),
+# Words of addresses that are shown again.
+WORDS_SHOWN = {f"word-{name}" for name in ("q", "sort", "health", "label", "project", "revision", "tab", "pod", "with")}
+# Said by others only when they are asked.
+HEARD = {"audited", "hold-of-environment", "log", "git-message", "cluster-version", "cluster-message"}
+# What no page shows, and so cannot do harm on one.
+UNSHOWN = {
+    "history-path", "history-repository",  # of a deployment its commit and what it followed are shown
+    "health-script",  # it is judged, and its faults are told
+    "info", "link", "link-title", "operation-info", "operation-info-value",  # argo's page lists them, this one does not
+    "operation-revision",  # what was synced is shown, not what was asked for
+    "resource-health",  # a page judges what lives itself
+    "role",  # of a role its groups and rules are shown
 }  # fmt: skip
 
 
@@ -64,7 +76,7 @@ class Served(NamedTuple):
     url: str
     token: str
     cluster: Any
-    hub: Any
+    planted: frozenset[str]
 
     def do(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, _loop()).result(PATIENCE)
@@ -72,9 +84,18 @@ class Served(NamedTuple):
     def read(self, path: str) -> bytes:
         headers = {} if path.startswith("/login") else {"Authorization": self.token}
         asked = urllib.request.Request(self.url + path, headers=headers)
+        try:
+            with urllib.request.urlopen(asked, timeout=20) as found:
+                return bytes(found.read())
+        except urllib.error.HTTPError as refused:  # a page, too
+            return refused.read()
+
+    def post(self, path: str, **form: str) -> int:
+        headers = {"Authorization": self.token, "Origin": self.url}
+        asked = urllib.request.Request(self.url + path, urlencode(form).encode(), headers)
         with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(asked, timeout=20) as found:
-            return bytes(found.read())
-        return b""
+            return int(found.status)
+        return 0
 
 
 async def careless(asked: Asked) -> Page:
@@ -99,14 +120,28 @@ PRINTING = Printing()
 
 @contextlib.asynccontextmanager
 async def _served(folder: Path) -> AsyncIterator[Served]:
-    async with guarded_world(folder, objects(folder)) as world:
-        await world.cluster.patch(ResourceKey("", "ConfigMap", CONTROL, "argocd-cm"), {"data": SETTINGS})
-        world.cluster.plane.actions.pod_logs = PRINTING  # type: ignore[attr-defined]
-        await world.cluster.create(_pod(await world.cluster.get(ResourceKey("", "ConfigMap", "team-a", "conf"))))
-        entry = world.entry([*TABLE, Route("GET", "/careless", SignedIn(), careless)])
-        async with listening(entry, [bind("127.0.0.1", 0)], closing=entry.close) as port:
-            token = world.callers["admin"].headers["Authorization"]
-            yield Served(f"http://127.0.0.1:{port}", token, world.cluster, world.site.hub)
+    with host() as url:
+        async with guarded_world(folder, [*objects(folder), *connections(url)]) as world:
+            await world.cluster.patch(ResourceKey("", "ConfigMap", CONTROL, "argocd-cm"), {"data": SETTINGS})
+            await world.cluster.patch(ResourceKey("", "ConfigMap", CONTROL, "argocd-rbac-cm"), {"data": EVERYBODY})
+            await be_hostile(world.cluster, url)
+            async with _entered(world, environments(folder / "web")) as found:
+                yield found
+
+
+@contextlib.asynccontextmanager
+async def _entered(world: World, repository: Path) -> AsyncIterator[Served]:
+    """As somebody whom an identity provider calls by hostile names."""
+    world.cluster.plane.actions.pod_logs = PRINTING  # type: ignore[attr-defined]
+    await world.cluster.create(_pod(await world.cluster.get(ResourceKey("", "ConfigMap", "team-a", "conf"))))
+    identities = world.site.identities
+    await identities.book.add_token("admin", token_id=hostile("token"))
+    await identities.standing.look_again(world.cluster)
+    token = identities.welcome(hostile("person"), (hostile("person-group"),), hostile("person-email"))
+    site = replace(world.site, options=replace(world.site.options, repository=repository))
+    entry = Entry(site, (*TABLE, Route("GET", "/careless", SignedIn(), careless)))
+    async with listening(entry, [bind("127.0.0.1", 0)], closing=entry.close) as port:
+        yield Served(f"http://127.0.0.1:{port}", f"Bearer {token}", world.cluster, frozenset(PLANTED))
 
 
 def _pod(owner: Any) -> dict[str, Any]:
@@ -121,6 +156,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made = _served(tmp_path_factory.mktemp("hostile"))
     found = asyncio.run_coroutine_threadsafe(made.__aenter__(), _loop()).result(PATIENCE)
     try:
+        assert found.post("/environments/production/hold", reason=hostile("hold-of-environment")) == 200
+        found.post(f"/apps/{quote(hostile('audited'), safe='')}/x/refresh")
         yield found
     finally:
         asyncio.run_coroutine_threadsafe(made.__aexit__(None, None, None), _loop()).result(PATIENCE)
@@ -162,13 +199,18 @@ def plain_pages() -> list[str]:
         found.append(address(route, case._replace(values=given, query={})))
     found += [f"{OBJECT}?tab={tab}" for tab in TABS]
     found += [each.replace(APP, "app-h") for each in found if f"{APP}/" in each and "/r/" not in each]
-    return [*dict.fromkeys(found), "/settings/projects/team-x"]
+    return [*dict.fromkeys(found), *MORE]
 
 
 def asked_pages() -> list[str]:
     """The same, with hostile words in the address."""
-    words = "&".join(f"{name}={quote(hostile('word-' + name))}" for name in WORDS)
-    return [f"{each}{'&' if '?' in each else '?'}{words}" for each in plain_pages()]
+    words = {name: f"{name}={quote(hostile('word-' + name))}" for name in WORDS}
+    found = []
+    for each in plain_pages():
+        # an Application of another project than is asked for, and a deployment that is none, are not there
+        kept = [word for name, word in words.items() if "/apps/" not in each or name not in ("project", "id")]
+        found.append(f"{each}{'&' if '?' in each else '?'}{'&'.join(kept)}")
+    return found
 
 
 def test_a_careless_page_is_caught(trap: Trap) -> None:
@@ -188,13 +230,27 @@ def test_nothing_that_is_shown_becomes_part_of_a_page(trap: Trap, served: Served
             harm[path] = found
     assert harm == {}
     assert trap.ran() == []
-    assert shown >= SHOWN, SHOWN - shown
+    assert shown >= WORDS_SHOWN, WORDS_SHOWN - shown
+    assert (served.planted | HEARD) - shown == UNSHOWN
 
 
 def test_pages_that_are_open_run_nothing_of_what_they_show(trap: Trap) -> None:
     for path in [each for each in plain_pages() if "app-h" not in each]:
         trap.page.goto(path, wait_until="domcontentloaded")
         assert trap.ran() == [], path
+
+
+def test_what_a_model_answers_and_what_is_found_run_as_little(trap: Trap, served: Served) -> None:
+    for question, told in (("[[1]]", "model-answer~"), ('{"instances": ["refuse"]}', "model-refusal~")):
+        trap.page.goto("/models/team-a/thing-a")
+        trap.page.get_by_label("What to ask").fill(question)
+        trap.page.get_by_role("button", name="Ask", exact=True).click()
+        assert told in trap.page.inner_text("#answer")
+        assert trap.page.evaluate(HARM, trap.page.content()) == []
+    trap.page.keyboard.press("Control+k")
+    trap.page.fill("#palette-q", "app-h")
+    until(lambda: "health-word~" in trap.page.inner_text("#palette-list"), trap)
+    assert trap.page.evaluate(HARM, trap.page.content()) == [] == trap.ran()
 
 
 def until(holds: Callable[[], bool], trap: Trap) -> None:
@@ -216,7 +272,7 @@ def test_what_comes_later_runs_as_little(trap: Trap, served: Served) -> None:
 
 def test_lines_of_logs_run_as_little(trap: Trap, served: Served) -> None:
     trap.page.goto(f"/apps/{CONTROL}/{APP}/logs?follow=1")
-    assert "log~" in trap.page.inner_text("#log")
+    assert "log~" in (trap.page.text_content("#log") or "")  # what is below the fold has no inner text
     _loop().call_soon_threadsafe(PRINTING.more.put_nowait, hostile("line-came-later"))
-    until(lambda: "line-came-later~" in trap.page.inner_text("#log"), trap)
+    until(lambda: "line-came-later~" in (trap.page.text_content("#log") or ""), trap)
     assert trap.ran() == []
