@@ -1,5 +1,7 @@
 """Secret values of awkward shapes, shown again outside of Secrets: no page, answer, stream or log line tells one.
 
+No argument of a program has one, and no plain byte of a store that has them in Secrets alone.
+
 Each stands in a Secret, alone or inside of a file, and once more in a ConfigMap, an Event, an Application's status, in
 Git, in the environment of a Pod, and in what that Pod prints.
 """
@@ -7,15 +9,17 @@ Git, in the environment of a Pod, and in what that Pod prints.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import secrets
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_room import Repository
+from engine_room import Repository, embedded, furnish
 from guarded_routes import FILL, ROWS_BY_ROUTE, address
 from guarded_world import CONTROL, World, application, ask, declared, guarded_world, secret
 
@@ -60,6 +64,31 @@ def pieces(value: str) -> tuple[bytes, bytes]:
 
 def found_in(canaries: dict[str, str], data: bytes) -> set[str]:
     return {kind for kind, value in canaries.items() if any(each in data for each in pieces(value))}
+
+
+def kept_forms(value: str) -> Iterator[bytes]:
+    """As a store may have them: how they begin and end, also as base64 wherever that begins, and as hexadecimal."""
+    for raw in pieces(value):
+        yield raw
+        yield raw.hex().encode()
+        for skipped in range(3):
+            part = raw[skipped:]
+            yield base64.b64encode(part[: len(part) // 3 * 3])
+
+
+class Arguments:
+    """Of every program that this process starts while it listens."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] | None = None
+        sys.addaudithook(self._heard)  # it stays for ever: when nobody listens, it does nothing
+
+    def _heard(self, event: str, given: tuple[Any, ...]) -> None:
+        if self.seen is not None and event == "subprocess.Popen":
+            self.seen += map(str, given[1])
+
+
+ARGUMENTS = Arguments()
 
 
 def hidden(canaries: dict[str, str]) -> list[dict[str, Any]]:
@@ -183,6 +212,7 @@ async def test_nothing_that_leaves_has_a_canary(
     caplog.set_level(logging.DEBUG)
     entry, headers = world.entry(TABLE), dict(world.callers["admin"].headers)
     leaks, marks = [], 0
+    ARGUMENTS.seen = started = []
     for path in paths(canaries):
         got = await ask(entry, "GET", path, headers, linger=0.1)
         told = got.body + json.dumps(dict(got.headers)).encode()
@@ -191,7 +221,9 @@ async def test_nothing_that_leaves_has_a_canary(
         if got.body and got.headers.get("content-type", "") == "application/json":
             assert all(isinstance(json.loads(line), dict | list | str) for line in got.body.splitlines()), path
         assert got.code != 500, (path, got.body[:500])
+    ARGUMENTS.seen = None
     assert leaks == []
+    assert any(each.endswith("git") for each in started) and found_in(canaries, "\n".join(started).encode()) == set()
     assert marks > 500, "there was nothing to hide"
     shown = [record for record in caplog.records if entry.log_filter.filter(record)]
     assert found_in(canaries, "\n".join(record.getMessage() for record in shown).encode()) == set()
@@ -204,3 +236,20 @@ async def test_a_filter_finds_nothing_of_what_is_hidden(world: World, canaries: 
         for path in (place + guess for place in places):
             got = await ask(entry, "GET", path, headers, linger=0.1)
             assert b"login" not in got.body.replace(b"/login", b""), path
+
+
+async def test_the_plain_bytes_of_a_store_have_no_canary(canaries: dict[str, str], tmp_path: Path) -> None:
+    async with embedded(tmp_path) as cluster:
+        await furnish(cluster, CONTROL)
+        for each in hidden(canaries):
+            await cluster.create(each)
+        await cluster.create(settings_with(canaries["env"]))
+        data = b"".join(each.read_bytes() for each in tmp_path.glob("argosy.db*"))
+    data += b"".join(each.read_bytes() for each in tmp_path.glob("argosy.db*"))
+    found = {kind for kind, value in canaries.items() if any(form in data for form in kept_forms(value))}
+    assert found == {"env"}, "what is in a ConfigMap is found, so the search finds; what is in a Secret is not"
+
+
+def settings_with(value: str) -> dict[str, Any]:
+    metadata = {"name": "plain", "namespace": CONTROL}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": value}}
