@@ -12,6 +12,8 @@ from argosy.cluster import ClusterReader
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime.member_leases import LABELS
+from argosy.runtime.member_leases import LEASE as MEMBERS
 from argosy.setup.installing.words import CONTROL
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
@@ -38,6 +40,14 @@ async def _asked(cluster: ClusterReader, kind: GroupKind, labels: str = "") -> S
 
 
 async def has_engine(cluster: ClusterReader, namespace: str) -> bool:
-    """Whether an engine of argosy holds the right to deliver there."""
+    """Whether an engine of argosy holds the right to deliver there, alone or with others."""
     lease = await cluster.get(ResourceKey("coordination.k8s.io", "Lease", namespace, LEASE))
-    return bool(((lease or {}).get("spec") or {}).get("holderIdentity"))
+    return bool(((lease or {}).get("spec") or {}).get("holderIdentity")) or await has_members(cluster, namespace)
+
+
+async def has_members(cluster: ClusterReader, namespace: str) -> bool:
+    """Whether engines share the work there; not where that may not be seen."""
+    try:
+        return bool((await cluster.list(MEMBERS, namespace=namespace, labels=LABELS)).items)
+    except ClusterError:
+        return False

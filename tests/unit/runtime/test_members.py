@@ -11,6 +11,7 @@ import pytest
 from faults import Faulty
 
 from argosy.cluster import Cluster
+from argosy.desk.control import has_engine
 from argosy.model import annotations as names
 from argosy.model.errors import TransientError
 from argosy.runtime.member_leases import LABELS, LEASE, lease_key
@@ -76,6 +77,7 @@ async def test_all_is_shared_and_every_lease_says_by_whom(
     those = {f"argosy-member-{name}" for name in ("one", "two", "three")}
     assert {each["metadata"]["name"] for each in leases} == those
     assert {each["metadata"]["annotations"][names.ROSTER] for each in leases} == {"one,three,two"}
+    assert await has_engine(cluster, namespace) and not await has_engine(cluster, "default")
 
 
 async def test_who_leaves_hands_over_at_once(three: list[Member]) -> None:

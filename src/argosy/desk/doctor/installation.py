@@ -18,7 +18,7 @@ from argosy.advise.live_view import OperatorState, SettingsView
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.stalling import spec_written
 from argosy.desk.beside import seen_engines
-from argosy.desk.control import LEASE
+from argosy.desk.control import LEASE, has_members
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.health.linting import DISAGREES, lint_settings
 from argosy.desk.health.sources import Source
@@ -57,14 +57,15 @@ class Settings:
 
 
 async def read_installation(asking: Asking, control: str) -> Settings:
-    resources, config, lease, engines = await asyncio.gather(
+    resources, config, lease, is_shared, engines = await asyncio.gather(
         asking.all_of(ARGOCD, control),
         asking.get(ResourceKey(*CONFIG_MAP, control, SETTINGS)),
         asking.get(ResourceKey(*LEASES, control, LEASE)),
+        has_members(asking.cluster, control),
         seen_engines(asking.cluster, control),
     )
     resource = resources[0] if len(resources) == 1 else None
-    is_engine = bool(mapping((lease or {}).get("spec")).get("holderIdentity"))
+    is_engine = is_shared or bool(mapping((lease or {}).get("spec")).get("holderIdentity"))
     data = {str(key): str(value) for key, value in mapping((config or {}).get("data")).items()}
     view = SettingsView(
         namespace=control,
