@@ -163,7 +163,7 @@ def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
 
 def test_logs_are_followed_line_by_line(page: Any, site: World) -> None:
     page.goto(f"{WEB}/logs?follow=1")
-    page.wait_for_timeout(300)
+    page.wait_for_selector("#pulse[data-state=live]")  # its head follows, too
     site.do(lambda room: PRINTING.more.put("GET /predict 200"))
     page.wait_for_selector("#log:has-text('GET /predict 200')")
 

@@ -50,7 +50,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
     app, head = app_of(asked), await head_of(asked)
     return {
         "title": app.name,
-        "is_live": bool(here) and here != "logs",
+        "is_live": bool(here),
         "is_partial": any(each.text and not each.subject for each in head.revisions),  # Git was slow to tell
         "section": "apps",
         "state": page_state(head.health, head.sync),

@@ -122,6 +122,7 @@ LIVE = (
     _of_objects("/r/{group}/{kind}/{rns}/{rname}", resource_parts),
     _of_app("/diff", diff_parts),
     _of_app("/history", history_parts),
+    _of_app("/logs", head_parts),
     _of_app("/parameters", head_parts),
     _of_app("/manifest", head_parts),
     _of_app("/settings", head_parts),
