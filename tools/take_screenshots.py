@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs" / "images"
 ARGOSY = [sys.executable, "-m", "argosy"]
 STAGING, NOTEBOOKS = "/apps/argocd/llmops-staging", "/apps/argocd/notebooks-to-serving"
+ROLLOUT = "/apps/argocd/rollout"
 COLOURS, FREQUENT = 256, 96
 WIDE, PHONE = (1200, 750), (390, 780)
 SHOTS: dict[str, tuple[str, tuple[int, int]]] = {
@@ -35,9 +36,16 @@ SHOTS: dict[str, tuple[str, tuple[int, int]]] = {
     "tiles": ("/apps?view=tiles", WIDE),
     "summary": ("/apps?view=summary", WIDE),
     "tree": (STAGING, WIDE),
-    "diff": ("/apps/argocd/llmops-production/diff", WIDE),
-    "waves": (f"{NOTEBOOKS}/operation", WIDE),
+    "resources": (f"{STAGING}/resources", WIDE),
+    "diff": (f"{STAGING}/diff", WIDE),
+    "waves": (f"{ROLLOUT}/operation", WIDE),
     "sync": (f"{STAGING}/sync", WIDE),
+    "rollback": (f"{STAGING}/rollback", WIDE),
+    "delete": (f"{STAGING}/delete", WIDE),
+    "plan": ("/apps/plan?do=sync&app=argocd/llmops-staging&app=argocd/llmops-production&app=argocd/rollout", WIDE),
+    "object": (f"{STAGING}/r/serving.kserve.io/InferenceService/llmops-staging/staging-qwen25-05b-instruct", WIDE),
+    "parameters": (f"{STAGING}/parameters", WIDE),
+    "policy": (f"{STAGING}/settings", WIDE),
     "history": (f"{STAGING}/history", WIDE),
     "events": (f"{STAGING}/events", WIDE),
     "logs": (f"{NOTEBOOKS}/logs", WIDE),
@@ -47,10 +55,20 @@ SHOTS: dict[str, tuple[str, tuple[int, int]]] = {
     "notebooks": ("/notebooks", WIDE),
     "run": ("/notebooks/ml-platform/model-training/runs/1", WIDE),
     "environments": ("/environments", WIDE),
+    "promote": ("/environments/staging/promote", WIDE),
     "activity": ("/activity", WIDE),
     "doctor": ("/doctor", WIDE),
     "settings": ("/settings", WIDE),
+    "projects": ("/settings/projects", WIDE),
+    "project": ("/settings/projects/default", WIDE),
+    "repositories": ("/settings/repositories", WIDE),
+    "clusters": ("/settings/clusters", WIDE),
+    "accounts": ("/settings/accounts", WIDE),
+    "appearance": ("/settings/appearance", WIDE),
     "health": ("/settings/health", WIDE),
+    "error": ("/apps/argocd/nosuch", WIDE),
+    "empty": ("/apps?q=nosuch", WIDE),
+    "login": ("/login", WIDE),
     "api": ("/api/docs", WIDE),
     "phone-apps": ("/apps", PHONE),
     "phone-app": (STAGING, PHONE),
@@ -92,16 +110,53 @@ def _deliver(home: Path, env: dict[str, str]) -> None:
     git = ["git", "-c", "user.name=Ann Engineer", "-c", "user.email=ann@example.com", "-C", str(work)]
     subprocess.run(["git", "clone", "-q", where["repository"], str(work)], env=env, check=True)
     shutil.copytree(ROOT / "examples" / "notebooks-to-serving", work / "notebooks-to-serving")
+    _write_rollout(work / "rollout")
     for words in (["add", "."], ["commit", "-qm", "A model of frauds"], ["push", "-q"]):
         subprocess.run([*git, *words], env=env, check=True)
     for line in (
         f"kubectl apply -n argocd -f {work}/notebooks-to-serving/application.yaml",
         "app refresh notebooks-to-serving",
         "app wait notebooks-to-serving --sync --health --timeout 120",
+        f"kubectl apply -n argocd -f {work}/rollout/application.yaml",
+        "app refresh rollout",
         "demo break model",
+        "demo break drift",
     ):
         subprocess.run([*ARGOSY, *line.split()], env=env, check=True, stdout=subprocess.DEVNULL)
     time.sleep(8)  # until the accident has reached the page
+
+
+def _write_rollout(folder: Path) -> None:
+    """Three waves, of which the second waits for an image that nobody built."""
+    (folder / "manifests").mkdir(parents=True)
+    labels = {"app": "features"}
+    container = {"name": "main", "image": "registry.example.com/features:does-not-exist"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    made = (
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _waved("settings", 0), "data": {"mode": "steady"}},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": _waved("features", 1), "spec": spec},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _waved("announced", 2), "data": {"done": "yes"}},
+    )
+    for each in made:
+        (folder / "manifests" / f"{each['metadata']['name']}.yaml").write_text(json.dumps(each, indent=2))
+    app = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "rollout"},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": "https://github.com/your-org/llmops-demo.git", "targetRevision": "main",
+                       "path": "rollout/manifests"},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "features"},
+            "syncPolicy": {"automated": {}, "syncOptions": ["CreateNamespace=true"]},
+        },
+    }  # fmt: skip
+    (folder / "application.yaml").write_text(json.dumps(app, indent=2))
+
+
+def _waved(name: str, wave: int) -> dict[str, Any]:
+    return {"name": name, "annotations": {"argocd.argoproj.io/sync-wave": str(wave)}}
 
 
 # -- the pictures -----------------------------------------------------------------------------------------------------
@@ -120,7 +175,11 @@ def take(entrance: str, names: list[str]) -> None:
             context = browser.new_context(storage_state=door.storage_state(), base_url=base)
             context.add_cookies([{"name": "argosy-theme", "value": theme, "url": base}])
             for name in names:
-                _shoot(context, name, theme)
+                if name != "login":
+                    _shoot(context, name, theme)
+            context.clear_cookies(name=re.compile("^argosy(?!-theme)"))
+            if "login" in names:
+                _shoot(context, "login", theme)
             context.close()
         browser.close()
 
