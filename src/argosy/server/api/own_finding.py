@@ -6,6 +6,7 @@ those who may see all of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -30,16 +31,22 @@ PAGES: Final = (
     ("Environments", "/environments", "dev, staging, production"),
     ("Activity", "/activity", "what happened"),
     ("Settings", "/settings", "projects, repositories, clusters, health"),
+    ("Doctor", "/doctor", "what is wrong, and what helps"),
+    ("Accounts", "/settings/accounts", "accounts and their tokens"),
+    ("Repositories", "/settings/repositories", "where Git is"),
+    ("Health checks", "/settings/health", "rules, and a box to try one"),
+    ("Appearance", "/settings/appearance", "light, dark, keys"),
     ("API", "/api/docs", "what programs can ask"),
 )
+PART: Final = re.compile(r"[\s./-]+")
 
 
 async def palette(asked: Asked) -> Json:
-    """All words of the query are looked for; what begins with the first goes before what holds it."""
+    """All words of the query are looked for; what has a part that begins with the first goes before what holds it."""
     words = asked.query.text("q")[:LONGEST].lower().split()
     found = [each for each in _all(asked, words) if all(word in each["search"] for word in words)]
     if words:
-        found.sort(key=lambda each: not str(each["text"]).lower().startswith(words[0]))
+        found.sort(key=lambda each: not any(part.startswith(words[0]) for part in PART.split(each["search"])))
     return Json({"items": [{k: v for k, v in each.items() if k != "search"} for each in found[:MOST]]})
 
 
