@@ -231,6 +231,12 @@ class SharedWork:
         self.controllers.append(one)
         return one
 
+    def three_agree(self) -> bool:
+        """One that did not get beyond its start, because of a fault, is started again, as a cluster does."""
+        while len(self.living) < 3:
+            self.start()
+        return self.are_shared(3)
+
     @property
     def living(self) -> list[Controller]:
         return [each for each in self.controllers if not each.ended_at and each.process.poll() is None]

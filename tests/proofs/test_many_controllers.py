@@ -75,7 +75,7 @@ def test_many_controllers_many_kills(
             ends.append(Handover(work, rng, (signal.SIGKILL, signal.SIGTERM)[place % 2]))
             work.start()
             work.until(60 + applications / 5, lambda: ends[-1].is_over, "what it had is another's")
-            work.until(60, lambda: work.are_shared(3), "three members agree")
+            work.until(60, work.three_agree, "three members agree")
         work.proxy.trouble = 0.0
         head = work.push("last")
         seconds = work.until(60 + applications, lambda: work.are_synced(head), "every application converges")

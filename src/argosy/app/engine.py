@@ -30,7 +30,7 @@ from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
 from argosy.live import indexes
-from argosy.model.errors import ArgosyError, UserError
+from argosy.model.errors import ArgosyError, ClusterError, TransientError, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
@@ -287,7 +287,13 @@ async def share_engine(cluster: Cluster, options: EngineOptions, namespace: str)
     dead = await wait_for_no_leader(cluster, namespace)
 
     async def is_alone() -> None:
-        await wait_for_no_leader(cluster, namespace, dead)
+        while True:
+            try:
+                await wait_for_no_leader(cluster, namespace, dead)
+                return
+            except (ClusterError, TransientError) as error:  # an engine that runs does not end for that
+                log.info("whether another leads is not known: %s", error)
+                await asyncio.sleep(MOMENT)
 
     members = Members(cluster, namespace)
     members.before_joining = is_alone  # once more when it is announced: whoever wants to lead from now on sees that

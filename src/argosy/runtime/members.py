@@ -180,14 +180,18 @@ class Members:
                 fresh = fresh_lease(self._namespace, self.identity, self._terms.lease, self._clock.now())
                 self._lease = await self._asked(self._cluster.create(fresh))
                 self._renewed_at = began
-            except Conflict:  # made before, and the answer was lost
-                self._lease = await self._own()
-                self._possible = [roster_of(self._lease)] if self._lease else [NOBODY]
             except (ArgosyError, TimeoutError) as error:
                 failures += 1
                 log.info("%s: not announced: %s", self.identity, error or "no answer in time")
+                if isinstance(error, Conflict):  # made before, and the answer was lost
+                    await self._take_up()
                 await sleep(self._clock, AGAIN.delay(failures))
         log.info("%s shares the work of namespace %s", self.identity, self._namespace)
+
+    async def _take_up(self) -> None:
+        with contextlib.suppress(ArgosyError, TimeoutError):
+            self._lease = await self._own()
+            self._possible = [roster_of(self._lease)] if self._lease else [NOBODY]
 
     async def _rounds(self) -> None:
         failures = 0
