@@ -15,11 +15,13 @@ from fleet_world import Far, far_cluster
 from argosy.app.opening import opened
 from argosy.app.site import opened_site
 from argosy.desk.applications.acting import Choice
+from argosy.desk.applications.checking import check_project
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.happenings import events_of
 from argosy.desk.applications.objects import delete_object, objects_to_change, patch_object, read_objects
 from argosy.desk.applications.reader import Unseen, fares, open_reader
 from argosy.model.application import Application
+from argosy.model.errors import PolicyError
 from argosy.model.names import ResourceKey
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import reader_of
@@ -57,6 +59,16 @@ async def test_objects_are_read_patched_compared_and_deleted_where_the_applicati
         await delete_object(reader, app, live, orphan=False, force=True)
         await far.until("ConfigMap", "settings", gone=True)
         assert ((await room.get("ConfigMap", "settings")) or {})["data"] == {"a": "mine"}
+
+
+async def test_a_project_that_allows_an_address_allows_the_name_of_that_cluster(tmp_path: Path) -> None:
+    async with delivered(tmp_path) as (room, far, desk, app):
+        await room.project("team", destinations=[{"server": far.server, "namespace": "ml"}])
+        spec = {**app.wire["spec"], "project": "team"}
+        await check_project(desk, {**app.wire, "spec": spec})
+        other = {**spec, "destination": {"name": "in-cluster", "namespace": "ml"}}
+        with pytest.raises(PolicyError, match="do not match any of the allowed destinations"):
+            await check_project(desk, {**app.wire, "spec": other})
 
 
 async def test_a_reader_of_one_cluster_never_answers_for_another(tmp_path: Path) -> None:

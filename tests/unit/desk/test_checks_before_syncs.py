@@ -16,6 +16,7 @@ from argosy.model.application import Application, read_application
 from argosy.model.errors import PolicyError, UnknownRef
 from argosy.model.manifest import Manifest
 from argosy.model.project import read_project
+from argosy.policy.clusters import Clusters
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
@@ -33,7 +34,7 @@ def a_reader(repositories: Repositories | None = None, data: Manifest | None = N
     metadata = {"name": "argocd-cm", "namespace": "argocd"}
     cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}})
     known = read_project({"metadata": {"name": "default"}, "spec": project})
-    rules = SimpleNamespace(repositories=repositories)
+    rules = SimpleNamespace(repositories=repositories, clusters=Clusters())
     desk = SimpleNamespace(control="argocd")
     return cast("Reader", SimpleNamespace(rules=rules, control_cache=cache, desk=desk, project=lambda app: known))
 

@@ -28,6 +28,7 @@ async def check_project(desk: Desk, manifest: dict[str, Any]) -> None:
         return  # who may not see projects leaves it to the engine
     async with open_reader(desk) as reader:
         project = reader.rules.projects.get(app.project)
+        app = reader.rules.clusters.placed(app)  # a rule may be about a cluster's name or its address
     if project is None and app.project == "default":
         return  # the engine makes it
     found = violations(project, app, control_namespace=desk.control)

@@ -22,7 +22,7 @@ OVERRIDE: Final = "application.sync.requireOverridePrivilegeForRevisionSync"  # 
 
 
 def check_window(reader: Reader, app: Application) -> None:
-    found = verdict(reader.project(app).windows, app, clock(), is_manual=True)
+    found = verdict(reader.project(app).windows, reader.rules.clusters.placed(app), clock(), is_manual=True)
     if not found.is_allowed:
         told = f"cannot sync: blocked by sync window ({found.reason})"  # argo: its words
         raise PolicyError(f"{told}; wait for it to end, or let it allow manual syncs", where=app.name)
