@@ -47,6 +47,7 @@ from argosy.runtime.rendezvous import owner
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 BREATH: Final = 0.05  # seconds between two rounds, however much happens
+ATTEMPTS: Final = 4  # to say that we leave
 AGAIN: Final = Backoff(first=0.2, most=1.0, jitter=0.5)
 
 
@@ -155,12 +156,14 @@ class Members:
     async def leave(self) -> None:
         """Let the others have everything at once. If that cannot be said, our Lease runs out by itself."""
         await self._renounce()
-        if not self._may_be_there:
-            return
-        try:
-            await self._asked(self._cluster.delete(lease_key(self._namespace, self.identity)))
-        except (ArgosyError, TimeoutError) as error:
-            log.info("%s: its Lease is left to run out: %s", self.identity, error or "no answer in time")
+        for attempt in range(1, ATTEMPTS + 1) if self._may_be_there else ():
+            try:
+                return await self._asked(self._cluster.delete(lease_key(self._namespace, self.identity)))
+            except (ArgosyError, TimeoutError) as error:
+                if isinstance(error, ClusterError) and error.code == 404:
+                    return
+                log.info("%s: its Lease is left to run out: %s", self.identity, error or "no answer in time")
+                await sleep(self._clock, AGAIN.delay(attempt))
 
     async def _renounce(self) -> None:
         """Nothing is ours from here on; returns when nothing is under way."""

@@ -87,6 +87,15 @@ async def test_who_leaves_hands_over_at_once(three: list[Member]) -> None:
     assert all_of(three) == set(KEYS) and not gone.has()
 
 
+async def test_who_leaves_says_so_again_where_it_was_not_heard(three: list[Member]) -> None:
+    gone = three.pop()
+    faults = iter([TransientError("connection reset"), TransientError("connection reset")])
+    gone.line.fault = lambda verb: next(faults, None) if verb == "delete" else None
+    await gone.stop()
+    await passing(1, *three)
+    assert all_of(three) == set(KEYS)
+
+
 async def test_who_dies_hands_over_when_its_lease_has_stood_still(three: list[Member]) -> None:
     gone = three.pop()
     had = gone.has()
