@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from shared_work import Controller, SharedWork, shared_work
+from wiped_server import IS_ASKED_FOR
 
-AFTER_A_KILL, AFTER_A_STOP = 15.0, 2.0  # seconds until another has what it had
+SLACK = 1.0 if IS_ASKED_FOR else 3.0  # beside other tests seconds decide only what hangs
+AFTER_A_KILL, AFTER_A_STOP = 15.0 * SLACK, 2.0 * SLACK  # seconds until another has what it had
 APPLICATIONS = 12
 
 
@@ -52,7 +54,7 @@ def test_the_applications_are_shared_and_each_says_who_has_it(work: SharedWork) 
 def test_what_a_killed_controller_had_is_taken_within_15_seconds(work: SharedWork) -> None:
     one, apps = an_owner(work)
     one.end(signal.SIGKILL)
-    took = work.until(30, lambda: handed_over(work, apps, one.ended_at), "what it had is taken")
+    took = work.until(60, lambda: handed_over(work, apps, one.ended_at), "what it had is taken")
     print(f"{len(apps)} applications {took:.1f} s after kill -9")
     assert took <= AFTER_A_KILL
 
