@@ -161,6 +161,17 @@ def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
     assert "<b>GET</b> /healthz 200" in page.inner_text("#log")
 
 
+def test_the_log_of_one_container_is_chosen_and_downloaded(page: Any) -> None:
+    page.goto(f"{WEB}/logs")
+    page.select_option("#pod", "web-1")
+    page.wait_for_url("**pod=web-1**")
+    page.select_option("#container", "main")
+    page.wait_for_url("**container=main**")
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="Download").click()
+    assert "started on port 8080" in coming.value.path().read_text()
+
+
 def test_logs_are_followed_line_by_line(page: Any, site: World) -> None:
     page.goto(f"{WEB}/logs?follow=1")
     page.wait_for_selector("#pulse[data-state=live]")  # its head follows, too

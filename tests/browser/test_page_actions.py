@@ -175,6 +175,41 @@ def test_trees_and_resources_are_searched(page: Any) -> None:
     assert page.locator("main").inner_text().strip()
 
 
+def test_trees_and_resources_are_narrowed_to_a_kind_and_sorted(page: Any) -> None:
+    page.goto("/apps/argocd/web/tree")
+    page.select_option("#pick-kind", "Service")
+    page.wait_for_url("**kind=Service**")
+    assert page.locator("#tree .name").count() == 1
+    page.goto("/apps/argocd/web/resources")
+    page.get_by_role("link", name="Name", exact=True).click()
+    page.wait_for_url("**sort=**")
+    rows = page.locator("table.resources tbody tr")
+    assert rows.count() >= 3 and rows.first.inner_text() != rows.last.inner_text()
+
+
+def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) -> None:
+    page.goto("/apps/argocd/bulk-one/sync")
+    for name in ("APPLY ONLY", "FORCE", "REPLACE"):
+        page.get_by_role("checkbox", name=name).check()
+    page.get_by_label("To replace, type the word").fill("replace")
+    page.get_by_text("Retry", exact=True).click()
+    page.get_by_label("Try again where it fails").check()
+    page.get_by_label("Retries").fill("2")
+    page.get_by_role("button", name="SYNCHRONIZE").click()
+    page.wait_for_url("**said=synced")
+    site.do(lambda room: room.until_over("bulk-one"))
+    asked = site.do(lambda room: room.app("bulk-one"))["status"]["operationState"]["operation"]
+    assert asked["sync"]["syncStrategy"]["apply"]["force"] and "hook" not in asked["sync"]["syncStrategy"]
+    assert asked["retry"]["limit"] == 2 and "Replace=true" in asked["sync"]["syncOptions"]
+
+
+def test_the_doctor_looks_closely(page: Any) -> None:
+    page.goto("/doctor")
+    page.get_by_role("link", name="Look closely").click()
+    page.wait_for_url("**deep=true", timeout=30_000)
+    assert page.get_by_role("link", name="Look quickly").count() == 1
+
+
 def test_it_is_deleted_with_what_it_made(page: Any, site: World) -> None:
     page.goto("/apps/argocd/bulk-two/delete")
     page.fill("#f-sure", "bulk-two")
