@@ -47,7 +47,7 @@ VOLATILE = tuple((re.compile(pattern), word) for pattern, word in (
     (r"\S*/(LIVE|MERGED)-\d+/", r"\1/"),
     (r"\S*/kubectl-edit-\d+\.(yaml|json)", "EDITED"),
     (r"\b(generated-)[a-z0-9]{5}\b", r"\1RANDOM"),
-    (r"(?<=[\s(])(\d{1,3}[ydhm])?\d{1,3}[ydhs](?=[\s,)]|$)", "AGE"),
+    (r"(?<![^\s(])(\d{1,3}[ydhm])?\d{1,3}[ydhs](?=[\s,)]|$)", "AGE"),
     (r"(?<=\s)\d{1,2}m(?=\s|$)", "AGE"),
     (r"(?<=\S) {2,}", "   "),
     (r"\s+$", ""),
