@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
+from in_full import IN_FULL
 from shared_work import SharedWork, shared_work
 from wiped_server import IS_ASKED_FOR
 
-pytestmark = pytest.mark.prove
+pytestmark = IN_FULL
 APPLICATIONS, KILLS = 1000, 50
 TROUBLE = 0.02  # of all requests
 IN_TIME = {signal.SIGKILL: 15.0, signal.SIGTERM: 2.0}  # seconds

@@ -22,6 +22,7 @@ import locked_down
 import pytest
 import yaml
 from engine_room import Repository
+from in_full import IN_FULL
 from serving import ARGOSY, KUBECTL, Sandbox, argosy, environment, kubectl, sandbox
 
 from argosy.setup.installing.manifests import manifests
@@ -29,7 +30,7 @@ from argosy.setup.installing.options import InstallOptions
 
 PATIENCE = 60.0
 APPS = "/apis/argoproj.io/v1alpha1/namespaces/argosy/applications"
-pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason="no kubectl here")
+pytestmark = [*IN_FULL, pytest.mark.skipif(not KUBECTL.exists(), reason="no kubectl here")]
 
 
 def until(holds: Callable[[], Any], why: Callable[[], str] = lambda: "") -> Any:
