@@ -170,7 +170,7 @@ class Shell:
             (folder / name).chmod(0o755)
         place = Place(folder, {**self._environment, "KUBECONFIG": str(folder / ".kubeconfig")})
         made = place.run(f"kubectl create namespace {scenario.name} && "
-                         "kubectl wait --for=create --timeout=30s serviceaccount/default configmap/kube-root-ca.crt")
+                         "kubectl wait --for=create --timeout=120s serviceaccount/default configmap/kube-root-ca.crt")
         assert made.code == 0, made
         return place
 
