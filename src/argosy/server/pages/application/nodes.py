@@ -17,9 +17,9 @@ from argosy.server.pages.application.addresses import element_of, of_resource
 from argosy.server.pages.application.keyed import Keyed
 
 MOST_BESIDE = 20  # siblings of one kind that are shown unfolded
-MOST_SENT = 100  # of a group
-MOST_SENT_BELOW = 30  # of a group below something
-MOST_LEAVES = 600  # of all groups together, with what is below
+MOST_SENT = 60  # of a group
+MOST_SENT_BELOW = 10  # of a group below something
+MOST_LEAVES = 200  # of all groups together, with what is below
 LEAST_LEAVES = 50
 ILL = frozenset({"Degraded", "Missing", "Unknown"})
 UNEASY = ILL | {"Progressing", "Suspended"}
