@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli import REFUSED, TIMED_OUT, tell
-from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, print_data, seconds, typed, verb
+from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, print_data, typed, verb
+from argosy.cli.durations import seconds
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:

@@ -97,16 +97,6 @@ def truth(text: str) -> bool:
 truth.__name__ = "true or false"  # what argparse calls it where it is neither
 
 
-def seconds(text: str) -> float:
-    found = float(text)
-    if not 0 <= found <= 1e8:
-        raise ValueError(text)
-    return found
-
-
-seconds.__name__ = "number of seconds"
-
-
 def add_truth(parser: argparse.ArgumentParser, flag: str, about: str, *, usual: bool | None = None) -> None:
     """A switch that can also be switched off: `--flag=false`."""
     parser.add_argument(flag, nargs="?", type=truth, const=True, default=usual, metavar="BOOL", help=about)

@@ -13,11 +13,11 @@ from argosy.cli.app_flags import (
     at_desk,
     can_ask,
     is_compat,
-    seconds,
     talk,
     typed,
     verb,
 )
+from argosy.cli.durations import seconds
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from argosy.cli.app_flags import (
     form,
     is_compat,
     print_data,
-    seconds,
     talk,
     verb,
 )
+from argosy.cli.durations import seconds
 from argosy.cli.screen import Screen
 from argosy.model.errors import UserError
 

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from argosy.cli import DONE, NO, REFUSED, answering, failed
-from argosy.cli.app_flags import asked, can_ask, print_data, seconds, talk
+from argosy.cli.app_flags import asked, can_ask, print_data, talk
+from argosy.cli.durations import seconds
 from argosy.cli.screen import plain
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError, UserError

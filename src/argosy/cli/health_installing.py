@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from argosy.cli.asking import read_line
+from argosy.cli.durations import seconds
 from argosy.cli.screen import Screen, plain
 from argosy.model.errors import UserError
 
@@ -45,9 +46,9 @@ def _add_apply(parts: Commands[argparse.ArgumentParser]) -> None:
     _add_place(parser)
     parser.add_argument("--dry-run", action="store_true", help="tell what would change, and write nothing")
     about = "give up where argocd-cm does not hold the checks after (default: 120)"
-    parser.add_argument("--timeout", type=_seconds, default=120.0, metavar="S", help=about)
+    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)
     about = "wait for applications to be judged anew, at most (default: 30)"
-    parser.add_argument("--settle", type=_seconds, default=30.0, metavar="S", help=about)
+    parser.add_argument("--settle", type=seconds, default=30.0, metavar="S", help=about)
     _add_target(parser)
 
 
@@ -103,16 +104,6 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
     from argosy.cli.target_flags import add_target_flags
 
     add_target_flags(parser)
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds <= 86400:
-        raise ValueError
-    return seconds
-
-
-_seconds.__name__ = "number of seconds"  # what argparse calls it where it is none
 
 
 def apply(chosen: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.durations import seconds
 from argosy.cli.screen import Screen
 from argosy.cli.setup_delivering import answered, apply, destroy, plan, status
 
@@ -55,14 +56,14 @@ def _add_delivering(parts: Commands[argparse.ArgumentParser]) -> None:
     parser = _add(parts, "apply", "set up what argosy.yaml asks for", apply)
     _add_writing(parser)
     about = "wait for the operator to take settings over, at most (default: 120)"
-    parser.add_argument("--timeout", type=_seconds, default=120.0, metavar="S", help=about)
+    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)
     _add(parts, "status", "is everything there that argosy.yaml asks for", status)
     parser = _add(parts, "destroy", "remove what setup made, and nothing else", destroy)
     _add_writing(parser)
     about = "remove the namespaces that setup made, too, with all that is in them; needs -y"
     parser.add_argument("--namespaces", action="store_true", help=about)
     about = "wait for each Application to be gone, at most (default: 60)"
-    parser.add_argument("--timeout", type=_seconds, default=60.0, metavar="S", help=about)
+    parser.add_argument("--timeout", type=seconds, default=60.0, metavar="S", help=about)
 
 
 def _add(parts: Commands[argparse.ArgumentParser], name: str, about: str, run: Run) -> argparse.ArgumentParser:
@@ -85,7 +86,7 @@ def _add_preparing(parts: Commands[argparse.ArgumentParser]) -> None:
     about = "print the admin password, and not only the command that reads it"
     parser.add_argument("--show-password", action="store_true", help=about)
     about = "wait for Argo CD's server, at most (default: 300; for its namespace never more than 60)"
-    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help=about)
+    parser.add_argument("--timeout", type=seconds, default=300.0, metavar="S", help=about)
     _finish(parser, prepare)
 
     parser = _described(parts, "apps", "apply the three Applications of a folder, and list them")
@@ -99,16 +100,6 @@ def _add_preparing(parts: Commands[argparse.ArgumentParser]) -> None:
     about = "where the Secrets go (default: the namespace of the context)"
     parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
     _finish(parser, write_gitea)
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds <= 86400:
-        raise ValueError
-    return seconds
-
-
-_seconds.__name__ = "number of seconds"  # what argparse calls it where it is none
 
 
 def _finish(parser: argparse.ArgumentParser, run: Run) -> None:

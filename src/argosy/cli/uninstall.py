@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from argosy.cli.durations import seconds
 from argosy.cli.install import add_namespace, add_writing, carried_out
 from argosy.cli.target_flags import add_target_flags, target_options
 
@@ -34,21 +35,11 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     about = "also where Applications stay whose finalizers nobody would serve"
     parser.add_argument("--force", action="store_true", help=about)
     about = "wait for each Application to be gone, at most (default: 120)"
-    parser.add_argument("--timeout", type=_seconds, default=120.0, metavar="S", help=about)
+    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)
     add_writing(parser, "show the plan, and write nothing")
     parser.add_argument("-o", "--output", choices=["text", "json", "yaml"], default="text", help="text, json or yaml")
     add_target_flags(parser)
     parser.set_defaults(run=uninstall)
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 <= seconds <= 86400:
-        raise ValueError
-    return seconds
-
-
-_seconds.__name__ = "number of seconds"  # what argparse calls it where it is none
 
 
 def uninstall(chosen: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from argosy.cluster import Catalog, Cluster, Listing, User, WatchEvent
 from argosy.cluster.connection import Connection
 from argosy.cluster.refusals import Unavailable
 from argosy.desk.applications.desk import Opener
+from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 
@@ -65,7 +66,7 @@ class Late:
             yield line
 
     def acting_as(self, user: User) -> Cluster:
-        raise NotImplementedError("nobody acts as another in a cluster that is elsewhere")
+        raise UserError("nobody acts as another in a cluster that is elsewhere; run argosy there")
 
     async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
         return await self._soon((await self._open()).create(manifest, **terms))
