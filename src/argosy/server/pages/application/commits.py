@@ -31,7 +31,7 @@ async def commits_of(
     reader: Reader, app: Application, wanted: Iterable[tuple[str, str]], seconds: float = SECONDS
 ) -> dict[str, Told]:
     """By revision, of (repository, revision)."""
-    asked = [(url, revision) for url, revision in dict.fromkeys(wanted) if is_commit(revision)]
+    asked = [(url, revision) for url, revision in dict.fromkeys(wanted) if _is_commit(revision)]
     found: dict[str, Told] = {}
     unknown = []
     for url, revision in asked:
@@ -66,6 +66,12 @@ async def current(
     return await commits_of(reader, app, pairs, seconds)
 
 
+def is_awaited(app: Application, revisions: Iterable[str]) -> bool:
+    """Whether Git has yet to answer; one that has said no is asked again later, and nobody waits for it."""
+    pairs = zip(app.sources, revisions)
+    return any((source.repo_url, app.project, revision) in _asking for source, revision in pairs)
+
+
 async def past(reader: Reader, app: Application) -> dict[str, Told]:
     pairs = [
         (str(source.get("repoURL") or ""), revision)
@@ -92,5 +98,5 @@ async def _told(reader: Reader, app: Application, url: str, revision: str) -> To
     return told
 
 
-def is_commit(revision: str) -> bool:
+def _is_commit(revision: str) -> bool:
     return len(revision) >= 40 and all(sign in "0123456789abcdef" for sign in revision)

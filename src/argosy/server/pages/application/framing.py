@@ -36,8 +36,6 @@ def permissions(asked: Asked) -> dict[str, bool]:
 async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     app, reader = app_of(asked), reader_of(asked)
     told = await commits.current(reader, app, facts.revisions(app), seconds)
-    if any(commits.is_commit(each) and each not in told for each in facts.revisions(app)):
-        asked.kept.pop("mark", None)  # its stream must not take this page for whole: it tells what came later
     project = reader.rules.projects.get(app.project)
     found = header(app, project, clock(), permissions(asked), told)
     engines = asked.site.lookout.engines
@@ -51,7 +49,7 @@ async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
     return {
         "title": app.name,
         "is_live": bool(here),
-        "is_partial": any(each.text and not each.subject for each in head.revisions),  # Git was slow to tell
+        "is_partial": commits.is_awaited(app, facts.revisions(app)),  # its stream tells what came later
         "section": "apps",
         "state": page_state(head.health, head.sync),
         "crumbs": [("Apps", "/apps"), (app.name, head.base)],
