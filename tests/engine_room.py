@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -291,10 +291,15 @@ async def _ensure(cluster: Cluster, manifest: Manifest) -> None:
         await cluster.create(manifest)
 
 
-@cache
+_OF_THREAD = threading.local()
+
+
 def shared_crew() -> Crew:
-    """One for all rooms of this process, as one engine has one for all applications; its worker goes when we do."""
-    return Crew(workers=1)
+    """One for all rooms of a thread, as one engine has one for all applications: a crew belongs to one event loop."""
+    if not hasattr(_OF_THREAD, "crew"):
+        _OF_THREAD.crew = Crew(workers=1)
+    crew: Crew = _OF_THREAD.crew
+    return crew
 
 
 @asynccontextmanager
