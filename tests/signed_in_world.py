@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine_room import CONTROL, embedded, furnish, shared_crew
+from oidc_provider import CLIENT, CLIENT_SECRET, IdentityProvider
 
 from argosy.app.listening import bind, listening
 from argosy.app.site import opened_site
@@ -20,6 +21,7 @@ from argosy.cluster import Cluster
 from argosy.desk.accounts.changing import AccountBook
 from argosy.desk.accounts.codes import Codes
 from argosy.desk.accounts.passwords import Hashing
+from argosy.model.manifest import dump
 from argosy.server import build
 from argosy.server.identity.identities import Identities
 from argosy.server.site import ServeOptions
@@ -58,6 +60,20 @@ class SignedInWorld:
         manifest = {"apiVersion": "v1", "kind": key[0], "metadata": metadata, "data": data}
         await self.cluster.apply(manifest, manager=f"test-{name}", force=True)
         await AccountBook(self.cluster, CONTROL, hashing=Hashing(4)).set_password(name, PASSWORD)
+
+    async def provided(self, provider: IdentityProvider) -> None:
+        """From now on people can sign in there, too."""
+        config = {
+            "name": "Sea Passes", "issuer": provider.url, "rootCA": provider.authority,
+            "clientID": CLIENT, "clientSecret": "$oidc.clientSecret",
+        }  # fmt: skip
+        for kind, name, content in (
+            ("Secret", "argocd-secret", {"stringData": {"oidc.clientSecret": CLIENT_SECRET}}),
+            ("ConfigMap", "argocd-cm", {"data": {"oidc.config": dump(config)}}),
+        ):
+            metadata = {"name": name, "namespace": CONTROL}
+            manifest = {"apiVersion": "v1", "kind": kind, "metadata": metadata, **content}
+            await self.cluster.apply(manifest, manager="test-provider", force=True)
 
     def serve(self) -> None:
         try:

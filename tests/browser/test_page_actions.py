@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         await furnish(room)
         await bulk(room)
         await many(room)
-        await room.project("shut", syncWindows=[SHUT], sourceRepos=["*"])
+        await room.project("shut", syncWindows=[SHUT], sourceRepos=["*"], orphanedResources={"warn": False})
         await room.deliver("night", "late", project="shut")
 
     with world(tmp_path_factory.mktemp("actions") / "site", all_of_it) as made:
@@ -185,6 +185,32 @@ def test_trees_and_resources_are_narrowed_to_a_kind_and_sorted(page: Any) -> Non
     page.wait_for_url("**sort=**")
     rows = page.locator("table.resources tbody tr")
     assert rows.count() >= 3 and rows.first.inner_text() != rows.last.inner_text()
+
+
+def test_objects_of_nobody_are_shown_when_asked_for(page: Any, site: World) -> None:
+    stray = {**config_map("stray", a="b"), "metadata": {"name": "stray", "namespace": "ml"}}
+    site.do(lambda room: room.cluster.create(stray))
+    page.goto("/apps/argocd/night/tree")
+    assert page.get_by_text("stray").count() == 0
+    page.get_by_role("link", name="Orphans").click()
+    page.wait_for_url("**orphans=1")
+    expect(page.locator("#tree [role=treeitem]", has_text="stray")).to_contain_text("orphan")
+
+
+def test_what_asks_before_it_is_pruned_is_allowed(page: Any, site: World) -> None:
+    asks = config_map("asks-first", a="b")
+    asks["metadata"]["annotations"] = {"argocd.argoproj.io/sync-options": "Prune=confirm"}
+    site.room.repository.push({"asks/first.yaml": asks, "asks/other.yaml": config_map("asks-other", a="b")})
+    site.do(lambda room: room.deliver("asks", "asks"))
+    site.do(lambda room: room.sync("asks"))
+    site.do(lambda room: room.until_over("asks"))
+    site.room.repository.push({"asks/first.yaml": None})
+    site.do(lambda room: room.sync("asks", prune=True))
+    site.do(lambda room: room.until(lambda status: "confirm" in status["operationState"]["message"], "asks"))
+    page.goto("/apps/argocd/asks")
+    page.get_by_role("button", name="Allow deletion").click()
+    site.do(lambda room: room.until_gone("ConfigMap", "asks-first"))
+    assert site.do(lambda room: room.get("ConfigMap", "asks-other")) is not None
 
 
 def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from git_host import git_host
 from machines_world import MachinesWorld, machines_world
 
 from argosy.model.names import GroupKind, ResourceKey
@@ -95,7 +99,7 @@ def test_a_script_that_never_ends_and_text_that_is_no_manifest_are_told(visit: C
     assert "manifest" in page.locator("#try .note").inner_text()
 
 
-def test_a_repository_is_added_with_credentials_that_are_never_shown(
+def test_a_repository_that_cannot_be_reached_is_not_taken_and_its_credentials_are_never_shown(
     visit: Callable[..., Any], site: MachinesWorld
 ) -> None:
     page = visit("/settings/repositories")
@@ -106,6 +110,28 @@ def test_a_repository_is_added_with_credentials_that_are_never_shown(
     page.get_by_role("button", name="Add").click()
     assert "127.0.0.1" in page.locator("#add .note").inner_text(timeout=40_000)
     assert CANARY not in page.content() and page.get_by_label("Password or token").input_value() == ""
+
+
+def test_a_repository_is_added_with_credentials_and_reached_by_them(
+    visit: Callable[..., Any], site: MachinesWorld, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "--quiet", "--bare", tmp_path / "own.git"], check=True)
+    settings = ResourceKey("", "ConfigMap", "argocd", "argosy-cm")
+    site.run(site.cluster.patch(settings, {"data": {"source.protocols": "https, ssh, http"}}))
+    with git_host(tmp_path) as host:
+        host.wanted = f"Basic {base64.b64encode(f'ann:{CANARY}'.encode()).decode()}"
+        page = visit("/settings/repositories")
+        page.get_by_text("Add a repository").click()
+        page.get_by_label("Address").fill(f"{host.url}/own.git")
+        page.get_by_label("User name").fill("ann")
+        page.get_by_label("Password or token").fill(CANARY)
+        page.get_by_role("button", name="Add").click()
+        row = page.locator("tbody tr", has_text="own.git")
+        assert "Successful" in row.inner_text(timeout=40_000)
+        assert "kept" in row.inner_text() and CANARY not in page.content()
+        page.on("dialog", lambda dialog: dialog.accept())
+        row.get_by_role("button", name="Remove").click()
+        row.wait_for(state="detached")
 
 
 def test_a_repository_is_removed(visit: Callable[..., Any], site: MachinesWorld) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
+from oidc_provider import identity_provider
 from signed_in_world import PASSWORD, SignedInWorld, signed_in_world
 
 
@@ -62,6 +64,21 @@ def test_a_code_of_this_machine_opens_the_page_also_by_a_link_on_another_sites_p
     assert page.get_by_role("heading", level=1).inner_text()
     page.goto(f"{world.url}/settings/accounts")
     page.locator("main").get_by_text("admin").first.wait_for()
+
+
+def test_an_identity_provider_leads_in_to_the_page_that_was_wanted(
+    world: SignedInWorld, open_page: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = open_page(ignore_https_errors=True)  # the provider's authority is its own
+    with identity_provider(tmp_path) as provider:
+        world.run(world.provided(provider))
+        page.goto(f"{world.url}/settings/appearance")
+        page.get_by_role("link", name="Sign in with Sea Passes").click()
+        page.wait_for_url(f"{world.url}/settings/appearance")
+        assert "/token" in provider.seen
+        page.get_by_role("button", name="ann@x").click()
+        page.get_by_role("button", name="Sign out").click()
+        page.get_by_text("You are signed out.").wait_for()
 
 
 class elsewhere:

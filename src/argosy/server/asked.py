@@ -155,7 +155,7 @@ class Asked:
     def desk(self) -> Desk:
         """What is done there is done on the caller's behalf, and told so."""
         found: Desk = self.site.desk
-        return replace(found, signer=self.caller.name)
+        return replace(found, signer=self.caller.shown_name)
 
     @property
     def csrf(self) -> str:

@@ -27,7 +27,7 @@ THERE, LASTS = "reader of its cluster", 2.0  # what was read of another cluster,
 def desk_of(asked: Asked) -> Desk:
     """Writes, and reads what the cluster has this very moment."""
     desk: Desk = asked.site.desk
-    return replace(desk, signer=asked.caller.name)
+    return replace(desk, signer=asked.caller.shown_name)
 
 
 def account_called(asked: Asked, name: str) -> str:
@@ -41,7 +41,7 @@ def reader_of(asked: Asked) -> Reader:
     app = asked.subject
     if isinstance(app, Application):
         reader = _there(asked, reader, app)
-    return reader.signed(asked.caller.name)
+    return reader.signed(asked.caller.shown_name)
 
 
 def _there(asked: Asked, reader: Reader, app: Application) -> Reader:

@@ -40,7 +40,7 @@ async def synced(asked: Asked) -> Json:
         refuse_manifests("manifests")
     check_window(reader, app)
     await check_refs(reader, app, refs)
-    by = asked.caller.name
+    by = asked.caller.shown_name
 
     def make(now: Application) -> dict[str, Any]:
         if now.project != app.project:

@@ -59,7 +59,7 @@ async def created(asked: Asked) -> Json:
     before = await desk.get(app.key)
     if before is None:
         _check(asked, app)
-        await create(desk, _signed(made, asked.caller.name), replaces=False)
+        await create(desk, _signed(made, asked.caller.shown_name), replaces=False)
         after = await desk.get(app.key) or made
         await until_seen(asked, after)
         return Json(dict(after))

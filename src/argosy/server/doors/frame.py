@@ -20,7 +20,7 @@ def frame_values(asked: Asked) -> dict[str, Any]:
         path=asked.path,
         query=tuple((name, value) for name in asked.query for value in asked.query.all(name)),
         csrf=asked.csrf,
-        caller="" if caller.is_nobody else caller.name,
+        caller="" if caller.is_nobody else caller.shown_name,
         theme=kept["theme"] if kept.get("theme") in THEMES else "",
         has_keys=kept.get("keys") != "off",
         is_simulated=options.is_simulated,
