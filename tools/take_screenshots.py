@@ -165,7 +165,7 @@ def _waved(name: str, wave: int) -> dict[str, Any]:
 def take(entrance: str, names: list[str]) -> None:
     base = entrance.partition("/enter")[0]
     with sync_playwright() as playwright:
-        found = shutil.which("chromium") or shutil.which("google-chrome")
+        found = shutil.which("chromium") or shutil.which("chromium-headless-shell")
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         door = browser.new_context()
         page = door.new_page()

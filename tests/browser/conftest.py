@@ -6,12 +6,12 @@ that is green because its browser was not there: it is skipped by name.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium_here import chromium_here
 from gallery_server import Gallery
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -28,7 +28,7 @@ Axe = Callable[..., None]
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     """Ended with its module: while it is open its loop runs in this thread, and no test with a loop of its own can."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    found = chromium_here()
     if found is None:
         pytest.skip("no Chromium here; apt-get install chromium")
     with sync_api.sync_playwright() as playwright:
