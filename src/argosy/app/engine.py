@@ -12,12 +12,14 @@ import gc
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from argosy.app.grounds import Grounds
 from argosy.app.outpost import Outpost
 from argosy.app.sharing import Sharing, wait_for_no_leader, wait_for_no_members
+from argosy.app.telling import QuotableSecrets, masked
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
 from argosy.cluster.fleet import connection_of, values_of
@@ -30,6 +32,7 @@ from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
 from argosy.live import indexes
+from argosy.live.tracking import owner
 from argosy.model.errors import ArgosyError, ClusterError, TransientError, UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -37,6 +40,7 @@ from argosy.pipeline import Pipeline
 from argosy.pipeline.doorway import Doorway
 from argosy.policy.clusters import KnownCluster
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
+from argosy.runtime.about import about
 from argosy.runtime.everything import Everything
 from argosy.runtime.members import Members
 from argosy.source.git.footprint import Footprint
@@ -48,6 +52,7 @@ from argosy.source.webhooks import concerns, read_pushes
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+SECRET: Final = GroupKind("", "Secret")
 COLLECTED: Final = (10_000, 20, 20)  # manifests are no cycles: to look for some so often as usual finds nothing
 MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselves
 LOOKED_THROUGH: Final = 20  # applications, until others have their turn
@@ -94,6 +99,7 @@ class Engine:
         turns = Turns(lambda: self.beside.engines, clock.monotonic)
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache, turns)
         self.updates = Updates(self.settings)
+        self.quotable = QuotableSecrets(namespace, lambda secret: bool(owner(secret, self._tracking)))
         self.controller.wake = self.queue.add
         self.sharing = Sharing(members, self.controller, self.queue, self.cache) if members is not None else None
         self._tracking = self.settings.rules().tracking
@@ -131,10 +137,10 @@ class Engine:
         def connection() -> Connection:
             return connection_of(values_of(secret), self.settings.programs())
 
-        pipeline = self.pipeline
-        return Outpost(
-            known, connection, self.settings, pipeline.assembler, self.cache, self.clock, self._noticed_there
-        )
+        assembler = self.pipeline.assembler
+        outpost = Outpost(known, connection, self.settings, assembler, self.cache, self.clock, self._noticed_there)
+        outpost.seen = partial(self.quotable.noticed, cluster=known.name)
+        return outpost
 
     def _noticed_there(self, outpost: Outpost, before: Manifest | None, after: Manifest | None) -> None:
         """Something changed in a cluster that applications go to."""
@@ -142,6 +148,7 @@ class Engine:
 
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
         self.cluster.notice(before, after)
+        self.quotable.noticed(before, after)
         kind = (after or before or {}).get("kind")
         if kind == APPLICATION.kind and (before or {}).get("spec") != (after or {}).get("spec"):
             self._local = None
@@ -169,11 +176,18 @@ class Engine:
             self._tracking = tracking
             for name, index in indexes(tracking).items():
                 self.cache.index(name, index)
+            for secret in self.cache.list(SECRET):  # others may be applications' now
+                self.quotable.noticed(secret, secret)
             self.everything.look_again()
             self.grounds.follow_settings()
 
     async def run(self) -> None:
         """Until cancelled."""
+        member = {} if self.sharing is None else {"member": self.sharing.members.identity}
+        with masked(self.quotable.mask), about(**member):
+            await self._run()
+
+    async def _run(self) -> None:
         gc.set_threshold(*COLLECTED)
         context = Context(self.cluster, self.cache, self.clock)
         try:

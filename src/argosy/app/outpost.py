@@ -29,6 +29,7 @@ from argosy.policy.clusters import KnownCluster
 from argosy.runtime import Cache, Clock
 from argosy.runtime.clock import sleep, within
 from argosy.runtime.everything import Everything
+from argosy.runtime.informer import Listener
 from argosy.runtime.pulse import PATIENCE, Living, Pulse
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Outpost:
         self.known, self._connection, self._settings = known, connection, settings
         self._assembler, self._applications, self._clock, self._noticed = assembler, applications, clock, noticed
         self.changed: Callable[[], None] = lambda: None
+        self.seen: Listener = lambda before, after: None  # every change, also while it is filled
         self.ground: Ground | None = None
         self.cache = Cache()
         self.inside: set[ResourceKey] = set()  # applications that are worked on
@@ -155,6 +157,7 @@ class Outpost:
 
     def _tell(self, doorway: Doorway, before: Manifest | None, after: Manifest | None) -> None:
         doorway.notice(before, after)
+        self.seen(before, after)
         if self.ground is not None:  # till then nobody looks, and then all do
             self._noticed(self, before, after)
 

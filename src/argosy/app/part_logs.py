@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import logging
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from typing import Final
 
+from argosy.app.telling import LEVELS, Lines, line, told
 from argosy.cluster import EarlierLogs, PodLogs, WayIn
 from argosy.model.annotations import SIMULATED
 from argosy.model.manifest import Manifest
@@ -44,12 +43,14 @@ class PartLogs(logging.Handler):
         self._numbers = itertools.count()
 
     @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Warnings still reach whoever started this."""
+    def listening(self, form: str = "", level: str = "warn") -> Iterator[None]:
+        """Warnings, or what else is wanted, still reach whoever started this: as they are, or in a form of lines."""
         logger, aloud = logging.getLogger("argosy"), logging.StreamHandler(sys.stderr)
-        aloud.setLevel(logging.WARNING)
+        aloud.setLevel(LEVELS[level])
+        if form:
+            aloud.setFormatter(Lines(form))
         before = logger.level
-        logger.setLevel(logging.INFO)
+        logger.setLevel(min(logging.INFO, LEVELS[level]))
         for each in (self, aloud):
             logger.addHandler(each)
         try:
@@ -62,7 +63,7 @@ class PartLogs(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         part = _part_of_record(record)
         if part:
-            self._kept[part].append((next(self._numbers), _line(record)))
+            self._kept[part].append((next(self._numbers), line(told(record))))
 
     async def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
         part = _part_of_pod(pod)
@@ -111,10 +112,3 @@ def _part_of_pod(pod: Manifest) -> str:
     if f"-{OPERATOR}-" in name:
         return OPERATOR
     return next((part for part in PARTS if name.endswith(f"-{part}")), "")
-
-
-def _line(record: logging.LogRecord) -> str:
-    """argo: the form of its own logs, so that what people search for is found."""
-    when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    level = {"WARNING": "warning", "CRITICAL": "fatal"}.get(record.levelname, record.levelname.lower())
-    return f'time="{when}" level={level} msg={json.dumps(record.getMessage(), ensure_ascii=False)}'

@@ -44,6 +44,8 @@ class SandboxOptions:
     ephemeral: bool = False
     rbac: bool | None = None  # None: as last time
     addons: str = ""  # names, with a variant after "="; separated by commas
+    log_format: str = ""  # "": only what is said, without a time
+    log_level: str = "warn"
 
 
 @contextlib.asynccontextmanager
@@ -101,7 +103,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
     rbac = folder.last_rbac() if options.rbac is None else options.rbac
     port = folder.last_port() if options.port is None else options.port
     async with (
-        _heard(addons) as pod_logs,
+        _heard(addons, options) as pod_logs,
         Plane.open(place, rbac=rbac, admin_token=token, in_memory=options.ephemeral) as plane,
         _leading_back(folder, found, token, serve(plane, found, port=port, any_port=options.port is None)) as leads,
         running(addons, EmbeddedCluster(plane), on_failure=stop.set, folder=folder.root),
@@ -128,7 +130,7 @@ async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, insi
 
 
 @contextlib.asynccontextmanager
-async def _heard(addons: Sequence[AddOn]) -> AsyncIterator[PodLogs | None]:
+async def _heard(addons: Sequence[AddOn], options: SandboxOptions) -> AsyncIterator[PodLogs | None]:
     """Whoever plays Pods tells their logs; those of a stand-in's Pods are what argosy itself logs."""
     tellers = [each.pod_logs for each in addons if each.pod_logs]
     some = [each for each in tellers if isinstance(each, SomeLogs)]
@@ -137,7 +139,7 @@ async def _heard(addons: Sequence[AddOn]) -> AsyncIterator[PodLogs | None]:
         yield FirstWhoKnows(some) if some else None
         return
     told = PartLogs(players)
-    with told.listening():
+    with told.listening(options.log_format, options.log_level):
         yield FirstWhoKnows(some, told) if some else told
 
 

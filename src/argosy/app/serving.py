@@ -27,12 +27,12 @@ from argosy.app.folder import state_home
 from argosy.app.listening import Certificate, bind, listening
 from argosy.app.probing import probed
 from argosy.app.target import TargetOptions
+from argosy.app.telling import masked
 from argosy.cluster import Cluster
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.confine.crew import Crew
-    from argosy.server.doors.entry import Entry
     from argosy.server.site import ServeOptions
     from argosy.source.repositories import Repositories
 
@@ -169,7 +169,7 @@ async def serving(
         told = _serve_options(options, port, certificate)
         async with opened_site(cluster, where, told, options.place, namespace, repositories, crew) as site:
             entry = build(site)
-            with _audit_kept(options.place), _masked_logs(entry):
+            with _audit_kept(options.place), masked(entry.mask):
                 async with (
                     listening(entry, listeners, certificate=certificate, closing=entry.close),
                     probed(options.metrics_port, [lambda: measured(site, entry)], is_loopback=told.is_loopback),
@@ -268,19 +268,3 @@ def _audit_kept(folder: Path) -> Iterator[None]:
         logger.removeHandler(kept)
         logger.setLevel(before)
         kept.close()
-
-
-@contextlib.contextmanager
-def _masked_logs(entry: Entry) -> Iterator[None]:
-    """No line of this process's log has a value that is secret, whoever writes it."""
-    loggers = (logging.getLogger(), logging.getLogger("argosy"), logging.getLogger("argosy.audit"))
-    handlers = [handler for each in loggers for handler in each.handlers]
-    handlers += [logging.lastResort] if logging.lastResort else []
-    mask = entry.log_filter
-    for each in handlers:
-        each.addFilter(mask)
-    try:
-        yield
-    finally:
-        for each in handlers:
-            each.removeFilter(mask)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.log_flags import add_log_flags, begin_log
 from argosy.cli.target_flags import add_target_flags, target_options
 
 if TYPE_CHECKING:
@@ -50,15 +51,14 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--no-engine", action="store_true", help=about)
     about = "serve /healthz, /readyz and /metrics on this port (default: nothing is served)"
     parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
+    add_log_flags(parser)
     parser.set_defaults(run=control)
 
 
 def control(chosen: argparse.Namespace) -> int:
-    import logging
-
     from argosy.app.controlling import ControllerOptions, run
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    begin_log(chosen)
     run(
         ControllerOptions(
             target=target_options(chosen),

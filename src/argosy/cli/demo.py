@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
+from argosy.cli.log_flags import add_log_flags
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -62,6 +63,7 @@ def _add_start_flags(parser: argparse.ArgumentParser) -> None:
     about = "without argosy's engine, as beside an Argo CD: Applications get no status"
     parser.add_argument("--no-engine", action="store_true", help=about)
     parser.add_argument("--no-browser", action="store_true", help="do not open the web page")
+    add_log_flags(parser, form="", level="warn")
 
 
 def _add_part(
@@ -93,6 +95,8 @@ def start(chosen: argparse.Namespace) -> int:
         has_engine=not chosen.no_engine,
         example=chosen.example,
         port=chosen.port,
+        log_format=chosen.log_format,
+        log_level=chosen.log_level,
     )
     began = time.monotonic()
     goes_on = chosen.data_dir is not None and DataFolder(chosen.data_dir).database.exists()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.log_flags import add_log_flags, begin_log
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import UserError
 
@@ -53,17 +54,16 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     about = "serve /healthz, /readyz and /metrics on this port besides, without a login (default: not)"
     parser.add_argument("--metrics-port", type=int, default=0, metavar="N", help=about)
     parser.add_argument("--no-browser", action="store_true", help="do not open the page in a browser")
+    add_log_flags(parser)
     parser.set_defaults(run=serve)
 
 
 def serve(chosen: argparse.Namespace) -> int:
-    import logging
-
     from argosy.app.serving import PageOptions, ServingOptions, run
 
     check_port("--port", chosen.port)
     check_port("--metrics-port", chosen.metrics_port)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    begin_log(chosen)
     page = PageOptions(
         port=chosen.port,
         listen=chosen.listen,

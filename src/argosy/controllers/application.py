@@ -24,9 +24,11 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.times import written
 from argosy.pipeline import Passed, Pipeline
 from argosy.pipeline.rules import Rules
+from argosy.pipeline.standing import known_revisions
 from argosy.report.status import unreadable
 from argosy.report.wire import mapping
 from argosy.runtime import Cache, Context, Requeue, Watch
+from argosy.runtime.about import note
 from argosy.runtime.members import Standing
 from argosy.runtime.permit import NotOurs
 
@@ -169,6 +171,7 @@ class ApplicationController:
         except ManifestError as error:
             await self._refuse(await self._claimed(manifest), error)
             return None
+        note(project=app.project, revision=",".join(known_revisions(app)))
         if rules.clusters.is_paused(app.destination):
             return None
         app = self.application(await self._claimed(manifest))

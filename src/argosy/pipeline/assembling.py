@@ -24,6 +24,7 @@ from argosy.pipeline.rendering import Asked, Renders
 from argosy.pipeline.rules import Rules
 from argosy.policy.projects import permits_source
 from argosy.report.conditions import Condition, ConditionType
+from argosy.runtime.about import note
 from argosy.source.signatures import signature_rule
 
 HEAD: Final = "HEAD"
@@ -96,6 +97,7 @@ class Assembler:
         self, app: Application, project: Project, wanted: Wanted, rules: Rules, kinds: Catalog
     ) -> Assembled:
         checkouts = await self._checkouts(project, wanted, rules)
+        note(revision=",".join(each.revision for each in checkouts))
         aliases = {source.alias: each for source, each in zip(wanted.sources, checkouts) if source.alias}
 
         async def fetch(url: str, ref: str) -> Checkout:

@@ -14,6 +14,7 @@ from argosy.cluster import Cluster
 from argosy.model.errors import ArgosyError, Conflict, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime.about import about, about_object
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import SYSTEM_CLOCK, Clock
 from argosy.runtime.controller import Context, Controller, Watch
@@ -118,7 +119,8 @@ async def _work(
     while (key := await queue.take()) is not None:
         busy.add(me)
         try:
-            await _reconcile(controller, key, queue, context)
+            with about(**about_object(key)):
+                await _reconcile(controller, key, queue, context)
         finally:
             busy.discard(me)
             queue.done(key)

@@ -42,6 +42,8 @@ class DemoOptions:
     has_engine: bool = True
     example: str | None = None  # by name; None: as the folder has it, else the usual one
     port: int | None = None  # of the page; None: the usual one, or any that is free
+    log_format: str = ""
+    log_level: str = "warn"
 
 
 def played(addons: str) -> str:
@@ -75,6 +77,8 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
         kubeconfig=options.kubeconfig,
         ephemeral=not is_kept,
         addons=addons,
+        log_format=options.log_format,
+        log_level=options.log_level,
     )
     find_git()  # else a folder is half made
     try:

@@ -16,6 +16,7 @@ from argosy.cluster import Cluster
 from argosy.model.annotations import REFRESH
 from argosy.model.errors import ArgosyError
 from argosy.model.names import ResourceKey
+from argosy.runtime.about import about, about_object
 
 log = logging.getLogger(__name__)
 SECONDS: Final = 10.0  # between two of one Application
@@ -69,9 +70,10 @@ class Refreshes:
 
 
 async def _refresh(cluster: Cluster, key: ResourceKey) -> None:
-    try:
-        await cluster.patch(key, {"metadata": {"annotations": {REFRESH: "normal"}}})
-    except ArgosyError as error:  # it is gone, or the cluster is away: it is looked at sooner or later anyway
-        log.info("%s/%s was not refreshed: %s", key.namespace, key.name, error)
-    except Exception:
-        log.exception("%s/%s was not refreshed", key.namespace, key.name)
+    with about(**about_object(key)):
+        try:
+            await cluster.patch(key, {"metadata": {"annotations": {REFRESH: "normal"}}})
+        except ArgosyError as error:  # it is gone, or the cluster is away: it is looked at sooner or later anyway
+            log.info("%s/%s was not refreshed: %s", key.namespace, key.name, error)
+        except Exception:
+            log.exception("%s/%s was not refreshed", key.namespace, key.name)

@@ -194,8 +194,8 @@ def mask_of(lookout: Looks) -> Mask:
 
     def seen(manifest: Manifest) -> None:
         public.see(manifest)
-        if passwords := _passwords(manifest):
-            mask.needles.noticed(key_of(manifest), {"stringData": passwords})
+        if found := passwords(manifest):
+            mask.needles.noticed(key_of(manifest), {"stringData": found})
             mask.forget()
 
     for kind in cache.kinds():
@@ -206,7 +206,7 @@ def mask_of(lookout: Looks) -> Mask:
     return mask
 
 
-def _passwords(manifest: Manifest) -> dict[str, str]:
+def passwords(manifest: Manifest) -> dict[str, str]:
     """Of an Application whose addresses have some; they stay known when it goes."""
     if manifest.get("kind") != "Application":
         return {}

@@ -1,0 +1,145 @@
+"""What this process logs, as lines that people and programs read: what happened, and which application it is about.
+
+In: log records, a format, a level; the Secrets that an engine works with. Out: lines on stderr. Never: a line with a
+value that is secret; two lines for one record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
+from argosy.runtime.about import fields
+
+if TYPE_CHECKING:
+    from argosy.server.doors.hiding import Mask
+
+TEXT, JSON = "text", "json"
+LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
+SEEN: Final = ("Application", "AppProject", "Namespace")  # their names are no secrets, whoever puts them into one
+AUDIT: Final = "argosy.audit"  # its messages are documents
+WORDS: Final = {"WARNING": "warning", "CRITICAL": "fatal"}  # argo: as its own logs call them
+_PLAIN: Final = re.compile(r"[A-Za-z0-9\-._/@^+]+")
+
+
+def begin(form: str = TEXT, level: str = "info") -> None:
+    """From here on everything that is logged is told on stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Lines(form))
+    root, chosen = logging.getLogger(), LEVELS[level]
+    for each in tuple(root.handlers):
+        root.removeHandler(each)
+    root.addHandler(handler)
+    root.setLevel(max(chosen, logging.INFO))  # what libraries debug is nobody's matter here
+    logging.getLogger("argosy").setLevel(chosen)
+
+
+class Lines(logging.Formatter):
+    """argo: the form of its own logs, so that what people search for is found."""
+
+    def __init__(self, form: str = TEXT) -> None:
+        super().__init__()
+        self._is_json = form == JSON
+
+    def format(self, record: logging.LogRecord) -> str:
+        known = told(record)
+        return json.dumps(known, ensure_ascii=False) if self._is_json else line(known)
+
+
+def told(record: logging.LogRecord) -> dict[str, object]:
+    """Time, level and message first, and then what it is about."""
+    when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    level = WORDS.get(record.levelname, record.levelname.lower())
+    message, more = record.getMessage(), dict[str, object](fields())
+    if record.name == AUDIT:
+        message, more = _of_audit(message, more)
+    stack = record.exc_text or (record.exc_info and logging.Formatter().formatException(record.exc_info))
+    if stack:
+        more["stack"] = str(stack)
+    return {"time": when, "level": level, "msg": message, **{name: more[name] for name in sorted(more)}}
+
+
+def line(known: Mapping[str, object]) -> str:
+    """As `name=value`, quoted where a value has more than letters, digits and a few signs; the time always is."""
+    return " ".join(f"{name}={_quoted(str(value), is_sure=name in ('time', 'msg'))}" for name, value in known.items())
+
+
+def _quoted(text: str, *, is_sure: bool) -> str:
+    return text if not is_sure and _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _of_audit(message: str, more: dict[str, object]) -> tuple[str, dict[str, object]]:
+    """The document's own fields, so that nobody has to unpack it."""
+    try:
+        document = json.loads(message)
+        return f"{document['who']}: {document['what']}", {**document, **more}
+    except (ValueError, KeyError, TypeError):  # masked beyond recognition
+        return message, more
+
+
+class QuotableSecrets:
+    """Those that lines of an engine could quote: of its settings, and of what applications deliver, wherever that is.
+
+    All others it only keeps; to look for their values, too, would cost memory for each.
+    """
+
+    def __init__(self, control_namespace: str, is_tracked: Callable[[Manifest], bool]) -> None:
+        from argosy.server.doors.hiding import Mask
+        from argosy.server.doors.public_words import Public
+
+        self._control, self._is_tracked = control_namespace, is_tracked
+        self._public = Public()
+        self.mask = Mask(lambda: (), self._public)
+
+    def noticed(self, before: Manifest | None, after: Manifest | None, cluster: str = "") -> None:
+        """A change in this cluster, or in another."""
+        manifest = after or before or {}
+        kind = manifest.get("kind")
+        if kind == "Secret" and any(each is not None and self._concerns(each, cluster) for each in (before, after)):
+            key = key_of(manifest)
+            place = ResourceKey(key.group, key.kind, f"{cluster}/{key.namespace}", key.name)
+            self.mask.needles.noticed(place, after)
+        elif kind in SEEN and after is not None and not cluster:
+            self._see(after)
+
+    def _concerns(self, secret: Manifest, cluster: str) -> bool:
+        is_setting = not cluster and secret["metadata"].get("namespace") == self._control
+        return is_setting or self._is_tracked(secret)
+
+    def _see(self, manifest: Manifest) -> None:
+        from argosy.server.doors.hiding import passwords
+
+        self._public.see(manifest)
+        if found := passwords(manifest):
+            self.mask.needles.noticed(key_of(manifest), {"stringData": found})
+
+
+@contextlib.contextmanager
+def masked(mask: Mask) -> Iterator[None]:
+    """No line of this process has a value that is secret, whoever writes it."""
+    from argosy.server.doors.hiding import MaskedLogs
+
+    loggers = (logging.getLogger(), logging.getLogger("argosy"), logging.getLogger(AUDIT))
+    handlers = [handler for each in loggers for handler in each.handlers]
+    handlers += [logging.lastResort] if logging.lastResort else []
+    hiding = MaskedLogs(mask)
+    for each in handlers:
+        each.addFilter(hiding)
+    try:
+        yield
+    finally:
+        for each in handlers:
+            each.removeFilter(hiding)
