@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -356,7 +356,9 @@ def _is_synced(app: dict[str, Any], revision: str) -> bool:
 
 
 @contextlib.contextmanager
-def shared_work(folder: Path, applications: int, controllers: int = 3, trouble: float = 0.0) -> Iterator[SharedWork]:
+def shared_work(
+    folder: Path, applications: int, controllers: int = 3, trouble: float = 0.0, flags: Sequence[str] = ()
+) -> Iterator[SharedWork]:
     """Controllers that have delivered all of it once."""
     with sandbox(folder / "data") as running, Proxy(running.address, running.endpoint.token) as proxy:
         for name in (CONTROL, "ml"):
@@ -371,7 +373,7 @@ def shared_work(folder: Path, applications: int, controllers: int = 3, trouble: 
         try:
             head = work.deliver(applications)
             for _ in range(controllers):
-                work.start()
+                work.start(*flags)
             if controllers:
                 work.until(60, lambda: work.are_shared(controllers), "all controllers are members")
             work.until(60 + applications / 2, lambda: work.are_synced(head), "everything is delivered")

@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import prometheus_text
 import pytest
 from engine_room import CONTROL, Room, conditions, config_map, engine_room
 from fleet_world import Far, far_cluster
 
 from argosy.apiserver.tls import certificates
+from argosy.app.vitals import Vitals
 from argosy.model.names import ResourceKey
 
 THERE = {"name": "far", "namespace": "ml"}
@@ -92,10 +94,19 @@ async def test_a_frozen_cluster_makes_only_its_own_applications_unknown_until_it
     await room.until(is_unknown, "distant")
     await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="2")}), name="near")
     assert (await room.app("near"))["status"]["health"]["status"] == "Healthy"
+    vitals = Vitals(room.engine.options.workers, clock=room.clock)
+    vitals.engine = room.engine
+    assert vitals.troubles() == []  # it is no fault of the controller's
+    up = "argocd_cluster_connection_status"
+    assert prometheus_text.one(prometheus_text.read(vitals.measured()), up, server=far.server) == 0
     far.thaw()
     app = await room.until_synced(name="distant")
     assert not conditions(app["status"], "ComparisonError")
     assert ((await far.get("ConfigMap", "settings")) or {})["data"] == {"a": "2"}
+    found = prometheus_text.read(vitals.measured())
+    assert prometheus_text.one(found, up, server=far.server) == 1
+    assert prometheus_text.one(found, "argocd_app_info", name="distant", dest_server=far.server) == 1
+    assert prometheus_text.some(found, "argocd_app_k8s_request_total", server=far.server, verb="watch")
 
 
 async def test_a_cluster_that_was_killed_is_said_to_be_away_and_the_others_go_on(room: Room, far: Far) -> None:

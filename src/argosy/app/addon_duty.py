@@ -7,13 +7,14 @@ somebody else installed and that we may not touch.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy.app.addons import load_addons, running
 from argosy.cluster import Cluster
 from argosy.model.errors import ArgosyError, UserError
 from argosy.runtime import AddOn, lead
+from argosy.runtime.leader import Election
 
 LEASE: Final = "argosy-addons"
 
@@ -27,8 +28,15 @@ def chosen_addons(names: str, *, is_embedded: bool) -> list[AddOn]:
     return found
 
 
-async def work(addons: Sequence[AddOn], cluster: Cluster, namespace: str, *, elects: bool) -> None:
-    """Ends by being cancelled, or by an error."""
+async def work(
+    addons: Sequence[AddOn],
+    cluster: Cluster,
+    namespace: str,
+    *,
+    elects: bool,
+    stands: Callable[[Election], None] = lambda election: None,
+) -> None:
+    """Ends by being cancelled, or by an error. `stands`: see `lead`."""
 
     async def duty() -> None:
         ended = asyncio.Event()
@@ -37,6 +45,6 @@ async def work(addons: Sequence[AddOn], cluster: Cluster, namespace: str, *, ele
         raise ArgosyError("the add-ons ended; see the log")
 
     if elects:
-        await lead(duty, cluster, namespace=namespace, name=LEASE)
+        await lead(duty, cluster, namespace=namespace, name=LEASE, stands=stands)
     else:
         await duty()

@@ -17,8 +17,9 @@ from typing import Final
 from argosy.app import addon_duty
 from argosy.app.engine import Engine, EngineOptions, lead_engine, share_engine
 from argosy.app.folder import state_home
-from argosy.app.probing import probed
+from argosy.app.probing import Signs, nothing, probed
 from argosy.app.target import Target, TargetOptions, find_target
+from argosy.app.vitals import STUCK, Vitals
 from argosy.cluster import Cluster
 from argosy.cluster.connection import in_cluster
 from argosy.cluster.kube import connect
@@ -42,6 +43,7 @@ class ControllerOptions:
     addons: str = ""
     delivers: bool = True  # False: add-ons alone
     port: int = 0  # for probes and metrics; 0: none
+    stuck: float = STUCK  # seconds without progress, until it is told that it is not well
 
 
 def run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
@@ -62,17 +64,20 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str], None])
     cluster = await connect(target.connection)
     try:
         work: list[asyncio.Task[None]] = []
+        vitals = Vitals(options.workers, options.stuck)
         if options.delivers:
             namespace = options.namespace or await control_namespace(cluster)
             await _prepare(cluster, namespace)
-            work.append(asyncio.create_task(_lead(cluster, options, namespace, target), name="engine"))
+            work.append(asyncio.create_task(_lead(cluster, options, namespace, target, vitals), name="engine"))
         else:
             namespace = options.namespace or target.connection.namespace
         if addons:
-            duty = addon_duty.work(addons, cluster, namespace, elects=options.elects)
+            duty = addon_duty.work(addons, cluster, namespace, elects=options.elects, stands=vitals.stands_beside)
             work.append(asyncio.create_task(duty, name="add-ons on duty"))
         ready(target, namespace)
-        async with probed(options.port, [each.metrics for each in addons if each.metrics]):
+        measures = [vitals.measured, *(each.metrics for each in addons if each.metrics)]
+        unready = vitals.unready if options.delivers else nothing
+        async with probed(options.port, Signs(measures, vitals.troubles, unready)):
             await _until(stop, work)
     finally:
         await cluster.close()
@@ -114,7 +119,9 @@ async def _prepare(cluster: Cluster, namespace: str) -> None:
             raise
 
 
-async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, target: Target) -> None:
+async def _lead(
+    cluster: Cluster, options: ControllerOptions, namespace: str, target: Target, vitals: Vitals
+) -> None:
     engine_options = EngineOptions(
         mirrors=options.mirrors or state_home() / "mirrors",
         # An embedded cluster has nothing that a pause could wait for.
@@ -124,8 +131,8 @@ async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, ta
     )
 
     if options.shares:
-        await share_engine(cluster, engine_options, namespace)
+        await share_engine(cluster, engine_options, namespace, vitals)
     elif options.elects:
-        await lead_engine(cluster, engine_options, namespace)
+        await lead_engine(cluster, engine_options, namespace, vitals=vitals)
     else:
-        await Engine(cluster, engine_options, namespace).run()
+        await vitals.kept(Engine(cluster, engine_options, namespace))

@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.app.grounds import Grounds
+from argosy.app.measuring import Measures
 from argosy.app.outpost import Outpost
 from argosy.app.sharing import Sharing, wait_for_no_leader, wait_for_no_members
 from argosy.app.telling import QuotableSecrets, masked
+from argosy.app.vitals import Vitals
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
+from argosy.cluster.counted import Counted
 from argosy.cluster.fleet import connection_of, values_of
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
@@ -38,7 +41,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
 from argosy.pipeline.doorway import Doorway
-from argosy.policy.clusters import KnownCluster
+from argosy.policy.clusters import HERE, KnownCluster
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
 from argosy.runtime.about import about
 from argosy.runtime.everything import Everything
@@ -53,6 +56,7 @@ from argosy.source.webhooks import concerns, read_pushes
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 SECRET: Final = GroupKind("", "Secret")
+SILENT: Final = 180.0  # seconds without any news: at least every two minutes it is asked for its kinds
 COLLECTED: Final = (10_000, 20, 20)  # manifests are no cycles: to look for some so often as usual finds nothing
 MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselves
 LOOKED_THROUGH: Final = 20  # applications, until others have their turn
@@ -86,11 +90,14 @@ class Engine:
     ) -> None:
         """`crew`: one that others share, and close. `members`: with whom it shares the work."""
         self.options, self.clock = options, clock
+        self.measures = Measures()
+        cluster = self.heard = Counted(cluster, partial(self.measures.asked, HERE), clock.monotonic)
         self.cache, self.queue = Cache(), WorkQueue(clock=clock)
         self.cluster = Doorway(cluster, self.cache.get, clock.monotonic)
         self.crew, self.pool = crew or Crew(workers=options.renderers), Pool()
         self._own_crew = self.crew if crew is None else None
         self.repositories = repositories or Repositories(options.mirrors, SourceSettings())
+        self.repositories.observe = self.measures.asked_git
         self.settings = Settings(
             self.cache, self.repositories, self.pool, control_namespace=namespace, wave_delay=options.wave_delay
         )
@@ -100,7 +107,7 @@ class Engine:
         self.controller = ApplicationController(self.pipeline, self.settings, self.cache, turns)
         self.updates = Updates(self.settings)
         self.quotable = QuotableSecrets(namespace, lambda secret: bool(owner(secret, self._tracking)))
-        self.controller.wake = self.queue.add
+        self.controller.wake, self.controller.passed = self.queue.add, self.measures.passed
         self.sharing = Sharing(members, self.controller, self.queue, self.cache) if members is not None else None
         self._tracking = self.settings.rules().tracking
         for name, index in indexes(self._tracking).items():
@@ -126,6 +133,7 @@ class Engine:
         self._prints: dict[str, Footprint | None] = {}
         self._local_until = 0.0
         self._local: dict[str, list[ResourceKey]] | None = None  # to be found out
+        self.filled_at: float | None = None  # when the cache was whole for the first time
 
     def _knows(self, kind: GroupKind) -> bool:
         return self.everything.knows(kind)
@@ -139,8 +147,18 @@ class Engine:
 
         assembler = self.pipeline.assembler
         outpost = Outpost(known, connection, self.settings, assembler, self.cache, self.clock, self._noticed_there)
-        outpost.seen = partial(self.quotable.noticed, cluster=known.name)
+        outpost.told = partial(self.measures.asked, known.server)
+
+        def seen(before: Manifest | None, after: Manifest | None) -> None:
+            self.measures.heard(known.server)
+            self.quotable.noticed(before, after, known.name)
+
+        outpost.seen = seen
         return outpost
+
+    def is_silent(self) -> bool:
+        """Whether the cluster that it works for has told nothing for so long that it must be away."""
+        return self.clock.monotonic() - self.heard.heard_at > SILENT
 
     def _noticed_there(self, outpost: Outpost, before: Manifest | None, after: Manifest | None) -> None:
         """Something changed in a cluster that applications go to."""
@@ -149,7 +167,10 @@ class Engine:
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
         self.cluster.notice(before, after)
         self.quotable.noticed(before, after)
+        self.measures.heard(HERE)
         kind = (after or before or {}).get("kind")
+        if kind == APPLICATION.kind and before is not None and after is None:
+            self.measures.forget(key_of(before))
         if kind == APPLICATION.kind and (before or {}).get("spec") != (after or {}).get("spec"):
             self._local = None
         self._look(self.controller.noticed(before, after), before, after)
@@ -196,6 +217,7 @@ class Engine:
                 tasks.create_task(self.beside.run(), name="beside")
                 await self.everything.synced()
                 await self.beside.synced()
+                self.filled_at = self.clock.monotonic()
                 tasks.create_task(self._listen(), name="local repositories")
                 tasks.create_task(self.updates.run(self.queue.add), name="updates")
                 tasks.create_task(self.grounds.run(), name="clusters")
@@ -285,18 +307,24 @@ def _sources(app: Manifest) -> list[dict[str, Any]]:
     return [each for each in (spec.get("source"), *(spec.get("sources") or ())) if isinstance(each, dict)]
 
 
-async def lead_engine(cluster: Cluster, options: EngineOptions, namespace: str, *, identity: str = "") -> None:
+async def lead_engine(
+    cluster: Cluster, options: EngineOptions, namespace: str, *, identity: str = "", vitals: Vitals | None = None
+) -> None:
     """An engine, while no other is at work on this cluster. Whoever goes on as `identity` need not wait."""
+    signs = vitals or Vitals(options.workers)
 
     async def work() -> None:
         await wait_for_no_members(cluster, namespace)
-        await Engine(cluster, options, namespace).run()
+        await signs.kept(Engine(cluster, options, namespace))
 
-    await lead(work, cluster, namespace=namespace, name=LEASE, identity=identity)
+    await lead(work, cluster, namespace=namespace, name=LEASE, identity=identity, stands=signs.stands)
 
 
-async def share_engine(cluster: Cluster, options: EngineOptions, namespace: str) -> None:
+async def share_engine(
+    cluster: Cluster, options: EngineOptions, namespace: str, vitals: Vitals | None = None
+) -> None:
     """An engine as one of several: it has those applications that nobody else has."""
+    signs = vitals or Vitals(options.workers)
 
     dead = await wait_for_no_leader(cluster, namespace)
 
@@ -312,7 +340,7 @@ async def share_engine(cluster: Cluster, options: EngineOptions, namespace: str)
     members = Members(cluster, namespace)
     members.before_joining = is_alone  # once more when it is announced: whoever wants to lead from now on sees that
     try:
-        await Engine(cluster, replace(options, grace=SHARED_GRACE), namespace, members=members).run()
+        await signs.kept(Engine(cluster, replace(options, grace=SHARED_GRACE), namespace, members=members))
     except BaseExceptionGroup as group:
         refused = group.subgroup(UserError)
         raise (refused.exceptions[0] if refused else group) from None

@@ -54,6 +54,11 @@ class Grounds:
         self._ending: set[asyncio.Task[None]] = set()
         self._swept = asyncio.Event()
 
+    @property
+    def outposts(self) -> tuple[Outpost, ...]:
+        """Clusters other than this one that are open, or are to be."""
+        return tuple(self._outposts.values())
+
     def grounds(self) -> Iterable[Ground]:
         yield self._here
         for each in self._outposts.values():

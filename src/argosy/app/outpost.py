@@ -15,6 +15,7 @@ from typing import Final
 
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
+from argosy.cluster.counted import Counted, Tell
 from argosy.cluster.kube import connect
 from argosy.cluster.narrowed import Narrowed
 from argosy.controllers.settings import Settings
@@ -53,6 +54,8 @@ class Outpost:
         self._assembler, self._applications, self._clock, self._noticed = assembler, applications, clock, noticed
         self.changed: Callable[[], None] = lambda: None
         self.seen: Listener = lambda before, after: None  # every change, also while it is filled
+        self.told: Tell = lambda asked: None  # every call
+        self.following: tuple[Counted, Everything] | None = None  # what it is filled from, while it answers
         self.ground: Ground | None = None
         self.cache = Cache()
         self.inside: set[ResourceKey] = set()  # applications that are worked on
@@ -109,6 +112,7 @@ class Outpost:
     async def _work(self, cluster: Cluster, pulse: Pulse) -> None:
         """Until it stops to answer."""
         cache = self.cache = Cache()
+        cluster = counted = Counted(cluster, self.told, self._clock.monotonic)
         doorway = Doorway(cluster, cache.get, self._clock.monotonic)
         known = self.known
         seen = Narrowed(cluster, known.namespaces, has_cluster_kinds=known.has_cluster_kinds)
@@ -120,6 +124,7 @@ class Outpost:
             definitions=[DEFINITION],
             clock=self._clock,
         )
+        self.following = counted, everything
         self._index()
         filling = asyncio.create_task(everything.run(), name=f"everything of {known.name}")
         try:
@@ -137,7 +142,7 @@ class Outpost:
                 self._say("")
                 await pulse.stopped.wait()
         finally:
-            self.ground, self._everything = None, None
+            self.ground, self._everything, self.following = None, None, None
             filling.cancel()
             await asyncio.gather(filling, return_exceptions=True)
 

@@ -1,7 +1,8 @@
-"""A port for who watches over this process: whether it is alive, and what it counts.
+"""A port for who watches over this process: whether it works, and what it counts.
 
-In: functions that give metrics. Out: answers to GET /healthz, /readyz and /metrics. Never: anything else; reads more of
-a question than its first line needs; keeps who asks waiting for the rest of it.
+In: functions that give metrics, and what speaks against its being well, or ready. Out: answers to GET /healthz, /readyz
+and /metrics. Never: anything else; reads more of a question than its first line needs; keeps who asks waiting for the
+rest of it.
 """
 
 from __future__ import annotations
@@ -11,25 +12,36 @@ import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 MOST_QUESTION: Final = 8192  # bytes
 PATIENCE: Final = 5.0  # seconds
-ALIVE: Final = ("/healthz", "/readyz")
 log = logging.getLogger(__name__)
 
 
+def nothing() -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What is answered: metrics, and sentences that speak against its being well, or ready."""
+
+    measures: Sequence[Callable[[], str]] = ()
+    troubles: Callable[[], Sequence[str]] = nothing
+    unready: Callable[[], Sequence[str]] = nothing
+
+
 @contextlib.asynccontextmanager
-async def probed(
-    port: int, measures: Sequence[Callable[[], str]], *, is_loopback: bool = False
-) -> AsyncIterator[int]:
+async def probed(port: int, signs: Signs, *, is_loopback: bool = False) -> AsyncIterator[int]:
     """The port that it is served on, 0 where none is; -1 asks for any that is free. On this machine only, or beyond."""
     if not port:
         yield 0
         return
     try:
-        answer = partial(_answer, measures)
+        answer = partial(_answer, signs)
         listener = _socket(max(port, 0), is_loopback=is_loopback)
         server = await asyncio.start_server(answer, sock=listener, limit=MOST_QUESTION)
     except OSError as error:
@@ -51,14 +63,12 @@ def _socket(port: int, *, is_loopback: bool) -> socket.socket:
     return socket.create_server(("", port))
 
 
-async def _answer(
-    measures: Sequence[Callable[[], str]], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> None:
+async def _answer(signs: Signs, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         async with asyncio.timeout(PATIENCE):
             question = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             method, path, _ = question.split(" ", 2)  # ValueError: that is none
-            code, text = _found(method, path, measures)
+            code, text = _found(method, path, signs)
             body = text.encode()
             head = f"HTTP/1.1 {code}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
             writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
@@ -66,12 +76,13 @@ async def _answer(
     writer.close()
 
 
-def _found(method: str, path: str, measures: Sequence[Callable[[], str]]) -> tuple[str, str]:
+def _found(method: str, path: str, signs: Signs) -> tuple[str, str]:
     path = path.partition("?")[0]
     if method != "GET":
         return "405 Method Not Allowed", "GET alone is answered here\n"
-    if path in ALIVE:
-        return "200 OK", "ok\n"
+    if path in ("/healthz", "/readyz"):
+        against = signs.troubles() if path == "/healthz" else signs.unready()
+        return ("503 Service Unavailable", "".join(f"{each}\n" for each in against)) if against else ("200 OK", "ok\n")
     if path == "/metrics":
-        return "200 OK", "".join(each() for each in measures)
+        return "200 OK", "".join(each() for each in signs.measures)
     return "404 Not Found", "there are /healthz, /readyz and /metrics\n"

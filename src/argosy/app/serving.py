@@ -25,7 +25,7 @@ from argosy.app import entering
 from argosy.app.controlling import target_here
 from argosy.app.folder import state_home
 from argosy.app.listening import Certificate, bind, listening
-from argosy.app.probing import probed
+from argosy.app.probing import Signs, probed
 from argosy.app.target import TargetOptions
 from argosy.app.telling import masked
 from argosy.cluster import Cluster
@@ -172,7 +172,7 @@ async def serving(
             with _audit_kept(options.place), masked(entry.mask):
                 async with (
                     listening(entry, listeners, certificate=certificate, closing=entry.close),
-                    probed(options.metrics_port, [lambda: measured(site, entry)], is_loopback=told.is_loopback),
+                    probed(options.metrics_port, Signs([lambda: measured(site, entry)]), is_loopback=told.is_loopback),
                 ):
                     found = _served(options, told, port, where)
                     with entering.told(options.place, found.url) if found.is_loopback else contextlib.nullcontext():

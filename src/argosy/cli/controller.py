@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from argosy.cli.durations import seconds
 from argosy.cli.log_flags import add_log_flags, begin_log
 from argosy.cli.target_flags import add_target_flags, target_options
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from argosy.app.target import Target
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
+
+log = logging.getLogger(__name__)
 
 EXAMPLES = """\
 Examples:
@@ -51,6 +56,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--no-engine", action="store_true", help=about)
     about = "serve /healthz, /readyz and /metrics on this port (default: nothing is served)"
     parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
+    about = "seconds without progress until /healthz says so (default: 600)"
+    parser.add_argument("--stuck-after", type=seconds, default=600.0, metavar="SECONDS", help=about)
     add_log_flags(parser)
     parser.set_defaults(run=control)
 
@@ -71,16 +78,23 @@ def control(chosen: argparse.Namespace) -> int:
             addons=chosen.addons,
             delivers=not chosen.no_engine,
             port=chosen.port,
+            stuck=chosen.stuck_after,
         ),
-        _say_alone if chosen.no_engine else _say_ready,
+        partial(_say, chosen),
     )
     return 0
 
 
-def _say_ready(target: Target, namespace: str) -> None:
-    print(f"Delivering the Applications of {target.where}; settings are in namespace {namespace}.", file=sys.stderr)
-    print("Ctrl-C ends it; what was begun is taken up again at the next start.", file=sys.stderr)
-
-
-def _say_alone(target: Target, namespace: str) -> None:
-    print(f"Add-ons work on {target.where}; who leads is decided in namespace {namespace}.", file=sys.stderr)
+def _say(chosen: argparse.Namespace, target: Target, namespace: str) -> None:
+    if chosen.no_engine:
+        lines = [f"Add-ons work on {target.where}; who leads is decided in namespace {namespace}."]
+    else:
+        lines = [
+            f"Delivering the Applications of {target.where}; settings are in namespace {namespace}.",
+            "Ctrl-C ends it; what was begun is taken up again at the next start.",
+        ]
+    for line in lines:
+        if chosen.log_format == "json":  # who reads that expects nothing else
+            log.info("%s", line)
+        else:
+            print(line, file=sys.stderr)

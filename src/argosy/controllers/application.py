@@ -47,6 +47,7 @@ class ApplicationController:
     def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache, turns: Turns) -> None:
         self.pipeline, self.settings, self.cache, self.turns = pipeline, settings, cache, turns
         self.wake: Callable[[ResourceKey], None] = lambda key: None
+        self.passed: Callable[[Application, Passed, float], None] = lambda app, passed, seconds: None
         self.claims: Claims | None = None  # of one among several controllers
         self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was
         self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
@@ -176,8 +177,11 @@ class ApplicationController:
             return None
         app = self.application(await self._claimed(manifest))
         asked = self._asked.pop(key, None)
+        began = context.clock.monotonic()
         passed = await self.pipeline.reconcile(app, rules, asked, is_hard=self._is_hard(key, rules, context))
+        seconds = context.clock.monotonic() - began
         after = await self._written(app, passed, self.pipeline.cluster)
+        self.passed(app, passed, seconds)
         if after is not None and passed.rest is not None:
             self.pipeline.settle(self.application(after), passed.rest)
         return passed

@@ -27,6 +27,11 @@ class Claims:
         self._fences: dict[ResourceKey, str] = {}  # what we wrote into those that are ours
         self._ours: set[ResourceKey] = set()
 
+    @property
+    def ours(self) -> frozenset[ResourceKey]:
+        """Those that are ours as far as was found out."""
+        return frozenset(self._ours)
+
     @contextmanager
     def step(self, key: ResourceKey) -> Iterator[Standing]:
         """Where it is ours, whatever the step changes is refused as soon as it is not."""

@@ -42,6 +42,10 @@ class Cache:
             found = known.values()
         return [manifest for manifest in found if not labels or _carries(manifest, labels)]
 
+    def count(self) -> int:
+        """Of all kinds together."""
+        return sum(map(len, self._kinds.values()))
+
     def kinds(self) -> Iterable[GroupKind]:
         """Those of which there was something once."""
         return [GroupKind(*kind) for kind in self._kinds]

@@ -52,17 +52,21 @@ async def lead(
     name: str,
     identity: str = "",
     on_lost: Callable[[], None] = lambda: None,
+    stands: Callable[[Election], None] = lambda election: None,
     terms: Terms = Terms(),  # noqa: B008 - frozen
     clock: Clock = SYSTEM_CLOCK,
 ) -> None:
     """Run `work` whenever we lead. Ends when `work` ends by itself, or when cancelled; both release the Lease.
 
-    Where leadership is lost, `work` is cancelled, `on_lost` is called, and we are a candidate again.
+    Where leadership is lost, `work` is cancelled, `on_lost` is called, and we are a candidate again. `stands` is given
+    the election before it begins, for who wants to know how it goes.
     """
     key = ResourceKey("coordination.k8s.io", "Lease", namespace, name)
     election = Election(cluster, key, identity or own_identity(), terms, clock)
+    stands(election)
     while True:
         await election.win()
+        election.leads = True
         log.info("%s: %s leads", key, election.identity)
         working = asyncio.ensure_future(work())
         keeping = asyncio.create_task(election.keep())
@@ -74,6 +78,7 @@ async def lead(
         finally:
             await _cancelled(working)  # the Lease is kept while the work comes to its end
             await _cancelled(keeping)
+            election.leads = False
             if keeping.cancelled():  # still ours
                 await election.release()
         if keeping.cancelled():
@@ -92,7 +97,17 @@ class Election:
         self._seen: Manifest | None = None
         self._seen_at = 0.0
         self._renewed_at = 0.0
+        self._heard_at = clock.monotonic()
         self.identity = identity
+        self.leads = False
+
+    def overdue(self) -> float:
+        """For how many seconds our Lease should have been renewed; 0 while it is valid."""
+        return max(0.0, self._clock.monotonic() - self._renewed_at - self._terms.lease)
+
+    def silence(self) -> float:
+        """Seconds since the server last told who leads."""
+        return self._clock.monotonic() - self._heard_at
 
     async def win(self) -> None:
         """Returns when the Lease is ours."""
@@ -134,6 +149,7 @@ class Election:
         """Create, take over or renew, if the rules let us. False: another leads."""
         began = self._clock.monotonic()
         live = await self._cluster.get(self._key)
+        self._heard_at = self._clock.monotonic()
         if live is None:
             written = await self._cluster.create(self._fresh())
         else:

@@ -78,6 +78,7 @@ class Members:
         self._steps: set[Step] = set()
         self._woken = asyncio.Event()
         self._may_be_there = False
+        self._wanted_at: float | None = None  # since when we are to have a Lease
         self._forget()
 
     def _forget(self) -> None:
@@ -100,6 +101,12 @@ class Members:
     def is_valid(self) -> bool:
         """Whether a call that begins now ends before our Lease does."""
         return self._renewed_at + self._terms.lease - self._terms.request > self._clock.monotonic()
+
+    def overdue(self) -> float:
+        """For how many seconds our Lease has run out; 0 while it is valid, or is still to be made."""
+        if self._wanted_at is None:
+            return 0.0
+        return max(0.0, self._clock.monotonic() - max(self._wanted_at, self._renewed_at) - self._terms.lease)
 
     def standing(self, key: str) -> Standing:
         rosters = {self._established, self._intended, *self._possible}
@@ -141,6 +148,7 @@ class Members:
     async def keep(self) -> None:
         """Until cancelled: join, renew, watch the others. Whoever ends this calls `leave`."""
         while True:
+            self._wanted_at = self._clock.monotonic()
             await self._announce()
             watching = asyncio.create_task(self._watch())
             try:
@@ -155,6 +163,7 @@ class Members:
 
     async def leave(self) -> None:
         """Let the others have everything at once. If that cannot be said, our Lease runs out by itself."""
+        self._wanted_at = None
         await self._renounce()
         for attempt in range(1, ATTEMPTS + 1) if self._may_be_there else ():
             try:

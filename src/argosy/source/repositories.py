@@ -18,7 +18,7 @@ from argosy.model.flow import Checkout
 from argosy.source.credentials import Credential, Trust, find_credential
 from argosy.source.git.footprint import Footprint, footprint
 from argosy.source.git.mirror import Mirror
-from argosy.source.git.remote import Remote
+from argosy.source.git.remote import Observe, Remote
 from argosy.source.settings import SourceSettings
 from argosy.source.signatures import SignatureRule
 from argosy.source.urls import RepositoryUrl, parse_url
@@ -43,6 +43,7 @@ class Repositories:
         self.settings = settings
         self.credentials = tuple(credentials)
         self.trust = trust or Trust()
+        self.observe: Observe | None = None  # told of each question to a host
         self._open: dict[Path, Mirror] = {}
         self._told: dict[tuple[str, str, str], str] = {}
         self._recent: dict[tuple[str, str], tuple[float, tuple[Any, ...], Path, Mirror]] = {}
@@ -100,7 +101,7 @@ class Repositories:
         credential = None if place.scheme == "file" else find_credential(self.credentials, place, project)
         folder = self.folder / f"{_name(place, credential)}.git"
         mirror = self._open.pop(folder, None)
-        remote = Remote(place, str(asked), credential, self.trust, self.settings.limits)
+        remote = Remote(place, str(asked), credential, self.trust, self.settings.limits, self._asked)
         if mirror is None or mirror.remote != remote:
             if mirror is not None:
                 mirror.close()
@@ -109,6 +110,10 @@ class Repositories:
         while len(self._open) > MOST_OPEN:
             self._open.pop(next(iter(self._open))).close()
         return folder, mirror
+
+    def _asked(self, shown: str, request: str, seconds: float, is_good: bool) -> None:
+        if self.observe is not None:
+            self.observe(shown, request, seconds, is_good)
 
     def is_local(self, url: str) -> bool:
         """Whether it is really read from this machine; an address that may not be read is not."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from argosy.app.probing import probed
+from argosy.app.probing import Signs, probed
 
 pytestmark = pytest.mark.anyio
 
@@ -34,10 +34,19 @@ async def ask(port: int, question: bytes) -> str:
     ("POST /metrics HTTP/1.1", "405", "GET alone"),
 ])  # fmt: skip
 async def test_what_is_asked_is_answered(question: str, code: str, text: str) -> None:
-    async with probed(-1, [lambda: "jobs 1\n", lambda: "runs 2\n"]) as port:
+    async with probed(-1, Signs([lambda: "jobs 1\n", lambda: "runs 2\n"])) as port:
         head, _, body = (await ask(port, f"{question}\r\nHost: a\r\n\r\n".encode())).partition("\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {code} ")
     assert body.startswith(text)
+
+
+async def test_what_speaks_against_it_is_told_a_line_each() -> None:
+    signs = Signs(troubles=lambda: ["its Lease has run out", "nothing moves"], unready=lambda: ["not yet"])
+    async with probed(-1, signs) as port:
+        well = await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
+        ready = await ask(port, b"GET /readyz HTTP/1.1\r\n\r\n")
+    assert well.startswith("HTTP/1.1 503 ") and well.endswith("\r\n\r\nits Lease has run out\nnothing moves\n")
+    assert ready.startswith("HTTP/1.1 503 ") and ready.endswith("\r\n\r\nnot yet\n")
 
 
 NONSENSE = [b"", b"\r\n\r\n", b"nonsense\r\n\r\n", b"GET " + b"a" * 100_000, b"\xff\xfe \xff\r\n\r\n"]
@@ -45,7 +54,7 @@ NONSENSE = [b"", b"\r\n\r\n", b"nonsense\r\n\r\n", b"GET " + b"a" * 100_000, b"\
 
 @pytest.mark.parametrize("question", NONSENSE)
 async def test_what_is_no_question_is_hung_up_on_and_the_next_is_answered(question: bytes) -> None:
-    async with probed(-1, []) as port:
+    async with probed(-1, Signs()) as port:
         try:
             assert "200 OK" not in await ask(port, question)
         except ConnectionError:
@@ -54,10 +63,10 @@ async def test_what_is_no_question_is_hung_up_on_and_the_next_is_answered(questi
 
 
 async def test_a_port_that_is_taken_is_no_reason_to_stop() -> None:
-    async with probed(-1, []) as port, probed(port, []) as second:
+    async with probed(-1, Signs()) as port, probed(port, Signs()) as second:
         assert second == 0
 
 
 async def test_without_a_port_nothing_is_served() -> None:
-    async with probed(0, []) as port:
+    async with probed(0, Signs()) as port:
         assert port == 0

@@ -158,3 +158,23 @@ async def test_what_is_urgent_goes_before_all_that_waits_and_still_comes_once() 
     assert await queue.take() == key("c")
     queue.done(key("c"))
     assert queue.is_idle
+
+
+async def test_it_knows_how_long_keys_wait_and_are_worked_on_and_by_how_many(clock: Any) -> None:
+    queue = WorkQueue(clock=clock)
+    workers = [asyncio.create_task(queue.take()) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert queue.workers == 2 and queue.oldest == 0.0 and queue.longest == (None, 0.0)
+    queue.add(A)
+    await asyncio.gather(*workers[:1])
+    assert queue.workers == 2 and queue.moved_at == clock.monotonic()
+    workers[1].cancel()
+    await asyncio.gather(*workers, return_exceptions=True)
+    clock.advance(7)
+    queue.add(B)
+    clock.advance(3)
+    queue.add(B, is_urgent=True)  # it has waited since it came
+    assert queue.workers == 1 and queue.oldest == 3 and queue.longest == (A, 10) and len(queue) == 1
+    queue.done(A)
+    assert queue.longest == (None, 0.0) and queue.moved_at == clock.monotonic()
+    assert (queue.added, queue.retried, queue.is_closed) == (2, 0, False)

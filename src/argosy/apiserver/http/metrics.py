@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import resource
 from collections import Counter
+from collections.abc import Iterator
 
 from argosy.apiserver.store import Store
-
-MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+from argosy.model.measures import Family, Sample, one, text
 
 
 class Metrics:
@@ -19,16 +19,17 @@ class Metrics:
         self._answers[method, code] += 1
 
     def text(self) -> str:
-        lines = ["# TYPE apiserver_request_total counter"]
-        for (method, code), count in sorted(self._answers.items()):
-            lines.append(f'apiserver_request_total{{verb="{method}",code="{code}"}} {count}')
-        lines.append("# TYPE apiserver_storage_objects gauge")
+        answered = sorted(self._answers.items())
+        answers = [Sample({"verb": method, "code": str(code)}, count) for (method, code), count in answered]
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return text([
+            Family("apiserver_request_total", "counter", "", answers),
+            Family("apiserver_storage_objects", "gauge", "", self._objects()),
+            one("argosy_store_revision", "gauge", "", self._store.revision),
+            one("process_resident_memory_bytes", "gauge", "", memory),
+        ])  # fmt: skip
+
+    def _objects(self) -> Iterator[Sample]:
         for bucket in sorted(self._store.buckets()):
             group, _, plural = bucket.rpartition("/")
-            name, count = f"{plural}.{group}" if group else plural, self._store.count(bucket)
-            lines.append(f'apiserver_storage_objects{{resource="{name}"}} {count}')
-        lines.append("# TYPE argosy_store_revision gauge")
-        lines.append(f"argosy_store_revision {self._store.revision}")
-        lines.append("# TYPE process_resident_memory_bytes gauge")
-        lines.append(f"process_resident_memory_bytes {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}")
-        return "\n".join(lines) + "\n"
+            yield Sample({"resource": f"{plural}.{group}" if group else plural}, self._store.count(bucket))

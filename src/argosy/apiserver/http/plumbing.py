@@ -10,12 +10,13 @@ import orjson
 
 from argosy import __version__
 from argosy.apiserver import discovery
-from argosy.apiserver.http.metrics import MEDIA, Metrics
+from argosy.apiserver.http.metrics import Metrics
 from argosy.apiserver.http.negotiate import media_ranges
 from argosy.apiserver.http.request import Request
 from argosy.apiserver.http.routes import NoSuchPath
 from argosy.apiserver.tokens import ISSUER
 from argosy.model.manifest import Manifest
+from argosy.model.measures import MEDIA
 from argosy.schema import openapi, openapi_v2
 
 if TYPE_CHECKING:

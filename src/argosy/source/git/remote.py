@@ -6,7 +6,9 @@ outlives the call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +27,9 @@ FETCH = (
     *("--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head"),
 )
 
+# A repository as it is shown, `ls-remote` or `fetch`, the seconds that it took, and whether it went well
+Observe = Callable[[str, str, float, bool], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Remote:
@@ -35,6 +40,7 @@ class Remote:
     credential: Credential | None = None
     trust: Trust = field(default_factory=Trust)
     limits: SourceLimits = field(default_factory=SourceLimits)
+    observe: Observe | None = field(default=None, compare=False)
 
     async def refs(self, scratch: Path) -> Refs:
         """What the host has now."""
@@ -63,7 +69,7 @@ class Remote:
         most_output: int = 1 << 20,
         held: int | None = None,
     ) -> bytes:
-        with access(scratch, self.url, self.credential, self.trust) as given:
+        with self._observed(arguments[0]), access(scratch, self.url, self.credential, self.trust) as given:
             env = environment(given.config, given.env)
             try:
                 return await run_git(
@@ -89,3 +95,13 @@ class Remote:
                 raise SourceTooLarge(
                     "it has too many branches and tags; delete those that nobody needs", where=self.shown
                 ) from None
+
+    @contextmanager
+    def _observed(self, request: str) -> Iterator[None]:
+        began, is_good = time.monotonic(), False
+        try:
+            yield
+            is_good = True
+        finally:
+            if self.observe is not None:
+                self.observe(self.shown, request, time.monotonic() - began, is_good)

@@ -1,0 +1,195 @@
+"""What an engine counts, and what Prometheus is told of it, under Argo CD's names.
+
+In: what happens in an engine, and what it is like now. Out: families of metrics. Never: a label for each object that an
+application manages; an application that another controller has.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from argosy import __version__
+from argosy.cluster.counted import Asked, Counted
+from argosy.controllers.application import APPLICATION
+from argosy.model.application import Application, Destination
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.measures import Counts, Family, Histogram, Sample, one
+from argosy.model.names import ResourceKey
+from argosy.pipeline import Passed
+from argosy.policy.clusters import HERE, HERE_NAME
+from argosy.report.metrics import (
+    ABOUT,
+    SYNC_SECONDS,
+    SYNCS,
+    identity,
+    of_applications,
+    of_operation,
+    plain,
+    seconds_of,
+    server_of,
+)
+from argosy.report.wire import mapping
+from argosy.runtime import Cache
+from argosy.runtime.everything import Everything
+
+if TYPE_CHECKING:
+    from argosy.app.engine import Engine
+
+RECONCILING: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: its own
+ASKING_GIT: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+QUEUE: Final = "app_reconciliation_queue"  # argo: the name of its own
+FAILURES: Final = {"fetch": "argocd_git_fetch_fail_total", "ls-remote": "argocd_git_lsremote_fail_total"}
+CLUSTERS: Final = {
+    "argocd_cluster_info": "Clusters that applications go to.",
+    "argocd_cluster_connection_status": "Whether a cluster answers.",
+    "argocd_cluster_api_resources": "Kinds of a cluster that are watched.",
+    "argocd_cluster_api_resource_objects": "Objects of a cluster in the cache.",
+    "argocd_cluster_cache_age_seconds": "Seconds since a cluster last told the cache anything.",
+}
+
+
+class Measures:
+    """Of one engine, since it began."""
+
+    def __init__(self) -> None:
+        self._reconciles = Histogram("argocd_app_reconcile", RECONCILING, "Seconds that looks at Applications took.")
+        self._syncs = Counts(SYNCS, ABOUT[SYNCS])
+        self._sync_seconds = Counts(SYNC_SECONDS, ABOUT[SYNC_SECONDS])
+        self._requests = Counts("argocd_app_k8s_request_total", "Requests to clusters.")
+        self._events = Counts("argocd_cluster_events_total", "Changes that clusters told of.")
+        self._git = Counts("argocd_git_request_total", "Requests to hosts of Git.")
+        seconds = "argocd_git_request_duration_seconds"
+        self._git_seconds = Histogram(seconds, ASKING_GIT, "Seconds that requests to hosts of Git took.")
+        about = "Requests to hosts of Git that went wrong."
+        self._failures = {request: Counts(name, about) for request, name in FAILURES.items()}
+
+    def passed(self, app: Application, passed: Passed, seconds: float) -> None:
+        """One look at an Application, or one step of its operation."""
+        labels = identity(app.wire)
+        server = app.destination.server or labels["dest_server"]
+        self._reconciles.observe(seconds, {"namespace": labels["namespace"], "dest_server": server})
+        part = mapping(mapping((passed.patch or {}).get("status")).get("operationState"))
+        if part.get("finishedAt"):
+            state = {**mapping(app.status.get("operationState")), **part}
+            known = {**labels, "dest_server": server}
+            self._syncs.add({**known, **of_operation(state)})
+            self._sync_seconds.add(known, seconds_of(state))
+
+    def asked(self, server: str, asked: Asked) -> None:
+        labels = {"server": server, "verb": asked.verb, "resource_kind": asked.kind, "response_code": str(asked.code)}
+        self._requests.add({**labels, "dry_run": str(asked.is_dry).lower()})
+
+    def heard(self, server: str) -> None:
+        self._events.add({"server": server})
+
+    def asked_git(self, repository: str, request: str, seconds: float, is_good: bool) -> None:
+        labels = {"repo": plain(repository), "request_type": request}
+        self._git.add(labels)
+        self._git_seconds.observe(seconds, labels)
+        if not is_good:
+            self._failures[request].add({"repo": labels["repo"]})
+
+    def forget(self, app: ResourceKey) -> None:
+        """It is gone."""
+        for each in (self._syncs, self._sync_seconds):
+            each.forget(lambda labels: (labels["namespace"], labels["name"]) == (app.namespace, app.name))
+
+    def families(self) -> list[Family]:
+        counts = (self._syncs, self._sync_seconds, self._requests, self._events, self._git, *self._failures.values())
+        return [*(each.family() for each in counts), self._reconciles.family(), self._git_seconds.family()]
+
+
+def of_engine(engine: Engine) -> Iterator[Family]:
+    clusters = engine.settings.rules().clusters
+
+    def server(destination: Mapping[str, Any]) -> str:
+        known = clusters.find(Destination(str(destination.get("server") or ""), str(destination.get("name") or "")))
+        return known.server if known is not None else server_of(destination)
+
+    ours = _ours(engine)
+    yield from of_applications(ours, server)
+    yield from engine.measures.families()
+    yield from _of_clusters(engine)
+    yield from _of_queue(engine)
+    yield one("argosy_shard_applications", "gauge", "Applications that this controller has.", len(ours))
+    if engine.sharing is not None:
+        members = engine.sharing.members
+        about = "Whether the Lease of this controller is valid, which shares the work with others."
+        yield one("argosy_member", "gauge", about, int(members.is_valid()), member=members.identity)
+        yield one("argosy_members", "gauge", "Controllers that share the work.", len(members.roster))
+
+
+def _ours(engine: Engine) -> list[Manifest]:
+    found = engine.cache.list(APPLICATION)
+    claims = engine.controller.claims
+    return list(found) if claims is None else [app for app in found if key_of(app) in claims.ours]
+
+
+def _of_queue(engine: Engine) -> Iterator[Family]:
+    queue = engine.queue
+    yield one("workqueue_depth", "gauge", "Applications that wait for a worker.", len(queue), name=QUEUE)
+    yield one("workqueue_adds_total", "counter", "How often one was put there.", queue.added, name=QUEUE)
+    yield one("workqueue_retries_total", "counter", "How often one is tried again.", queue.retried, name=QUEUE)
+    about = "Seconds for which the one that is worked on the longest has been."
+    yield one("workqueue_longest_running_processor_seconds", "gauge", about, queue.longest[1], name=QUEUE)
+    about = "Seconds for which the one that waits the longest does."
+    yield one("argosy_workqueue_oldest_seconds", "gauge", about, queue.oldest, name=QUEUE)
+    yield one("argosy_workers", "gauge", "Workers that are alive.", queue.workers)
+
+
+class _Row(NamedTuple):
+    """One cluster, and what it is watched by, if it answers."""
+
+    known: Mapping[str, str]
+    is_up: bool
+    watched: tuple[Counted, Everything, Cache] | None
+
+
+def _of_clusters(engine: Engine) -> Iterator[Family]:
+    here = {"server": HERE, "name": HERE_NAME}
+    rows = [_Row(here, not engine.is_silent(), (engine.heard, engine.everything, engine.cache))]
+    for each in engine.grounds.outposts:
+        known = {"server": each.known.server, "name": each.known.name}
+        watched = None if each.following is None else (*each.following, each.cache)
+        rows += [_Row(known, each.ground is not None, watched)]
+    now = engine.clock.monotonic()
+    samples: dict[str, list[Sample]] = {name: [] for name in CLUSTERS}
+    for row in rows:
+        server = {"server": row.known["server"]}
+        samples["argocd_cluster_info"] += [Sample(row.known, 1)]
+        samples["argocd_cluster_connection_status"] += [Sample(server, int(row.is_up))]
+        if row.watched is not None:
+            counted, everything, cache = row.watched
+            samples["argocd_cluster_api_resources"] += [Sample(server, len(everything.kinds))]
+            samples["argocd_cluster_api_resource_objects"] += [Sample(server, cache.count())]
+            samples["argocd_cluster_cache_age_seconds"] += [Sample(server, now - counted.heard_at)]
+    for name, about in CLUSTERS.items():
+        yield Family(name, "gauge", about, samples[name])
+
+
+def of_process() -> Iterator[Family]:
+    """Under the names that Prometheus' own clients have for it."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    yield one("argosy_info", "gauge", "What this is.", 1, version=f"v{__version__}")
+    about = "Seconds of a core that were used."
+    yield one("process_cpu_seconds_total", "counter", about, used.ru_utime + used.ru_stime)
+    yield one("process_resident_memory_bytes", "gauge", "Memory that is in use.", _resident(used.ru_maxrss * 1024))
+    yield one("process_start_time_seconds", "gauge", "When this began.", BEGAN)
+    if (files := Path("/proc/self/fd")).is_dir():
+        yield one("process_open_fds", "gauge", "Files and connections that are open.", len(os.listdir(files)))
+
+
+def _resident(at_most: int) -> int:
+    """As of now, where the system tells; else the most that there was."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return at_most
+
+
+BEGAN: Final = time.time()

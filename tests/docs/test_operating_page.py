@@ -1,0 +1,28 @@
+"""Every metric that argosy tells of is explained, and none that it does not."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reference" / "operating.md").read_text()
+SOURCES = ("app/measuring.py", "report/metrics.py", "server/api/metrics.py")
+NAME = re.compile(r"(?:argocd|argosy|workqueue|process)_[a-z0-9_]+")
+
+
+def told() -> set[str]:
+    found: set[str] = set()
+    for each in SOURCES:
+        for node in ast.walk(ast.parse((ROOT / "src" / "argosy" / each).read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and NAME.fullmatch(node.value):
+                found.add(node.value)
+    return found
+
+
+def test_every_metric_is_explained_and_none_that_is_not_there() -> None:
+    explained = {name for row in re.findall(r"^\| (`[^|]+) \|", PAGE, re.MULTILINE) for name in NAME.findall(row)}
+    assert len(told()) > 25
+    assert told() - explained == set()
+    assert explained - told() == set()

@@ -1,0 +1,97 @@
+"""Prometheus' text, read as strictly as its own parser does, and a little more.
+
+In: text. Out: what each series is. Never: takes what would be refused, nor a family or a series that is told twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(,|$)')
+LINE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (-?[0-9.]+(?:e[+-]?[0-9]+)?|\+Inf|NaN)")
+KINDS = ("counter", "gauge", "histogram")
+SUFFIXES = ("_bucket", "_sum", "_count")
+
+Labels = frozenset[tuple[str, str]]
+
+
+class Series(NamedTuple):
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+def read(text: str) -> list[Series]:
+    assert text.endswith("\n") or not text
+    found: list[Series] = []
+    kinds: dict[str, str] = {}
+    helped: set[str] = set()
+    seen: set[tuple[str, Labels]] = set()
+    current = ""
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name, _, about = line.removeprefix("# HELP ").partition(" ")
+            assert name not in helped | kinds.keys() and about, line
+            helped.add(name)
+        elif line.startswith("# TYPE "):
+            current, _, kind = line.removeprefix("# TYPE ").partition(" ")
+            assert kind in KINDS and current not in kinds and re.fullmatch(NAME, current), line
+            kinds[current] = kind
+        else:
+            series = _series(line)
+            own = series.name if kinds.get(current) != "histogram" else _base(series.name)
+            assert own == current, f"{line} is not below its own type"
+            key = series.name, frozenset(series.labels.items())
+            assert key not in seen, f"{line} is told twice"
+            seen.add(key)
+            found.append(series)
+    _check_histograms(found, [name for name, kind in kinds.items() if kind == "histogram"])
+    return found
+
+
+def _series(line: str) -> Series:
+    match = LINE.fullmatch(line)
+    assert match, line
+    labels = dict(_labels(match[2] or "", line))
+    return Series(match[1], labels, float(match[3].replace("+Inf", "inf")))
+
+
+def _labels(text: str, line: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        match = LABEL.match(text, at)
+        assert match, line
+        yield match[1], re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], match[2])
+        at = match.end()
+
+
+def _base(name: str) -> str:
+    return next((name.removesuffix(each) for each in SUFFIXES if name.endswith(each)), name)
+
+
+def _check_histograms(found: list[Series], names: list[str]) -> None:
+    """Buckets grow, and the last of them is all."""
+    values = {(each.name, frozenset(each.labels.items())): each.value for each in found}
+    for name in names:
+        rows: dict[Labels, list[Series]] = {}
+        for each in found:
+            if each.name == f"{name}_bucket":
+                rest = frozenset((label, value) for label, value in each.labels.items() if label != "le")
+                rows.setdefault(rest, []).append(each)
+        for rest, buckets in rows.items():
+            bounds = [float(each.labels["le"].replace("+Inf", "inf")) for each in buckets]
+            counts = [each.value for each in buckets]
+            assert bounds == sorted(bounds) and counts == sorted(counts) and bounds[-1] == float("inf"), name
+            assert values[f"{name}_count", rest] == counts[-1] and values[f"{name}_sum", rest] >= 0
+
+
+def some(found: list[Series], name: str, /, **labels: str) -> list[Series]:
+    return [each for each in found if each.name == name and labels.items() <= each.labels.items()]
+
+
+def one(found: list[Series], name: str, /, **labels: str) -> float:
+    (series,) = some(found, name, **labels)
+    return series.value

@@ -1,0 +1,164 @@
+"""A controller that shares the work, as a process of its own: what it logs, what it counts, and whether it is well."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import prometheus_text
+import pytest
+from engine_room import config_map
+from in_full import in_full
+from shared_work import CONTROL, SharedWork, shared_work
+
+FLAGS = ("--shards", "auto", "--log-format", "json", "--stuck-after", "2")
+PATIENCE = 60.0
+
+
+class Operated:
+    """One controller, its port and its log."""
+
+    def __init__(self, work: SharedWork, port: int) -> None:
+        self.work, self._port = work, port
+
+    def ask(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=10) as got:
+                return got.status, got.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metrics(self) -> list[prometheus_text.Series]:
+        code, text = self.ask("/metrics")
+        assert code == 200
+        return prometheus_text.read(text)
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.work.controllers[0].log().splitlines()]
+
+    def until(self, holds: Callable[[], Any]) -> Any:
+        end = time.monotonic() + PATIENCE
+        while not (found := holds()):
+            assert time.monotonic() < end, f"{self.ask('/healthz')}\n{self.work.controllers[0].log()[-2000:]}"
+            time.sleep(0.1)
+        return found
+
+    def until_ill(self, reason: str) -> str:
+        """What it says of itself, as soon as that has this in it."""
+
+        def said() -> str:
+            code, text = self.ask("/healthz")
+            return text if code == 503 and reason in text else ""
+
+        return str(self.until(said))
+
+    def until_well(self) -> None:
+        self.until(lambda: self.ask("/healthz") == (200, "ok\n"))
+
+
+@pytest.fixture(scope="module")
+def operated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = int(found.getsockname()[1])
+    folder = tmp_path_factory.mktemp("operated")
+    with shared_work(folder, 3, controllers=1, flags=(*FLAGS, "--port", str(port))) as work:
+        yield Operated(work, port)
+
+
+def test_every_line_about_an_application_says_which_and_at_which_revision(operated: Operated) -> None:
+    lines = operated.lines()
+    (member,) = (each["spec"]["holderIdentity"] for each in operated.work.members())
+    assert any(each.get("member") == member for each in lines)
+    assert all(each["level"] in ("info", "warning") and each["msg"] for each in lines)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", each["time"]) for each in lines)
+    head = operated.work.repository.head
+    for app in operated.work.apps:
+        own = [each for each in lines if each.get("application") == f"{CONTROL}/{app}"]
+        done = [each for each in own if "OperationCompleted" in each["msg"]]
+        rendered = [each for each in own if "gives" in each["msg"] and "manifests" in each["msg"]]
+        assert done and rendered
+        for each in (*done, *rendered):
+            assert (each["project"], each["revision"], each["member"]) == ("default", head, member)
+        assert not [each for each in lines if f"/{app}:" in each["msg"] and each not in own]
+
+
+def test_what_it_counts_is_what_happened(operated: Operated) -> None:
+    work, one = operated.work, prometheus_text.one
+    found = operated.metrics()
+    here = "https://kubernetes.default.svc"
+    assert one(found, "argosy_shard_applications") == len(work.apps)
+    assert len(prometheus_text.some(found, "argocd_app_info")) == len(work.apps)
+    for app in work.apps:
+        assert one(found, "argocd_app_info", name=app, sync_status="Synced", dest_server=here, namespace=CONTROL) == 1
+        assert one(found, "argocd_app_sync_total", name=app, phase="Succeeded", dry_run="false", project="default") == 1
+    assert one(found, "argocd_app_reconcile_count", namespace=CONTROL, dest_server=here) >= len(work.apps)
+    patches = prometheus_text.some(found, "argocd_app_k8s_request_total", verb="patch", resource_kind="Application")
+    assert sum(each.value for each in patches) >= len(work.apps)
+    assert {each.labels["server"] for each in patches} == {here}
+    assert one(found, "argocd_git_request_total", repo=str(work.repository.path), request_type="fetch") >= 1
+    assert one(found, "argocd_git_request_duration_seconds_count", request_type="ls-remote") >= 1
+    assert one(found, "argocd_cluster_connection_status", server=here) == 1
+    assert one(found, "argocd_cluster_api_resource_objects", server=here) > len(work.apps)
+    assert 0 <= one(found, "argocd_cluster_cache_age_seconds", server=here) < 180
+    assert one(found, "argocd_cluster_events_total", server=here) > len(work.apps)
+    assert one(found, "workqueue_depth", name="app_reconciliation_queue") == 0
+    assert one(found, "argosy_workers") == 6 and one(found, "argosy_members") == 1
+    (member,) = prometheus_text.some(found, "argosy_member")
+    assert member.value == 1 and member.labels["member"] == work.members()[0]["spec"]["holderIdentity"]
+    assert operated.ask("/healthz") == operated.ask("/readyz") == (200, "ok\n")
+
+
+@contextmanager
+def asleep(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@in_full
+def test_it_is_not_well_while_the_api_server_sleeps(operated: Operated) -> None:
+    operated.until_well()
+    with asleep(operated.work.running.process.pid):
+        said = operated.until_ill("its Lease as")
+        assert "has not been renewed" in said
+        assert prometheus_text.one(operated.metrics(), "argosy_member") == 0
+        assert operated.ask("/readyz") == (200, "ok\n")
+    operated.until_well()
+
+
+@in_full
+def test_a_worker_that_is_held_up_is_named_until_it_goes_on(operated: Operated) -> None:
+    """What renders sleeps: whoever waits for it does, too."""
+    operated.until_well()
+    app, work = operated.work.apps[0], operated.work
+    with asleep(renderer_of(work.controllers[0].process.pid)):
+        work.repository.push({f"{app}/settings.yaml": config_map(app, value="held up")})
+        said = operated.until_ill("has been worked on for")
+        assert f"Application {CONTROL}/{app} has been worked on for" in said
+        assert prometheus_text.one(operated.metrics(), "workqueue_longest_running_processor_seconds") > 2
+    operated.until_well()
+
+
+def renderer_of(pid: int) -> int:
+    """The process below that renders: the one whose command says so."""
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (each / "cmdline").read_bytes().decode()
+        except (OSError, ValueError):
+            continue
+        if parent == pid and "git" not in Path(command.split("\0")[0]).name:
+            return int(each.name)
+    raise AssertionError("nothing renders")

@@ -1,0 +1,69 @@
+"""Whether an engine works: what speaks against it, on a real one whose clock leaps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from engine_room import CONTROL, Room, config_map, engine_room
+
+from argosy.app.vitals import Vitals
+from argosy.model.names import ResourceKey
+from argosy.runtime.leader import Election, Terms
+
+WORKERS = 8
+
+
+@pytest.fixture
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
+    async with engine_room(tmp_path) as found:
+        yield found
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def test_each_reason_is_a_sentence_of_its_own(room: Room) -> None:
+    vitals = Vitals(WORKERS, stuck=600.0, clock=room.clock)
+    assert vitals.unready() and vitals.troubles() == []
+    vitals.engine = room.engine
+    await until(lambda: not vitals.unready())
+    room.repository.push({"app/settings.yaml": config_map(a="1")})
+    await room.deliver()
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    room.clock.leap(10)
+    await until(lambda: not vitals.troubles())
+    room.clock.leap(200)
+    (silent,) = vitals.troubles()
+    assert silent.startswith("nothing has been heard of the cluster for 2")
+    await until(lambda: not vitals.troubles())  # it asked which kinds there are
+    room.clock.leap(1000)
+    await until(lambda: not room.engine.is_silent())
+    assert any(each.startswith("the watch of Secret has stood still for 1") for each in vitals.troubles())
+    few = Vitals(WORKERS + 1, clock=room.clock)
+    few.engine = room.engine
+    assert f"of {WORKERS + 1} workers {WORKERS} are alive" in few.troubles()
+
+
+async def test_a_leader_needs_its_lease_and_a_candidate_an_answer(room: Room) -> None:
+    vitals = Vitals(WORKERS, clock=room.clock)
+    key = ResourceKey("coordination.k8s.io", "Lease", CONTROL, "lead")
+    election = Election(room.cluster, key, "me", Terms(), room.clock)
+    vitals.stands(election)
+    assert vitals.unready() == [] and vitals.troubles() == []
+    await election.win()
+    election.leads = True
+    assert vitals.troubles() == []
+    room.clock.leap(20)
+    (late,) = vitals.troubles()
+    assert late == "its Lease as the leader has not been renewed for 5 s more than it lasts"
+    election.leads = False
+    assert vitals.troubles() == []
+    room.clock.leap(20)
+    (unheard,) = vitals.troubles()
+    assert unheard == "the API server has not answered for 40 s: nobody knows who leads"
