@@ -11,7 +11,7 @@ import pytest
 from contract_manifests import CONFIG_MAP, WAIT, config, definition
 
 from argosy.cluster import Cluster
-from argosy.live import BY_OWNER, Tracking, indexes, managed, read_exclusions, track
+from argosy.live import BY_OWNER, Keeping, Tracking, indexes, managed, read_exclusions, track
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
@@ -56,6 +56,33 @@ async def test_an_applications_manifests_are_in_view_with_those_of_kinds_that_co
         await eventually(lambda: kind not in everything.kinds)
         assert cache.get(key) is None
         assert any(before is not None and key_of(before) == key and after is None for before, after in changes)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_metadata_alone_is_followed_until_something_is_an_applications(cluster: Cluster, namespace: str) -> None:
+    cache, app = Cache(), Application(name=namespace, namespace="argocd")
+    everything = Everything(
+        cluster, read_exclusions({}).is_watched, cache, lambda *change: None, thrift=Keeping(lambda: TRACKING)
+    )
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a", "namespace": namespace},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+    }  # fmt: skip
+    first = key_of(await cluster.create(role))
+    task = asyncio.create_task(everything.run())
+    try:
+        await asyncio.wait_for(everything.synced(), WAIT)
+        assert (cache.get(first) or {}).keys() == {"apiVersion", "kind", "metadata"}
+        other = role | {"metadata": {"name": "b", "namespace": namespace}}
+        await cluster.create(other)
+        await eventually(lambda: cache.get(first._replace(name="b")))  # by the watch
+        assert "rules" not in (cache.get(first._replace(name="b")) or {})
+        await cluster.create(track(role | {"metadata": {"name": "c", "namespace": namespace}}, app, TRACKING))
+        await eventually(lambda: all("rules" in (cache.get(first._replace(name=name)) or {}) for name in "abc"))
+        kept = {name: "managedFields" in (cache.get(first._replace(name=name)) or {})["metadata"] for name in "abc"}
+        assert kept == {"a": False, "b": False, "c": True}
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -34,7 +34,7 @@ from argosy.controllers.turns import Turns
 from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
-from argosy.live import indexes
+from argosy.live import Keeping, indexes
 from argosy.live.tracking import owner
 from argosy.model.errors import ArgosyError, ClusterError, TransientError, UserError
 from argosy.model.manifest import Manifest, key_of
@@ -119,6 +119,7 @@ class Engine:
             self._noticed,
             definitions=[DEFINITION],
             clock=clock,
+            thrift=Keeping(lambda: self.settings.rules().tracking),
         )
         self.grounds = self.pipeline.fleet = Grounds(
             self.pipeline.here,
@@ -136,7 +137,7 @@ class Engine:
         self.filled_at: float | None = None  # when the cache was whole for the first time
 
     def _knows(self, kind: GroupKind) -> bool:
-        return self.everything.knows(kind)
+        return self.everything.reads(kind)
 
     def _is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
         return self.settings.rules().exclusions.is_watched(kind, verbs)

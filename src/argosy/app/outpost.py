@@ -19,7 +19,7 @@ from argosy.cluster.counted import Counted, Tell
 from argosy.cluster.kube import connect
 from argosy.cluster.narrowed import Narrowed
 from argosy.controllers.settings import Settings
-from argosy.live import Tracking, indexes
+from argosy.live import Keeping, Tracking, indexes
 from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -123,6 +123,7 @@ class Outpost:
             partial(self._tell, doorway),
             definitions=[DEFINITION],
             clock=self._clock,
+            thrift=Keeping(lambda: self._settings.rules().tracking),
         )
         self.following = counted, everything
         self._index()
@@ -135,7 +136,7 @@ class Outpost:
                     cache,
                     self._assembler,
                     self._clock.now,
-                    knows=everything.knows,
+                    knows=everything.reads,
                     applications=self._applications,
                     localised=localised,
                 )

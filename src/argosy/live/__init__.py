@@ -5,6 +5,7 @@ Never: asks a cluster; changes a manifest.
 """
 
 from argosy.live.exclusions import Exclusions, read_exclusions
+from argosy.live.keeping import Keeping, is_slim
 from argosy.live.orphans import orphans
 from argosy.live.orphans import warning as orphan_warning
 from argosy.live.pods import images_of
@@ -32,6 +33,7 @@ __all__ = [
     "CacheReader",
     "Concern",
     "Exclusions",
+    "Keeping",
     "Node",
     "Parent",
     "Tracking",
@@ -42,6 +44,7 @@ __all__ = [
     "indexes",
     "instance_name",
     "is_self_referenced",
+    "is_slim",
     "managed",
     "orphan_warning",
     "orphans",

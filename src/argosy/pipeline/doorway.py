@@ -69,7 +69,9 @@ class Doorway:
         key = key_of(manifest)
         if key.group_kind in DEFINING:
             self._kinds_until = 0.0
-        if after is None:
+        if after is not None:
+            self.newest(key, after)  # what was written is needed no longer, once it is told
+        else:
             self._deleted.pop(key, None)
             wrote = self._wrote.get(key)
             if wrote is not None and wrote["metadata"].get("uid") == manifest["metadata"].get("uid"):

@@ -31,6 +31,7 @@ from argosy.live import (
     in_other_versions,
     instance_name,
     is_self_referenced,
+    is_slim,
     managed,
     orphan_warning,
     orphans,
@@ -116,6 +117,7 @@ class Looker:
         self._applications = cache if applications is None else applications
         self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
         self._versions: dict[ResourceKey, tuple[object, Manifest]] = {}
+        self._whole: dict[ResourceKey, tuple[object, Manifest]] = {}  # of what the cache has less of
         self._seen: dict[ResourceKey, _Seen] = {}
         self.predictions = Predictions(cluster)
 
@@ -219,7 +221,7 @@ class Looker:
     async def _asked_for(
         self, keys: Sequence[ResourceKey], live: Mapping[ResourceKey, Manifest], kinds: Catalog, allowed: Allowed
     ) -> dict[ResourceKey, Manifest]:
-        """What the cache does not tell of, because it does not follow the kind, or not yet."""
+        """What the cache does not tell of, or not all, because it does not follow the kind, or not yet."""
         unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.knows(kind)}
         found: dict[ResourceKey, Manifest] = {}
         for key in keys if unknown else ():
@@ -230,7 +232,26 @@ class Looker:
                     raise UserError(f"{key.kind} {key.name} cannot be read: {error}") from error
                 if there is not None:
                     found[key] = there
+        for key, slim in live.items():
+            if not is_slim(slim):
+                self._whole.pop(key, None)
+            elif (whole := await self._all_of(key, slim)) is not None:
+                found[key] = whole
         return found
+
+    async def _all_of(self, key: ResourceKey, slim: Manifest) -> Manifest | None:
+        """Asked for once for each version: what no application tracks yet, or is of a kind that none had until now."""
+        mark = slim["metadata"].get("uid"), slim["metadata"].get("resourceVersion")
+        known = self._whole.get(key)
+        if known is None or known[0] != mark:
+            try:
+                there = await self.cluster.get(key)
+            except ClusterError as error:
+                raise UserError(f"{key.kind} {key.name} cannot be read: {error}") from error
+            if there is None:
+                return None
+            known = self._whole[key] = mark, there
+        return known[1]
 
     def whole(self, look: Look) -> Iterable[Manifest]:
         """All that it manages, and what is below that."""

@@ -1,7 +1,8 @@
 """Everything that a cluster serves, in one cache: an informer for each kind, as kinds come and go.
 
 In: a cluster, which kinds count, which kinds define others. Out: a filled cache, and one call for each change. Never:
-takes a kind that cannot be read for empty; forgets what it knew of a kind because the server was away.
+takes a kind that cannot be read for empty; forgets what it knew of a kind because the server was away; keeps more than
+metadata of a kind that nobody reads more of.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from argosy.cluster import Catalog, ClusterReader, Listing, WatchEvent
 from argosy.model.errors import ArgosyError, ClusterError
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, sleep, within
@@ -33,11 +34,38 @@ ANYWAY = 120.0  # what other servers bring needs no definition
 GIVEN_UP = 3  # after so many refusals to list a kind, nobody waits for it any longer
 
 
+class Thrift(Protocol):
+    """What may be left out of the cache."""
+
+    def is_read(self, kind: GroupKind) -> bool:
+        """Whether more than metadata is read of a kind, whatever there is of it."""
+
+    def is_wanted(self, manifest: Manifest) -> bool:
+        """Whether all of this one is read, and so all of its kind."""
+
+    def kept(self, manifest: Manifest) -> Manifest:
+        """The same, or without what nobody reads of it."""
+
+
+class Lavish:
+    """Everything is kept."""
+
+    def is_read(self, kind: GroupKind) -> bool:
+        return True
+
+    def is_wanted(self, manifest: Manifest) -> bool:
+        return False
+
+    def kept(self, manifest: Manifest) -> Manifest:
+        return manifest
+
+
 @dataclass
 class _Followed:
     """One kind that is in the cache."""
 
     version: str
+    is_whole: bool
     informer: Informer
     task: asyncio.Task[None]
     failures: int = 0
@@ -55,8 +83,11 @@ class Everything:
         definitions: Iterable[GroupKind] = (),
         clock: Clock = SYSTEM_CLOCK,
         at_once: int = 8,
+        thrift: Thrift | None = None,
     ) -> None:
         """A change of any object of `definitions` is a reason to look for kinds that came or went."""
+        self._thrift: Thrift = thrift or Lavish()
+        self._read: set[GroupKind] = set()  # of these whole manifests are wanted
         self._cluster, self._is_watched, self._cache, self._clock = cluster, is_watched, cache, clock
         self._gentle = _Gentle(cluster, at_once)
         self._on_change = on_change
@@ -93,17 +124,26 @@ class Everything:
     async def synced(self) -> None:
         """Until every kind that was found at first has been listed once; those that cannot be are in `troubles`."""
         await self._looked.wait()
-        for each in tuple(self._followed.values()):
-            await each.settled.wait()
+        for kind in tuple(self._followed):
+            while (each := self._followed.get(kind)) is not None and not each.settled.is_set():
+                await each.settled.wait()  # and again, where all of it was wanted meanwhile
 
     def look_again(self) -> None:
-        """`is_watched` gives other answers now."""
+        """`is_watched`, or the thrift, gives other answers now."""
+        for kind, each in tuple(self._followed.items()):
+            if not each.is_whole and any(map(self._thrift.is_wanted, self._cache.list(kind))):
+                self._want(kind)
         self._woken.set()
 
     @property
     def kinds(self) -> frozenset[GroupKind]:
         """Those that are followed, whether or not they can be listed."""
         return frozenset(self._followed)
+
+    def reads(self, kind: GroupKind) -> bool:
+        """As `knows`, for who reads whole manifests: where only metadata is kept, all of the kind comes soon."""
+        self._want(kind)
+        return self.knows(kind)
 
     def knows(self, kind: GroupKind) -> bool:
         """Has the cache all of this kind, but for what is on its way? If not, its silence means nothing."""
@@ -148,6 +188,7 @@ class Everything:
                 await _end([known.task])
                 known.settled.set()
             self._followed[kind] = self._follow(kind, version)
+        self._read &= catalog.keys()
         for kind in self._definitions & catalog.keys() - self._asides.keys():
             self._asides[kind] = self._watch_aside(kind)
 
@@ -168,10 +209,32 @@ class Everything:
 
     # -- one kind
 
-    def _follow(self, kind: GroupKind, version: str) -> _Followed:
-        informer = Informer(self._gentle, kind, self._cache, clock=self._clock, refused=REFUSED)
-        informer.listeners.append(self._tell)
-        followed = _Followed(version, informer, self._keep(kind, informer))
+    def _want(self, kind: GroupKind) -> None:
+        """Its objects are told anew, whole. Until they are, the cache does not know the kind."""
+        if kind in self._read:
+            return
+        self._read.add(kind)
+        followed = self._followed.get(kind)
+        if followed is not None and not followed.is_whole:
+            log.debug("%s: whole from now on", kind)
+            followed.task.cancel()  # it may be this very task: then it ends when it waits next
+            self._followed[kind] = self._follow(kind, followed.version, afresh=True)
+            followed.settled.set()
+
+    def _follow(self, kind: GroupKind, version: str, *, afresh: bool = False) -> _Followed:
+        is_whole = kind in self._read or self._thrift.is_read(kind)
+        informer = Informer(
+            self._gentle,
+            kind,
+            self._cache,
+            metadata_only=not is_whole,
+            clock=self._clock,
+            refused=REFUSED,
+            kept=self._thrift.kept if is_whole else _metadata,
+            afresh=afresh,
+        )
+        informer.listeners.append(self._tell if is_whole else self._tell_metadata)
+        followed = _Followed(version, is_whole, informer, self._keep(kind, informer))
 
         def report(error: ArgosyError | None) -> None:
             self._report(kind, followed, error)
@@ -211,6 +274,11 @@ class Everything:
         if isinstance(error, ClusterError) and (error.code in REFUSALS or followed.failures >= GIVEN_UP):
             followed.settled.set()
 
+    def _tell_metadata(self, before: Manifest | None, after: Manifest | None) -> None:
+        if after is not None and self._thrift.is_wanted(after):
+            self._want(key_of(after).group_kind)
+        self._tell(before, after)
+
     def _tell(self, before: Manifest | None, after: Manifest | None) -> None:
         try:
             self._on_change(before, after)
@@ -237,6 +305,12 @@ class _Gentle:
 
     def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
         return self._cluster.watch(kind, **selectors)
+
+
+def _metadata(manifest: Manifest) -> Manifest:
+    """Without who wrote it; also where a server gives more than it was asked for."""
+    metadata = {name: each for name, each in manifest["metadata"].items() if name != "managedFields"}
+    return {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": metadata}
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

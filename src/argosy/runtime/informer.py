@@ -41,11 +41,17 @@ class Informer:
         metadata_only: bool = False,
         clock: Clock = SYSTEM_CLOCK,
         refused: Backoff | None = None,
+        kept: Callable[[Manifest], Manifest] = lambda manifest: manifest,
+        afresh: bool = False,
     ) -> None:
-        """`refused`: how long to wait where the server will say no until a person changes that."""
+        """`refused`: how long to wait where the server will say no until a person changes that.
+
+        `kept`: what of a manifest is put into the cache. `afresh`: what the cache has is less than that.
+        """
         self._cluster, self._kind, self._cache, self._clock = cluster, kind, cache, clock
         self._refused = refused
         self._namespace, self._labels, self._metadata_only = namespace, labels, metadata_only
+        self._kept, self._afresh = kept, afresh
         self._version = ""  # watch from here; empty: list first
         self._failures = 0
         self._told = ""  # the last trouble that was logged, so that it is logged once
@@ -81,6 +87,7 @@ class Informer:
                 self._tell(self._cache.drop(key), None)
         for manifest in listed.values():
             self._notice(manifest)
+        self._afresh = False
         self._version, self._told = listing.version, ""
         self._synced()
 
@@ -116,9 +123,10 @@ class Informer:
 
     def _notice(self, manifest: Manifest) -> None:
         known = self._cache.get(key_of(manifest))
-        if known is not None and _state(known) == _state(manifest):
+        if known is not None and _state(known) == _state(manifest) and not self._afresh:
             return
-        self._tell(self._cache.put(manifest), manifest)
+        kept = self._kept(manifest)
+        self._tell(self._cache.put(kept), kept)
 
     def _tell(self, before: Manifest | None, after: Manifest | None) -> None:
         for listener in self.listeners:

@@ -338,3 +338,75 @@ async def _flip(cluster: Cluster, manifest: Manifest) -> None:
             await cluster.create(manifest)
         else:
             await cluster.delete(key_of(manifest))
+
+
+class Thrifty:
+    """Whole are ConfigMaps, and what has a label; who wrote what is kept of nothing."""
+
+    def is_read(self, kind: GroupKind) -> bool:
+        return kind == CONFIG_MAP
+
+    def is_wanted(self, manifest: Manifest) -> bool:
+        return "wanted" in (manifest["metadata"].get("labels") or {})
+
+    def kept(self, manifest: Manifest) -> Manifest:
+        return {**manifest, "metadata": {**manifest["metadata"], "managedFields": []}}
+
+
+def secret(namespace: str, name: str, **labels: str) -> Manifest:
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"a": "1"}}
+
+
+async def test_only_metadata_is_kept_of_a_kind_that_nobody_reads(cluster: Cluster, namespace: str) -> None:
+    for each in (config(namespace, "a") | {"data": {"a": "1"}}, secret(namespace, "s")):
+        await cluster.create(each)
+    async with following(cluster, thrift=Thrifty()) as found:
+        settings = found.cache.get(ResourceKey("", "ConfigMap", namespace, "a"))
+        assert settings is not None and settings["data"] == {"a": "1"} and not settings["metadata"]["managedFields"]
+        kept = found.cache.get(ResourceKey("", "Secret", namespace, "s"))
+        assert kept is not None and kept.keys() == {"apiVersion", "kind", "metadata"}
+        assert "managedFields" not in kept["metadata"] and kept["metadata"]["uid"]
+        assert found.all.knows(SECRET)
+
+
+async def test_whoever_reads_a_kind_gets_all_of_it_soon(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    await cluster.create(secret(namespace, "s"))
+    key = ResourceKey("", "Secret", namespace, "s")
+    async with following(cluster, thrift=Thrifty()) as found:
+        assert not found.all.reads(SECRET)  # but it begins to
+        await eventually(lambda: found.all.reads(SECRET))
+        assert "data" in (found.cache.get(key) or {})
+        assert [name for name, _ in found.changes].count("s") == 2  # told anew
+        await cluster.patch(key, {"stringData": {"a": "2"}})
+        await eventually(lambda: (found.cache.get(key) or {}).get("data") == {"a": "Mg=="})
+        await cluster.delete(key)
+        await eventually(lambda: found.cache.get(key) is None)
+
+
+async def test_one_that_is_wanted_makes_its_kind_whole_before_anybody_begins(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    for each in (secret(namespace, "a"), secret(namespace, "b", wanted="yes"), secret(namespace, "c")):
+        await cluster.create(each)
+    async with following(cluster, thrift=Thrifty()) as found:
+        assert found.all.knows(SECRET)
+        assert all("data" in each for each in found.cache.list(SECRET, namespace=namespace))
+
+
+async def test_one_that_becomes_wanted_makes_its_kind_whole(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    made = await cluster.create(secret(namespace, "a"))
+    async with following(cluster, thrift=Thrifty()) as found:
+        await cluster.create(secret(namespace, "b", wanted="yes"))
+        await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
+
+
+async def test_what_the_thrift_wants_since_is_seen_when_it_is_told_to_look_again(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    made = await cluster.create(secret(namespace, "a", later="yes"))
+    thrift = Thrifty()
+    async with following(cluster, thrift=thrift) as found:
+        thrift.is_wanted = lambda each: "later" in (each["metadata"].get("labels") or {})  # type: ignore[method-assign]
+        found.all.look_again()
+        await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))

@@ -1,0 +1,79 @@
+"""How much of what lives is kept in memory: all of what applications have, of the rest what is read of it.
+
+In: kinds and live manifests, how things are tracked. Out: the manifest without what nobody reads. Never: takes anything
+from what an application tracks, or from an Application; changes a manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from argosy.live.relations import STATEFUL_SET
+from argosy.live.tracking import Tracking, owner
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind
+
+APPLICATION: Final = GroupKind("argoproj.io", "Application")
+# More than metadata is read of these, whoever has them.
+READ_WHOLE: Final = frozenset(
+    {
+        APPLICATION,
+        GroupKind("argoproj.io", "AppProject"),
+        GroupKind("argoproj.io", "ApplicationSet"),
+        GroupKind("", "ConfigMap"),  # settings
+        GroupKind("", "Secret"),  # settings; the type of a token tells whose it is
+        GroupKind("", "Namespace"),
+        GroupKind("", "Pod"),  # images
+        GroupKind("batch", "Job"),  # hooks
+        GroupKind("networking.k8s.io", "Ingress"),  # addresses
+        GroupKind("extensions", "Ingress"),
+        GroupKind("route.openshift.io", "Route"),
+        GroupKind("storage.k8s.io", "StorageClass"),  # whether claims bind at once
+        GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"),  # how lists of its kind are compared
+        STATEFUL_SET,  # templates of claims
+    }
+)
+MOST_SHAPES: Final = 5000
+
+
+class Keeping:
+    """Implements `runtime.everything.Thrift`."""
+
+    def __init__(self, tracking: Callable[[], Tracking]) -> None:
+        self._tracking = tracking
+        self._shapes: dict[bytes, Any] = {}
+
+    def is_read(self, kind: GroupKind) -> bool:
+        return kind in READ_WHOLE
+
+    def is_wanted(self, manifest: Manifest) -> bool:
+        return bool(owner(manifest, self._tracking()))
+
+    def kept(self, manifest: Manifest) -> Manifest:
+        """k8s: managedFields are half of a small object. They are read of what applications have, and of these."""
+        metadata = manifest["metadata"]
+        entries = metadata.get("managedFields")
+        if not entries:
+            return manifest
+        is_application = manifest["kind"] == APPLICATION.kind and manifest["apiVersion"].startswith(APPLICATION.group)
+        if is_application or self.is_wanted(manifest):
+            return {**manifest, "metadata": {**metadata, "managedFields": [self._shared(each) for each in entries]}}
+        return {**manifest, "metadata": {name: each for name, each in metadata.items() if name != "managedFields"}}
+
+    def _shared(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """What is written in the same way has the same fields: they are kept once."""
+        fields = entry.get("fieldsV1")
+        if not fields:
+            return entry
+        shape = orjson.dumps(fields)
+        if len(self._shapes) >= MOST_SHAPES:
+            self._shapes.clear()  # those that are in use stay shared
+        return {**entry, "fieldsV1": self._shapes.setdefault(shape, fields)}
+
+
+def is_slim(manifest: Manifest) -> bool:
+    """Whether something may have been left out of it."""
+    return not manifest["metadata"].get("managedFields")

@@ -1,0 +1,85 @@
+"""What is kept of a live manifest: all of what applications have, and of the rest no more than is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.live import Keeping, Tracking, is_slim, track
+from argosy.live import keeping as module
+from argosy.model.application import Application
+from argosy.model.names import GroupKind
+
+TRACKING = Tracking(control_namespace="argocd")
+APP = Application(name="models", namespace="argocd")
+
+
+def manifest(kind: str = "ConfigMap", api_version: str = "v1", value: str = "x") -> dict[str, Any]:
+    fields = {"f:data": {"f:value": {}, f"f:{value}": {}}}
+    entry = {"manager": "kubectl", "operation": "Update", "time": "2026-01-01T00:00:00Z", "fieldsV1": fields}
+    metadata = {"name": value, "namespace": "ml", "uid": value, "managedFields": [entry]}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "data": {"value": value}}
+
+
+@pytest.fixture
+def keeping() -> Keeping:
+    return Keeping(lambda: TRACKING)
+
+
+def test_who_wrote_what_is_left_out_of_what_nobody_tracks(keeping: Keeping) -> None:
+    given = manifest()
+    kept = keeping.kept(given)
+    assert is_slim(kept) and not is_slim(given)
+    assert kept == {**given, "metadata": {"name": "x", "namespace": "ml", "uid": "x"}}
+    assert keeping.kept(kept) is kept
+    assert not keeping.is_wanted(given)
+
+
+def test_all_of_what_an_application_tracks_is_kept(keeping: Keeping) -> None:
+    given = track(manifest(), APP, TRACKING)
+    assert keeping.is_wanted(given)
+    assert keeping.kept(given) == given
+
+
+def test_all_of_an_application_is_kept_for_its_writers_are_read(keeping: Keeping) -> None:
+    given = manifest("Application", "argoproj.io/v1alpha1")
+    assert keeping.kept(given) == given
+    assert is_slim(keeping.kept(manifest("Application", "elsewhere.example/v1")))
+
+
+def test_fields_that_are_written_alike_are_kept_once(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fields() -> Any:
+        kept = keeping.kept(track(manifest(), APP, TRACKING))
+        return kept["metadata"]["managedFields"][0]["fieldsV1"]
+
+    first = fields()
+    assert fields() is first
+    monkeypatch.setattr(module, "MOST_SHAPES", 1)
+    again = fields()
+    assert again is not first and again == first  # so many shapes at most
+
+
+def test_tracking_may_change(keeping: Keeping) -> None:
+    tracking = [Tracking(control_namespace="argocd")]
+    keeping = Keeping(lambda: tracking[0])
+    labelled = manifest()
+    labelled["metadata"]["labels"] = {"app.kubernetes.io/instance": "models"}
+    assert not keeping.is_wanted(labelled)
+    tracking[0] = Tracking(control_namespace="argocd", method="label")
+    assert keeping.is_wanted(labelled)
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "is_read"),
+    [
+        ("argoproj.io", "Application", True),
+        ("", "Secret", True),
+        ("", "Pod", True),
+        ("apps", "ReplicaSet", False),
+        ("discovery.k8s.io", "EndpointSlice", False),
+        ("coordination.k8s.io", "Lease", False),
+    ],
+)
+def test_kinds_of_which_more_than_metadata_is_read(keeping: Keeping, group: str, kind: str, *, is_read: bool) -> None:
+    assert keeping.is_read(GroupKind(group, kind)) is is_read
