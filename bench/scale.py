@@ -1,0 +1,220 @@
+"""What many applications cost, of one to five objects each, from one repository, on one API server.
+
+API server and controllers are processes of their own; two and three controllers share the work by `--shards auto`.
+Growth must be linear: what an application costs among many, over what it costs among few, is at most 1.3. Memory is
+what is resident of a controller and its children, less that of one with a few applications. In full, with 1,000, 3,000
+and 10,000 applications and one, two and three controllers, it takes an hour; without flags it is short.
+
+Run: python bench/scale.py [--apps 1000,3000,10000] [--shards 1,2,3] [--steady SECONDS] [--record]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/realcluster"))
+
+from at_scale.plot import Panel, picture
+from at_scale.world import World, objects_of, world
+
+HERE: Final = Path(__file__).parent
+GROWTH: Final = 1.3  # of what one application costs, among many over among few
+MIB: Final = 1024.0 * 1024.0
+RECORD, PLOT = HERE / "at_scale" / "recorded.json", HERE.parent / "docs" / "images" / "scale.svg"
+FIRST: Final = 20  # applications that are there before anything is measured: renderers have started then
+STRANGERS: Final = 5000  # objects of each of two kinds that are nobody's
+GROWING: Final = {
+    "memory_app": "memory of an application", "first_cpu_app": "CPU of its first sync",
+    "refresh_cpu_app": "CPU of its refresh",
+}  # fmt: skip
+Figures = dict[str, Any]
+
+
+def measure(folder: Path, apps: int, shards: int, steady: float) -> Figures:
+    objects = sum(objects_of(number) for number in range(apps))
+    found: Figures = {"apps": apps, "shards": shards, "objects": objects, "load": os.getloadavg()[0]}
+    with world(folder, apps) as one:
+        for _ in range(shards):
+            one.start(*(("--shards", "auto") if shards > 1 else ()))
+        if shards > 1:
+            one.until(lambda: one.members() == shards, "all controllers are members", 60)
+        one.declare(0, FIRST)
+        one.until(lambda: len(one.onlooker.synced) == FIRST, "the first applications are Synced", 120)
+        one.rest()
+        empty, cpu = one.memory, one.cpu
+        began = time.monotonic()
+        one.declare(FIRST, apps)
+        one.until(lambda: len(one.onlooker.synced) == apps, "every application is Synced", 120 + apps)
+        seconds, first = time.monotonic() - began, one.cpu - cpu
+        one.rest()
+        found |= {"first_seconds": seconds, "first_a_minute": (apps - FIRST) / seconds * 60}
+        found |= {"first_cpu_app": first / (apps - FIRST)}
+        cpu, began = one.cpu, time.monotonic()
+        time.sleep(steady)
+        found |= {"steady_cores": (one.cpu - cpu) / (time.monotonic() - began), "steady_seconds": steady}
+        one.rest()
+        cpu, began = one.cpu, time.monotonic()
+        one.refresh()
+        one.until(lambda: not one.onlooker.waiting, "every application is refreshed", 120 + apps)
+        seconds, refresh = time.monotonic() - began, one.cpu - cpu
+        one.rest()
+        memory = one.memory
+        found |= {"refresh_seconds": seconds, "refresh_cpu_app": refresh / apps}
+        found |= {
+            "memory_app": (memory - empty) / (apps - FIRST) / 1024,
+            "memory_shard": memory / shards / MIB,
+            "peak_shard": max(each.peak for each in one.controllers) / MIB,
+            "empty_shard": empty / shards / MIB,
+        }
+    return found
+
+
+def configmap(number: int) -> dict[str, Any]:
+    metadata = {"name": f"stranger-{number}", "namespace": "default", "labels": {"app": "stranger"}}
+    data = {f"key-{each}": "some value of a setting that is as long as such values are" for each in range(8)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def replica_set(number: int) -> dict[str, Any]:
+    name = f"stranger-{number}"
+    container = {
+        "name": "server",
+        "image": f"registry.example/{name}:1",
+        "ports": [{"containerPort": 8080, "name": "http"}],
+        "env": [{"name": f"SETTING_{each}", "value": "some value"} for each in range(4)],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+        "readinessProbe": {"httpGet": {"path": "/", "port": "http"}},
+    }
+    pod = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": pod}
+    metadata = {"name": name, "namespace": "default", "labels": {"app": name}}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+
+
+def watched(folder: Path, count: int) -> Figures:
+    """KiB of a controller for each object that it watches and no application has, by kind."""
+    found: Figures = {}
+    with world(folder, 10) as one:
+        one.start()
+        one.declare(0, 10)
+        one.until(lambda: len(one.onlooker.synced) == 10, "every application is Synced", 120)
+        for name, path, made in (
+            ("of a kind that applications have (ConfigMap)", "/api/v1/namespaces/default/configmaps", configmap),
+            ("of a kind that none has (ReplicaSet)", "/apis/apps/v1/namespaces/default/replicasets", replica_set),
+        ):
+            one.rest()
+            before = one.memory
+            one.all_of(("POST", path, made(number), "application/json") for number in range(count))
+            one.rest()
+            size = len(one.ask("GET", f"{path}/stranger-1").body)
+            found[name] = {"kib": (one.memory - before) / count / 1024, "wire": size}
+            started = _afresh(one)
+            found[name]["afresh"] = started / MIB
+    return found
+
+
+def _afresh(one: World) -> float:
+    """Bytes of a controller that has listed it all at its start, as after an upgrade."""
+    one.end()
+    one.start()
+    one.rest()
+    return one.memory
+
+
+def tell(found: Figures) -> None:
+    print(f"\n{found['apps']:,} applications, {found['objects']:,} objects, {found['shards']} controller(s)")
+    print(f"  first sync of all         {found['first_seconds']:9.1f} s   {found['first_a_minute']:,.0f} a minute")
+    print(f"  CPU of a first sync       {found['first_cpu_app'] * 1000:9.1f} ms of an application")
+    refresh = found["refresh_cpu_app"] * 1000
+    print(f"  hard refresh of all       {found['refresh_seconds']:9.1f} s   {refresh:.1f} ms of CPU each")
+    print(f"  nothing changes           {found['steady_cores']:9.3f} cores, over {found['steady_seconds']:.0f} s")
+    print(f"  memory of an application  {found['memory_app']:9.1f} KiB, of all controllers together")
+    peak, empty = found["peak_shard"], found["empty_shard"]
+    shard = found["memory_shard"]
+    print(f"  memory of a controller    {shard:9.0f} MiB, at most {peak:.0f}, with {FIRST} {empty:.0f}", flush=True)
+
+
+def growths(rows: list[Figures]) -> Iterator[tuple[str, float]]:
+    """What each cost grows by, from the fewest applications to the most, for each number of controllers."""
+    for shards in sorted({row["shards"] for row in rows}):
+        those = sorted((row for row in rows if row["shards"] == shards), key=lambda row: row["apps"])
+        few, many = those[0], those[-1]
+        for name, text in GROWING.items() if many["apps"] > few["apps"] else ():
+            yield f"{text}, {many['apps']:,} over {few['apps']:,}, {shards} shard(s)", many[name] / few[name]
+
+
+def draw(rows: list[Figures]) -> str:
+    panels = [
+        Panel(title, {
+            f"{shards} controller{'s' * (shards > 1)}": [
+                (row["apps"], scale * row[name]) for row in rows if row["shards"] == shards
+            ]
+            for shards in sorted({row["shards"] for row in rows})
+        })
+        for title, name, scale in (
+            ("first sync of all, minutes", "first_seconds", 1 / 60),
+            ("hard refresh of all, seconds", "refresh_seconds", 1.0),
+            ("most memory of one controller, MiB", "peak_shard", 1.0),
+            ("cores while nothing changes", "steady_cores", 1.0),
+        )
+    ]  # fmt: skip
+    return picture("What applications cost, by how many there are (2 cores, API server included)", panels)
+
+
+def record(rows: list[Figures], objects: Figures) -> list[Figures]:
+    """Beside what other runs have recorded; the plot is of all of them."""
+    known = json.loads(RECORD.read_text()) if RECORD.exists() else {"runs": [], "watched": {}}
+    by_place = {(row["apps"], row["shards"]): row for row in [*known["runs"], *rows]}
+    every = [by_place[place] for place in sorted(by_place)]
+    RECORD.write_text(json.dumps({"runs": every, "watched": objects or known["watched"]}, indent=1) + "\n")
+    PLOT.write_text(draw(every))
+    return every
+
+
+def numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",") if each]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--apps", type=numbers, default=[300, 1000], help="how many, by commas")
+    parser.add_argument("--shards", type=numbers, default=[1, 2], help="how many controllers, by commas")
+    parser.add_argument("--steady", type=float, default=30.0, help="seconds in which nothing changes")
+    parser.add_argument("--strangers", type=int, default=STRANGERS, help="objects that are nobody's; 0: not measured")
+    parser.add_argument("--record", action="store_true", help="write figures beside the recorded ones, and the plot")
+    given = parser.parse_args()
+    rows: list[Figures] = []
+    objects: Figures = {}
+    for apps in given.apps:
+        for shards in given.shards:
+            with tempfile.TemporaryDirectory() as folder:
+                rows.append(measure(Path(folder), apps, shards, given.steady))
+            tell(rows[-1])
+            if given.record:
+                record(rows, {})
+    if given.strangers:
+        with tempfile.TemporaryDirectory() as folder:
+            objects = watched(Path(folder), given.strangers)
+        for name, each in objects.items():
+            print(f"an object {name}: {each['kib']:.1f} KiB, {each['wire']:,} bytes on the wire")
+    if given.record:
+        rows = record(rows, objects)
+    over = 0
+    for what, ratio in growths(rows):
+        over += ratio > GROWTH
+        print(f"{what:<66} {ratio:5.2f}  of {GROWTH}{'  TOO MUCH' if ratio > GROWTH else ''}")
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
