@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli.durations import seconds
-from argosy.cli.log_flags import add_log_flags, begin_log
+from argosy.cli.log_flags import add_log_flags, begin_log, say
 from argosy.cli.target_flags import add_target_flags, target_options
 
 if TYPE_CHECKING:
     from argosy.app.target import Target
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
-
-log = logging.getLogger(__name__)
 
 EXAMPLES = """\
 Examples:
@@ -94,7 +90,4 @@ def _say(chosen: argparse.Namespace, target: Target, namespace: str) -> None:
             "Ctrl-C ends it; what was begun is taken up again at the next start.",
         ]
     for line in lines:
-        if chosen.log_format == "json":  # who reads that expects nothing else
-            log.info("%s", line)
-        else:
-            print(line, file=sys.stderr)
+        say(chosen, line)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
-from argosy.cli.log_flags import add_log_flags
+from argosy.cli.log_flags import add_log_flags, say
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -106,9 +106,9 @@ def start(chosen: argparse.Namespace) -> int:
         if not chosen.no_browser:
             _open_page(found)
 
-    run(options, announce, _tell)
+    run(options, announce, lambda stage: say(chosen, f"… {stage}"))
     kept = f"your data is kept in {chosen.data_dir}" if chosen.data_dir else "its cluster and repository are gone"
-    print(f"demo stopped; {kept}; once more: {_start_command(chosen)}", file=sys.stderr)
+    say(chosen, f"demo stopped; {kept}; once more: {_start_command(chosen)}")
     return 0
 
 
@@ -117,10 +117,6 @@ def _open_page(run: Run) -> None:
     from argosy.cli.serve import open_browser
 
     open_browser(entrance_of(run), page_folder(run))
-
-
-def _tell(stage: str) -> None:
-    print(f"… {stage}", file=sys.stderr, flush=True)
 
 
 def _banner(run: Run, seconds: float, has_engine: bool, goes_on: bool) -> list[str]:

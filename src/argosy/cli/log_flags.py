@@ -6,6 +6,8 @@ In: a parser, or parsed flags. Out: the flags, or lines on stderr from then on. 
 from __future__ import annotations
 
 import argparse
+import logging
+import sys
 from typing import Final
 
 FORMATS: Final = ("text", "json")
@@ -24,3 +26,12 @@ def begin_log(chosen: argparse.Namespace) -> None:
     from argosy.app.telling import begin  # late: most commands log nothing
 
     begin(chosen.log_format, chosen.log_level)
+
+
+def say(chosen: argparse.Namespace, line: str) -> None:
+    """A sentence on stderr; who reads JSON there expects nothing else, and gets it as a line of the log."""
+    if chosen.log_format == "json":
+        from argosy.app.telling import Lines
+
+        line = Lines("json").format(logging.makeLogRecord({"msg": line, "levelname": "INFO"}))
+    print(line, file=sys.stderr, flush=True)

@@ -108,7 +108,7 @@ def _container(part: str, options: InstallOptions) -> dict[str, Any]:
         "env": [{"name": "HOME", "value": HOME}],
         "ports": ports,
         # Before it is ready it has listed what lives in the cluster.
-        "startupProbe": _asked("/readyz", periodSeconds=2, failureThreshold=90),
+        "startupProbe": _asked("/readyz", periodSeconds=2, failureThreshold=300),
         # An API server that is away for a moment is no reason to begin anew.
         "livenessProbe": _asked("/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=12),
         "readinessProbe": _asked("/readyz", periodSeconds=5),
