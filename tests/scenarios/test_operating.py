@@ -19,7 +19,7 @@ import prometheus_text
 import pytest
 from engine_room import config_map
 from in_full import in_full
-from shared_work import CONTROL, SharedWork, shared_work
+from shared_work import APPS, CONTROL, SharedWork, shared_work
 
 FLAGS = ("--shards", "auto", "--log-format", "json", "--stuck-after", "2")
 PATIENCE = 60.0
@@ -44,7 +44,8 @@ class Operated:
         return prometheus_text.read(text)
 
     def lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.work.controllers[0].log().splitlines()]
+        whole = self.work.controllers[0].log().rpartition("\n")[0]  # the last may be half written
+        return [json.loads(line) for line in whole.splitlines()]
 
     def until(self, holds: Callable[[], Any]) -> Any:
         end = time.monotonic() + PATIENCE
@@ -66,11 +67,14 @@ class Operated:
         self.until(lambda: self.ask("/healthz") == (200, "ok\n"))
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
 @pytest.fixture(scope="module")
 def operated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = int(found.getsockname()[1])
-    folder = tmp_path_factory.mktemp("operated")
+    port, folder = free_port(), tmp_path_factory.mktemp("operated")
     with shared_work(folder, 3, controllers=1, flags=(*FLAGS, "--port", str(port))) as work:
         yield Operated(work, port)
 
@@ -117,6 +121,28 @@ def test_what_it_counts_is_what_happened(operated: Operated) -> None:
     assert member.value == 1 and member.labels["member"] == work.members()[0]["spec"]["holderIdentity"]
     assert operated.ask("/healthz") == operated.ask("/readyz") == (200, "ok\n")
 
+
+def test_no_line_has_a_password_that_the_controller_works_with(operated: Operated) -> None:
+    """Of a repository's Secret, and of an address; both belong to a host that nobody answers for."""
+    work, canaries = operated.work, ("cnry-5f0c-in-a-secret", "cnry-91ab-in-an-address")
+    host = f"127.0.0.1:{free_port()}"
+    labels = {"argocd.argoproj.io/secret-type": "repository"}
+    metadata = {"name": "private", "namespace": CONTROL, "labels": labels}
+    data = {"url": f"https://{host}/one.git", "username": "bot", "password": canaries[0]}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data}
+    assert work.running.request("POST", f"/api/v1/namespaces/{CONTROL}/secrets", secret).code == 201
+    for name, url in (("one", data["url"]), ("two", f"https://bot:{canaries[1]}@{host}/two.git")):
+        spec = {
+            "project": "default", "source": {"repoURL": url, "path": name},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
+        }  # fmt: skip
+        app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "spec": spec}
+        assert work.running.request("POST", APPS, {**app, "metadata": {"name": name}}).code == 201
+    for name in ("one", "two"):
+        operated.until(lambda of=f"{CONTROL}/{name}": of in [each.get("application") for each in operated.lines()])
+        assert work.running.request("DELETE", f"{APPS}/{name}").code == 200
+    told = work.controllers[0].log() + operated.ask("/metrics")[1]
+    assert host in told and not [each for each in canaries if each in told]
 
 @contextmanager
 def asleep(pid: int) -> Iterator[None]:
