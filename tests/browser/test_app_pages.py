@@ -108,6 +108,14 @@ def test_the_difference_says_who_and_where_and_what_is_deleted(page: Any) -> Non
     page.get_by_role("link", name="Side by side").click()
     page.wait_for_url("**format=yaml**")
     assert page.locator(".sides .changed").count() == 1
+    _grow(page, ".sides .now code")
+    left, right = (page.locator(f".sides .changed .{side}").bounding_box()["width"] for side in ("was", "now"))
+    assert abs(left - right) < 2
+
+
+def _grow(page: Any, place: str) -> None:
+    """An image with its digest is as long, and has no place to break at."""
+    page.eval_on_selector_all(place, "found => found.forEach(it => it.textContent = 'a1b2c3d4'.repeat(30))")
 
 
 def test_the_difference_can_be_to_another_ref(page: Any, site: World) -> None:
@@ -118,7 +126,16 @@ def test_the_difference_can_be_to_another_ref(page: Any, site: World) -> None:
     assert "Nothing can be compared" in page.inner_text("main")  # such a ref is nobody's branch
     first = site.do(_first)
     page.goto(f"/apps/argocd/fraud/diff?with={first}")
-    assert "0.8" in page.inner_text("main")
+    text = page.inner_text("main")
+    assert "0.8" in text
+    assert "your change" not in text and f"{first[:7]} has another value" in text
+    assert page.locator(".diff thead th").all_inner_texts() == ["Field", "live", first[:7], "Why"]
+    _grow(page, ".diff .now code")
+    for width in (1280, 390):  # the reason is never what is cut
+        page.set_viewport_size({"width": width, "height": 900})
+        why = page.locator(".diff .why").first.bounding_box()
+        assert why["width"] > 200 and why["x"] + why["width"] <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 async def _first(room: Room) -> str:

@@ -17,6 +17,7 @@ class CauseKind(enum.StrEnum):
     OTHER_CONTROLLER = "OtherController"
     IMMUTABLE = "Immutable"
     REFUSED = "Refused"
+    OTHER_REVISION = "OtherRevision"  # compared with, though the Application does not follow it
     STALE_BRANCH = "StaleBranch"
     MISSING_CRD = "MissingCRD"
     UNKNOWN_FIELD = "UnknownField"
@@ -42,6 +43,7 @@ _WORDS: Final = {
     CauseKind.OTHER_CONTROLLER: "somebody else",
     CauseKind.IMMUTABLE: "immutable",
     CauseKind.REFUSED: "refused",
+    CauseKind.OTHER_REVISION: "another revision",
     CauseKind.STALE_BRANCH: "stale branch",
     CauseKind.MISSING_CRD: "missing CRD",
     CauseKind.UNKNOWN_FIELD: "unknown field",

@@ -26,7 +26,20 @@ UNDECLARED: Final = "the server does not take it: the kind has no such field her
 
 def causes(evidence: Evidence, fields: Sequence[Difference]) -> list[Cause]:
     """One for each; a side that is missing has one difference, for the whole."""
-    return [_cause(evidence, each) for each in fields]
+    found = [_cause(evidence, each) for each in fields]
+    return [_instead(evidence, *each) for each in zip(fields, found, strict=True)] if evidence.instead else found
+
+
+def _instead(evidence: Evidence, field: Difference, cause: Cause) -> Cause:
+    """Git does not ask for what another revision has: nobody has changed anything, somebody only compares."""
+    if cause.kind not in (CauseKind.YOUR_CHANGE, CauseKind.PRUNE):
+        return cause
+    has_live = evidence.pair.live is not None and field.has_live
+    has_desired = evidence.pair.desired is not None and field.has_desired
+    found = "has another value" if has_live else "has it, and it does not live"
+    what = found if has_desired else "does not have it"
+    next_ = f"argosy app sync {evidence.app} --revision {evidence.instead}"
+    return replace(cause, kind=CauseKind.OTHER_REVISION, text=f"{evidence.instead} {what}", next=next_)
 
 
 def _cause(evidence: Evidence, field: Difference) -> Cause:

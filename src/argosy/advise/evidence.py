@@ -44,6 +44,7 @@ class Evidence:
     elsewhere: Manifest | None = None  # as the default branch desires it
     default_branch: str = ""  # its name, where the application follows another one
     ref: str = ""  # which it follows
+    instead: str = ""  # what it is compared with, where that is not what the application follows
     was_applied: bool = False  # the last sync, of what is desired now, has written it
     origins: Mapping[str, Origin] = field(default_factory=dict)  # by pointer: where the desired value is written
     controller: str = FIELD_MANAGER

@@ -58,6 +58,8 @@ def kind(found: Evidence, difference: Difference = SIZE) -> CauseKind:
         (evidence(elsewhere=manifest(size=2), default_branch="main", ref="old"), OURS, CauseKind.STALE_BRANCH),
         (evidence(elsewhere=manifest(size=5), default_branch="main", ref="old"), OURS, CauseKind.YOUR_CHANGE),
         (evidence(elsewhere=manifest(size=2)), OURS, CauseKind.YOUR_CHANGE),  # it follows the default branch
+        (evidence({"size": 2}, instead="v1"), OURS, CauseKind.OTHER_REVISION),  # nobody asks for it, it is compared
+        (evidence({"size": 1}, instead="v1"), SIZE, CauseKind.OTHER_CONTROLLER),
     ],
 )  # fmt: skip
 def test_a_field_has_the_cause_that_the_evidence_shows(

@@ -17,6 +17,7 @@ from argosy.advise.evidence import Evidence, pointer_in, refused_fields
 from argosy.cluster import Catalog
 from argosy.compare.typed import kept, shape_for
 from argosy.desk.applications.differing import Differing
+from argosy.desk.applications.facts import revisions, short
 from argosy.desk.applications.reader import LOCAL, Reader
 from argosy.desk.applications.removals import removed
 from argosy.model.annotations import FIELD_MANAGER
@@ -82,9 +83,10 @@ async def evidence(
     is_brief: bool = False,
 ) -> dict[ResourceKey, Evidence]:
     """What is known of objects, with the origins of these pointers of each."""
+    instead = another(app, refs, look.assembled.revisions)
     kinds = await reader.kinds()
     said = await _asked(reader, [pair for pair, _ in asked])
-    is_alone = is_brief or not any(pair.differs for pair, _ in asked)
+    is_alone = is_brief or bool(instead) or not any(pair.differs for pair, _ in asked)
     elsewhere = Elsewhere() if is_alone else await default_branch(reader, app, look.assembled, refs)
     found: dict[ResourceKey, Evidence] = {}
     for pair, pointers in asked:
@@ -96,8 +98,15 @@ async def evidence(
             default_branch=elsewhere.branch,
             ref=elsewhere.ref,
             elsewhere=elsewhere.desired.get(pair.key),
+            instead=instead,
         )
     return found
+
+
+def another(app: Application, refs: Sequence[str], found: Sequence[str] = ()) -> str:
+    """What is looked at, where the Application does not follow it. `found`: the revisions that the refs stand for."""
+    asked = [short(each) for each, source in zip(refs, app.sources) if each and each != (source.ref or "HEAD")]
+    return ", ".join(asked) if list(found) != revisions(app) else ""
 
 
 def _evidence(
@@ -182,7 +191,7 @@ async def default_branch(
 
 async def unrendered(reader: Reader, app: Application, error: UserError, refs: Sequence[str] = ()) -> Cause:
     """Why it cannot be rendered: perhaps only the branch that it follows cannot be."""
-    elsewhere = await default_branch(reader, app, refs=refs)
+    elsewhere = await default_branch(reader, app, refs=refs) if not another(app, refs) else Elsewhere()
     what, _, advice = str(error).partition("; ")
     if not elsewhere.branch:
         return Cause(CauseKind.UNKNOWN, what, advice)
@@ -241,4 +250,4 @@ async def _commit(reader: Reader, app: Application, assembled: Assembled, file: 
     return found.pop() if len(found) == 1 else None
 
 
-__all__ = ["Causes", "Elsewhere", "default_branch", "evidence", "explained", "signed", "unrendered"]
+__all__ = ["Causes", "Elsewhere", "another", "default_branch", "evidence", "explained", "signed", "unrendered"]

@@ -23,7 +23,15 @@ from argosy.server.pages.application.keyed import Keyed
 
 LONGEST = 2000  # letters of a value
 AROUND = 4  # lines that are as they should be, around those that differ
-MINE = frozenset({CauseKind.YOUR_CHANGE, CauseKind.STALE_BRANCH, CauseKind.PRUNE, CauseKind.UNKNOWN_FIELD})
+MINE = frozenset(
+    {
+        CauseKind.YOUR_CHANGE,
+        CauseKind.OTHER_REVISION,
+        CauseKind.STALE_BRANCH,
+        CauseKind.PRUNE,
+        CauseKind.UNKNOWN_FIELD,
+    }
+)
 SHOWN = ("all", "mine", "cluster")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from argosy.desk.applications.differing import Differing, differing, with_causes, with_places
-from argosy.desk.applications.explaining import explained, unrendered
+from argosy.desk.applications.explaining import another, explained, unrendered
 from argosy.desk.applications.reader import Reader
 from argosy.model.application import Application
 from argosy.model.errors import RenderError, UnknownRef, UserError
@@ -35,6 +35,7 @@ class Compared:
     fault: str = ""  # why nothing can be said
     advice: str = ""
     hidden: tuple[str, ...] = ()  # kinds that may not be read
+    other: str = ""  # what lives is beside this, and the Application does not follow it
 
 
 async def compared(
@@ -53,8 +54,8 @@ async def compared(
     found = differing(look.comparison, reader.rules.compare.masked_annotations)
     number = counts(found)
     found = await told(reader, app, look, found[:MOST], refs)
-    hidden = tuple(reader.hidden(app, look))
-    return Compared(changes(app, found, show, has_lines=has_lines), number, hidden=hidden)
+    hidden, other = tuple(reader.hidden(app, look)), another(app, refs, look.assembled.revisions)
+    return Compared(changes(app, found, show, has_lines=has_lines), number, hidden=hidden, other=other)
 
 
 async def told(
@@ -74,8 +75,7 @@ async def diff_page(asked: Asked) -> Answer:
     ref = query.text("with").strip()
     form = "yaml" if query.text("format") == "yaml" else "fields"
     made = await compared(reader_of(asked), app, (ref,) if ref else (), show, has_lines=form == "yaml")
-    is_own = ref in (app.sources[0].ref, app.sources[0].ref or "HEAD")
-    values = await framed(asked, "diff", made=made, show=show, ref=ref, is_own=is_own, format=form)
+    values = await framed(asked, "diff", made=made, show=show, ref=ref, format=form)
     return Page("application/diff.html", values)
 
 
