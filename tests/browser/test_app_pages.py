@@ -275,6 +275,20 @@ def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
     site.do(lambda room: room.until_over("docs"))
     found = site.do(lambda room: room.get("ConfigMap", "docs"))
     assert found["data"]["theme"] == "light"
+    _told_of_the_rollback(page)
+
+
+def _told_of_the_rollback(page: Any) -> None:
+    """Wherever somebody would otherwise be urged to bring it back."""
+    page.goto("/apps/argocd/docs/history")
+    page.wait_for_selector("#app-banners:has-text('Rolled back to deployment 0 by ann: main still has')")
+    assert page.locator("#history tbody tr").first.get_by_text("rolled back to 0").is_visible()
+    page.goto("/apps/argocd/docs/operation")
+    assert "a rollback" in page.inner_text("#operation h2")
+    page.goto("/apps/argocd/docs/sync")
+    assert "A sync of it ends the rollback" in page.inner_text("main")
+    page.goto("/activity?app=docs")
+    assert "Rolled back" in page.inner_text("main")
 
 
 def test_a_policy_is_saved(page: Any, site: World) -> None:

@@ -224,6 +224,21 @@ def test_an_environment_is_held_and_resumed(visit: Callable[..., Any]) -> None:
     page.locator("#e-production").get_by_role("button", name="Hold").wait_for()
 
 
+def test_an_environment_that_was_rolled_back_says_so_instead_of_urging_a_sync(
+    visit: Callable[..., Any], site: MachinesWorld
+) -> None:
+    before = site.run(site.cluster.get(ResourceKey("argoproj.io", "Application", "argocd", "web-production")))
+    entry = before["status"]["history"][0]
+    history = [{**entry, "id": n, "revision": each * 40} for n, each in enumerate("aba")]
+    sync = {"status": "OutOfSync", "revision": "b" * 40, "comparedTo": {"source": entry["source"], "destination": {}}}
+    site.run(site.put({**before, "status": {**before["status"], "history": history, "sync": sync}}))
+    card = visit("/environments").locator("#e-production")
+    text = card.inner_text()
+    assert "rolled back to deployment 0; main still has bbbbbbb" in text and "argosy app diff" in text
+    assert "sync it" not in text and card.get_by_role("link", name="SYNC…").count() == 0
+    site.run(site.put(before))
+
+
 def test_who_may_only_look_at_environments_has_no_buttons(visit: Callable[..., Any]) -> None:
     page = visit("/environments", "rita")
     assert page.locator(".stage").count() == 3 and page.locator(".stage button.button").count() == 0

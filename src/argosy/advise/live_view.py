@@ -18,6 +18,7 @@ from argosy.compare import readable
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.report.rollbacks import Rollback, rollback_of
 from argosy.report.wire import mapping, mappings
 
 PRODUCTION: Final = frozenset({"prod", "production", "prd", "live"})
@@ -93,6 +94,11 @@ class LiveApp:
     @property
     def is_busy(self) -> bool:
         return self.app.operation is not None or (self.app.state is not None and not self.app.state.progress.is_over)
+
+    @property
+    def rollback(self) -> Rollback | None:
+        """The one that is in force, while Git asks for something else."""
+        return rollback_of(self.app.status, self.app.sources[0].ref or "HEAD") if self.app.sources else None
 
     @property
     def is_automated(self) -> bool:

@@ -47,6 +47,7 @@ class Standing:
     is_past: bool = False  # it ran the release once, and runs something else by now
     synced: str = ""  # the revision that was deployed last, whatever it is compared with
     is_unpushed: bool = False  # the release is in this clone alone
+    back: str = ""  # that it was rolled back, and Git still asks for something else
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,11 @@ def step(
     is_there = running.release is not None and running.release.commit == release.commit
     if is_there and standing.sync != "OutOfSync":
         return None
+    app = environment.application
+    if standing.back:
+        return Step("rolled back: mend it in Git", f"argosy app diff {app}")
     if running.revision and running.release is None:
         return Step("pull", "git pull")
-    app = environment.application
     word = "wait" if environment.sync == Sync.AUTO else "sync"
     if is_unpushed:
         return Step(f"push, then {word}", f"git push; then: argosy app {word} {app}")

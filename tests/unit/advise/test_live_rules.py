@@ -28,6 +28,12 @@ BY_ADMISSION = differs("Route", "/spec/tls", CauseKind.WEBHOOK, group="route.ope
 BY_HAND = differs("Deployment", "/spec/replicas", CauseKind.OTHER_CONTROLLER, "kubectl-edit", "apps")
 BY_GIT_OVER_HAND = differs("Deployment", "/spec/replicas", CauseKind.YOUR_CHANGE, "kubectl-edit", "apps")
 BY_GIT = differs("Deployment", "/spec/replicas", CauseKind.YOUR_CHANGE, "argocd-controller", "apps")
+ROLLED_BACK = {
+    "sync": {"status": "OutOfSync", "revision": "b" * 40},
+    "history": [
+        {"id": at, "revision": each * 40, "initiatedBy": {"username": "ann"}} for at, each in enumerate("aba")
+    ],
+}
 AUTOMATED = {"syncPolicy": {"automated": {"selfHeal": True}}}
 KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
 
@@ -432,6 +438,10 @@ CASES: Mapping[str, Case] = {
             (
                 view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),), status=operation("Succeeded"))),
                 "1 object of 1 differs; it is synced by hand, and was not compared from here",
+            ),
+            (
+                view(app(sync="OutOfSync", rows=(row("Job", status="OutOfSync"),), status=ROLLED_BACK)),
+                "1 object of 1 differs: it was rolled back to deployment 0 by ann; main still has bbbbbbb",
             ),
             (
                 view(app(sync="OutOfSync", spec=AUTOMATED, fields=(BY_GIT,), status=operation("Succeeded"))),

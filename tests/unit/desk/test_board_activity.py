@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from argosy.desk.boards.activity import Happening, Wanted, of_applications, of_events, of_settings, timeline
 from argosy.desk.boards.projects import view
 
-APP = {
+APP: dict[str, Any] = {
     "apiVersion": "argoproj.io/v1alpha1",
     "kind": "Application",
     "metadata": {"name": "web", "namespace": "argocd"},
@@ -26,6 +27,9 @@ def test_syncs_and_the_one_that_failed_are_in_order() -> None:
     found = timeline(of_applications([APP]), Wanted())
     assert [each.title for each in found.shown] == ["Sync failed", "Synced", "Synced"]
     assert [each.who for each in found.shown[1:]] == ["ann", "automatic"]
+    history = [*APP["status"]["history"], {"id": 2, "revision": "a" * 40, "deployedAt": "2026-11-15T13:00:00Z"}]
+    (back, *_) = timeline(of_applications([{**APP, "status": {"history": history}}]), Wanted()).shown
+    assert (back.title, back.text, back.severity) == ("Rolled back", "to deployment 0, as deployment 2", "warning")
 
 
 def test_filters_leave_counts_of_other_kinds() -> None:

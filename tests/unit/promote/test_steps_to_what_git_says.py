@@ -27,6 +27,7 @@ APART = Standing("Healthy", sync="OutOfSync")
         (BY_HAND, APART, Running(), False, "argosy app sync web"),
         (ITSELF, APART, Running("c" * 40, OLD), False, "argosy app wait web"),
         (BY_HAND, FINE, Running("c" * 40), False, "git pull"),
+        (BY_HAND, replace(APART, back="rolled back"), Running("c" * 40, OLD), False, "argosy app diff web"),
     ],
 )
 def test_a_step_leads_to_what_git_says(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.cluster import Propagation
 from argosy.desk.applications.desk import Desk, now
-from argosy.desk.applications.facts import is_busy, revisions
+from argosy.desk.applications.facts import health_word, is_busy, revisions
 from argosy.desk.applications.following import FOR_EVER, UNHEARD, Tell
 from argosy.desk.applications.requests import check_free
 from argosy.model import annotations as names
@@ -21,6 +21,7 @@ from argosy.report import events
 from argosy.report.events import Reason
 from argosy.report.history import Deployment, deployments
 from argosy.report.holds import Hold, hold_text, read_hold
+from argosy.report.rollbacks import LEFT
 from argosy.setup.waiting import TooLate, until
 from argosy.sync.rollback import rollback_request
 
@@ -131,7 +132,8 @@ async def roll_back(
                 f"{app.name}: rollback cannot be initiated when auto-sync is enabled; "
                 f"hold it at the same time: argosy app rollback {app.name} {entry.id} --hold"
             )
-        patch: dict[str, Any] = {"operation": dict(request.wire)}
+        left = {"info": [{"name": LEFT, "value": health_word(current)}]}  # nobody else remembers how that fared
+        patch: dict[str, Any] = {"operation": {**request.wire, **left}}
         return {**patch, **_holding(made)} if hold_reason is not None else patch
 
     after = await desk.revise(app, make)

@@ -15,6 +15,7 @@ from argosy.model.application import Application, OperationState
 from argosy.model.names import ResourceKey
 from argosy.report.conditions import ConditionType
 from argosy.report.holds import read_hold
+from argosy.report.rollbacks import Rollback, rollback_of
 from argosy.report.wire import mapping, mappings
 from argosy.sync.retry import is_resting
 
@@ -139,12 +140,18 @@ def _why(app: Application, found: str) -> str:
     if app.state is not None and app.state.progress in ("Failed", "Error") and sync_word(app) != "Synced":
         return f"last sync {app.state.progress.value.lower()}: {app.state.message}"
     if sync_word(app) == "OutOfSync":
-        return found or _differing(app)
+        back = rolled_back(app)
+        return str(back) if back else found or _differing(app)
     if health_word(app) not in ("Healthy", "Unknown") and health_message(app):
         return found or health_message(app)
     if not app.status:
         return "not looked at yet; is a controller running?"
     return f"{conditions[0].get('type')}: {conditions[0].get('message')}" if conditions else ""
+
+
+def rolled_back(app: Application) -> Rollback | None:
+    """Where it was taken back, and Git still asks for something else."""
+    return rollback_of(app.status, app.sources[0].ref or "HEAD") if app.sources else None
 
 
 def retrying(app: Application) -> str:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from argosy.desk.boards.environments import Happened
 from argosy.model.manifest import Manifest
-from argosy.report.wire import mapping
+from argosy.report.rollbacks import gone_back
+from argosy.report.wire import mapping, mappings
 
 KINDS: Final = ("sync", "promotion", "event", "setting", "audit")
 MOST: Final = 2000  # that are shown, page by page
@@ -93,12 +94,14 @@ def of_applications(apps: Iterable[Manifest]) -> Iterator[Happening]:
     for app in apps:
         namespace, name = str(app["metadata"].get("namespace") or ""), str(app["metadata"]["name"])
         status, url = mapping(app.get("status")), f"/apps/{namespace}/{name}"
-        for each in status.get("history") or ():
-            deployed = mapping(each)
+        history = mappings(status.get("history"))
+        for deployed, back in zip(history, gone_back(history), strict=True):
+            title = "Synced" if back is None else "Rolled back"
+            text = f"{f'to deployment {back}, as ' if back is not None else ''}deployment {deployed.get('id', '')}"
             by = _initiator(mapping(deployed.get("initiatedBy")))
             revision = str(deployed.get("revision") or "")
             yield Happening(
-                str(deployed.get("deployedAt") or ""), "sync", "ok", "Synced", f"deployment {deployed.get('id', '')}",
+                str(deployed.get("deployedAt") or ""), "sync", "ok" if back is None else "warning", title, text,
                 name, f"{url}/history", by, revision=revision,
             )  # fmt: skip
         yield from _operation(mapping(status.get("operationState")), name, url)

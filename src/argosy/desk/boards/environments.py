@@ -80,6 +80,7 @@ class Stage:
     coming: PlanView | None = None  # None: it has all that the one before has
     step: str = ""  # what to type, to bring it to what Git says
     brief: str = ""  # the same, in a word
+    back: str = ""  # that it was rolled back, and what Git still has
     problem: str = ""
 
     @property
@@ -153,6 +154,7 @@ def _stage(session: Session, environment: Environment) -> Stage:
         plan_view(plan) if plan else None,
         step.command if step else "",
         step.brief if step else "",
+        standing.back if standing else "",
     )
 
 

@@ -27,6 +27,7 @@ from argosy.promote.steps import Running, Step, step
 from argosy.promote.writing import Writer
 from argosy.report.holds import read_hold
 from argosy.report.holds import told as hold_told
+from argosy.report.rollbacks import rollback_of
 from argosy.setup.delivery.values import Environment
 
 
@@ -255,6 +256,7 @@ class Planner:
             is_past,
             revision if sync.get("status") == "Synced" else deployed_last,
             runs is False and release is not None and self._is_unpushed(environment, release),
+            str(rollback_of(status, _ref(app)) or ""),
         )
 
     def _is_unpushed(self, environment: Environment, release: Release) -> bool:
@@ -340,6 +342,12 @@ def _paths(app: Manifest) -> set[str]:
     spec = app.get("spec") or {}
     sources = [spec.get("source") or {}, *(spec.get("sources") or ())]
     return {folder(str(each.get("path") or "")) for each in sources if isinstance(each, dict)}
+
+
+def _ref(app: Manifest) -> str:
+    spec = app.get("spec") or {}
+    source = spec.get("source") or next(iter(spec.get("sources") or ()), {})
+    return str(source.get("targetRevision") or "HEAD")
 
 
 def _backwards(way: Way, target: Environment, facts: Facts) -> list[Verdict]:

@@ -152,6 +152,10 @@ def _unsynced(view: LiveView) -> Iterator[Sight]:
         hands, is_new = by_hand(app), app.app.state is None and not app.app.status.get("history")
         if hands and not _heals(app) and not is_new and not (app.is_automated and _by_git(app)):
             yield _edited(app, hands)
+        elif (back := app.rollback) is not None:
+            held = f"; then end the hold: argosy app release {app.name}" if hold is not None else ""
+            fix = f"mend it in Git, and look before you sync: argosy app diff {app.name}{held}"
+            yield app.sight(f"{what}: it was {back}", fix, severity=Severity.INFO)
         elif not app.is_automated:
             text = f"{what}; expected: it is synced by hand, and nobody has since"
             text = f"{what}; it is synced by hand, and was not compared from here" if app.fields is None else text

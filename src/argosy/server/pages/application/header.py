@@ -15,6 +15,7 @@ from argosy.model.application import Application
 from argosy.model.project import Project
 from argosy.policy.windows import WindowError, verdict
 from argosy.report.holds import read_hold, told
+from argosy.report.rollbacks import Rollback, is_rollback
 from argosy.report.wire import mapping, mappings
 from argosy.server.pages.application.addresses import TABS, of_app
 
@@ -42,6 +43,7 @@ class LastSync:
     by: str
     revision: str
     is_dry_run: bool
+    is_rollback: bool
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ class Header:
     reconciled: str
     objects: int
     may: Mapping[str, bool]
+    back: Rollback | None = None  # in force: Git asks for something else
     delivered: str = ""  # by whom, where that is not argosy as usual
 
 
@@ -132,6 +135,7 @@ def header(
         reconciled=str(app.status.get("reconciledAt") or ""),
         objects=len(mappings(app.status.get("resources"))),
         may=dict(may),
+        back=facts.rolled_back(app),
     )
 
 
@@ -140,7 +144,8 @@ def _why(app: Application, found: str) -> str:
     why = facts.why(app, found)
     types = {str(each.get("type")) for each in mappings(app.status.get("conditions"))}
     is_hold = why.startswith("held") and read_hold(app.annotations) is not None
-    return "" if is_hold or why.partition(":")[0] in types else why
+    is_back = (back := facts.rolled_back(app)) is not None and why == str(back)
+    return "" if is_hold or is_back or why.partition(":")[0] in types else why
 
 
 def tabs(app: Application, here: str, *, has_logs: bool = True) -> tuple[Tab, ...]:
@@ -189,7 +194,8 @@ def _last(app: Application) -> LastSync | None:
     by = "automatic" if state.request.is_automated else state.request.by
     at = state.finished or state.started
     revision = state.revision or ", ".join(state.revisions)
-    return LastSync(state.progress.value, state.message, at, by, revision, state.request.sync.dry_run)
+    is_back = is_rollback(state.request.wire)
+    return LastSync(state.progress.value, state.message, at, by, revision, state.request.sync.dry_run, is_back)
 
 
 def _urls(app: Application) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from argosy.model.application import Application
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey, split_api_version
 from argosy.report.history import Deployment, deployments
-from argosy.report.wire import mapping
+from argosy.report.rollbacks import gone_back
+from argosy.report.wire import mapping, mappings
 from argosy.server.pages.application.addresses import of_resource
 
 Commits = Mapping[str, tuple[str, str, str]]  # subject, author and time by revision
@@ -32,6 +33,7 @@ class Entry:
     by: str
     is_now: bool
     is_same: bool  # as what is deployed now
+    back: int | None = None  # the earlier one that it brought back
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,11 @@ class Moment:
 def entries(app: Application, commits: Commits | None = None) -> tuple[Entry, ...]:
     found = deployments(app.status)
     last = found[-1] if found else None
-    return tuple(_entry(each, last, commits or {}) for each in reversed(found))
+    backs = gone_back(mappings(app.status.get("history")))
+    return tuple(_entry(each, last, commits or {}, back) for each, back in reversed([*zip(found, backs, strict=True)]))
 
 
-def _entry(each: Deployment, last: Deployment | None, commits: Commits) -> Entry:
+def _entry(each: Deployment, last: Deployment | None, commits: Commits, back: int | None) -> Entry:
     subject, author, _ = commits.get(each.revisions[0], ("", "", "")) if each.revisions else ("", "", "")
     is_same = last is not None and (each.revisions, each.sources) == (last.revisions, last.sources)
     return Entry(
@@ -67,6 +70,7 @@ def _entry(each: Deployment, last: Deployment | None, commits: Commits) -> Entry
         "automatic" if each.is_automated else each.by or "–",
         each is last,
         is_same,
+        back,
     )
 
 
@@ -80,7 +84,8 @@ def _lasted(started: str, ended: str) -> float | None:
 def moments(app: Application, events: Sequence[Manifest], show: str = "all") -> tuple[Moment, ...]:
     """Newest first. Syncs are told beside Events, which clusters forget."""
     found = [moment(app, each) for each in events]
-    found += [_deployed(each) for each in deployments(app.status)]
+    backs = gone_back(mappings(app.status.get("history")))
+    found += [_deployed(*each) for each in zip(deployments(app.status), backs, strict=True)]
     kept = [each for each in found if show == "all" or each.kind in ("Warning", "Sync")]
     return tuple(sorted(kept, key=lambda each: each.at, reverse=True))
 
@@ -103,8 +108,8 @@ def moment(app: Application, event: Manifest) -> Moment:
     )
 
 
-def _deployed(each: Deployment) -> Moment:
+def _deployed(each: Deployment, back: int | None) -> Moment:
     by = "automatic" if each.is_automated else each.by
-    return Moment(
-        each.deployed, "Sync", "Deployed", "", "", f"deployment {each.id}: {', '.join(each.revisions)}", by=by
-    )
+    to = f"to deployment {back}, as " if back is not None else ""
+    text = f"{to}deployment {each.id}: {', '.join(each.revisions)}"
+    return Moment(each.deployed, "Sync", "Deployed" if back is None else "Rolled back", "", "", text, by=by)

@@ -12,6 +12,7 @@ from argosy.desk.applications import facts
 from argosy.model.application import Application
 from argosy.model.application.operations import OperationState, Result
 from argosy.model.names import ResourceKey
+from argosy.report.rollbacks import is_rollback
 from argosy.server.pages.application.addresses import of_resource
 from argosy.server.pages.application.keyed import Keyed
 
@@ -74,6 +75,7 @@ class Timeline:
     retry_limit: int
     retry: str
     is_dry_run: bool
+    is_rollback: bool
     is_running: bool
     options: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -105,6 +107,7 @@ def timeline(app: Application, now: datetime) -> Timeline | None:
         retry_limit=state.request.retry.limit,
         retry=facts.retrying(app).partition(";")[0],
         is_dry_run=sync.dry_run,
+        is_rollback=is_rollback(state.request.wire),
         is_running=facts.is_busy(app),
         options=tuple(sync.options) + (("Prune",) if sync.prune else ()) + (("Force",) if sync.force else ()),
         steps=steps,

@@ -36,6 +36,10 @@ def test_the_newest_deployment_stands_first_with_who_asked_for_it() -> None:
 def test_a_deployment_that_is_the_same_as_now_is_told() -> None:
     found = entries(app(history=[deployment(0, "a"), deployment(1, "a")]))
     assert [each.is_same for each in found] == [True, True]
+    assert [each.back for each in found] == [None, None]
+    back = app(history=[deployment(0, "a"), deployment(1, "b"), deployment(2, "a")])
+    assert [each.back for each in entries(back)] == [0, None, None]
+    assert [each.reason for each in moments(back, [])] == ["Rolled back", "Deployed", "Deployed"]
 
 
 def test_events_and_syncs_are_one_story_with_the_newest_first() -> None:
