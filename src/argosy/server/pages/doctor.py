@@ -100,7 +100,7 @@ def permitted(asked: Asked, wanted: Wanted) -> Wanted:
 def _group(asked: Asked, cause: str, lines: list[Line]) -> dict[str, Any]:
     first = lines[0]
     return {
-        "cause": told(asked.site.lookout, cause),
+        "cause": told(asked.site.lookout.cache.get, cause),
         "severity": first.severity.value,
         "rule": first.finding.rule.id if first.finding else "",
         "sure": first.finding.rule.why_sure if first.finding else "",

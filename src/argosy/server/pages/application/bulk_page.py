@@ -105,7 +105,7 @@ def _planned(asked: Asked, app: Application, refusal: str) -> Planned:
     url = of_app(app.namespace, app.name)
     if row is None:
         return Planned(f"{app.namespace}/{app.name}", url, "Unknown", "Unknown", "", 0, refusal)
-    why = told(asked.site.lookout, row.why)
+    why = told(asked.site.lookout.cache.get, row.why)
     return Planned(f"{app.namespace}/{app.name}", url, row.sync, row.health, why, row.differing, refusal)
 
 

@@ -6,25 +6,27 @@ In: an Application's message, what lives. Out: a sentence that helps, or the mes
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from argosy.desk.applications.reasons import reason
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.report.wire import mapping, mappings
 
+Get = Callable[[ResourceKey], Manifest | None]
 NAMED: Final = re.compile(
     r"Caused by (?:(?P<group>[^/:,\s]+)/)?(?P<kind>\w+):(?:(?P<namespace>[^/:,\s]+)/)?(?P<name>[^/:,\s]+)"
 )
 
 
-def told(lookout: Any, why: str) -> str:
+def told(live: Get, why: str) -> str:
     """argo: it only names the object; that one knows more."""
     found = NAMED.match(why)
     if found is None:
         return why
     key = ResourceKey(found["group"] or "", found["kind"], found["namespace"] or "", found["name"])
-    said = _said(lookout.cache.get(key) or {})
+    said = _said(live(key) or {})
     return f"{key.kind}/{key.name}: {said}" if said else why
 
 

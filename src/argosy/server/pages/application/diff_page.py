@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argosy.desk.applications.differing import Differing, differing, with_causes, with_places
+from argosy.desk.applications.differing import Differing, differing, in_short, with_causes, with_places
 from argosy.desk.applications.explaining import another, explained, unrendered
 from argosy.desk.applications.reader import Reader
+from argosy.desk.applications.whose import Counted
 from argosy.model.application import Application
 from argosy.model.errors import RenderError, UnknownRef, UserError
 from argosy.pipeline.looking import Look
@@ -35,6 +36,7 @@ class Compared:
     fault: str = ""  # why nothing can be said
     advice: str = ""
     hidden: tuple[str, ...] = ()  # kinds that may not be read
+    brief: str = ""  # all of it, in the words of a list
     other: str = ""  # what lives is beside this, and the Application does not follow it
 
 
@@ -54,8 +56,9 @@ async def compared(
     found = differing(look.comparison, reader.rules.compare.masked_annotations)
     number = counts(found)
     found = await told(reader, app, look, found[:MOST], refs)
+    brief = in_short(found) if not refs and number.total <= MOST else ""
     hidden, other = tuple(reader.hidden(app, look)), another(app, refs, look.assembled.revisions)
-    return Compared(changes(app, found, show, has_lines=has_lines), number, hidden=hidden, other=other)
+    return Compared(changes(app, found, show, has_lines=has_lines), number, hidden=hidden, other=other, brief=brief)
 
 
 async def told(
@@ -75,6 +78,8 @@ async def diff_page(asked: Asked) -> Answer:
     ref = query.text("with").strip()
     form = "yaml" if query.text("format") == "yaml" else "fields"
     made = await compared(reader_of(asked), app, (ref,) if ref else (), show, has_lines=form == "yaml")
+    if made.brief and not made.hidden:
+        asked.site.part(Counted).keep(app, asked.site.lookout.cache.get, made.brief)
     values = await framed(asked, "diff", made=made, show=show, ref=ref, format=form)
     return Page("application/diff.html", values)
 

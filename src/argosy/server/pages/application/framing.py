@@ -11,6 +11,7 @@ from typing import Any
 
 from argosy.desk.applications import facts
 from argosy.desk.applications.desk import clock
+from argosy.desk.applications.whose import Counted
 from argosy.model.application import Application
 from argosy.server.answers import Redirect
 from argosy.server.asked import Asked
@@ -37,10 +38,11 @@ async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     app, reader = app_of(asked), reader_of(asked)
     told = await commits.current(reader, app, facts.revisions(app), seconds)
     project = reader.rules.projects.get(app.project)
-    found = header(app, project, clock(), permissions(asked), told)
+    counted = asked.site.part(Counted).told(app, reader.cache.get)
+    found = header(app, project, clock(), permissions(asked), told, counted)
     engines = asked.site.lookout.engines
     delivered = "" if engines.is_usual(app.annotations) else engines.told(app.annotations)
-    return replace(found, why=causes.told(reader, found.why), delivered=delivered)
+    return replace(found, why=causes.told(reader.cache.get, found.why), delivered=delivered)
 
 
 async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from argosy.desk.applications import facts
 from argosy.desk.applications.desk import APPLICATION, clock
 from argosy.desk.applications.listing import AppRow, Facet, Query, Selection, read_query, select
 from argosy.desk.applications.query import HEALTH_WORDS, SYNC_WORDS
+from argosy.desk.applications.whose import Counted
+from argosy.desk.lookout import Lookout
+from argosy.model.application import Application
 from argosy.model.errors import UserError
 from argosy.model.names import ResourceKey
 from argosy.server.answers import Answer, Page
@@ -105,7 +108,10 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
     if project is not None and project.windows and (app := _application(lookout, row)) is not None:
         mark = window_mark(app, project, clock())
         window = mark.text if mark else ""
-    if (why := told(lookout, row.why)) != row.why:
+    if row.sync == "OutOfSync":
+        known = row
+        row = asked.site.part(Counted).shown(known, lambda: _application(lookout, known), lookout.cache.get)
+    if (why := told(lookout.cache.get, row.why)) != row.why:
         row = replace(row, why=why)
     return Shown(
         row,
@@ -124,7 +130,7 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
     )
 
 
-def _application(lookout: Any, row: AppRow) -> Any:
+def _application(lookout: Lookout, row: AppRow) -> Application | None:
     try:
         return lookout.application(row.namespace, row.name)
     except UserError:
@@ -132,7 +138,7 @@ def _application(lookout: Any, row: AppRow) -> Any:
 
 
 @lru_cache(maxsize=2048)
-def _problems(lookout: Any, row: AppRow) -> tuple[tuple[Problem, ...], int, int, int]:
+def _problems(lookout: Lookout, row: AppRow) -> tuple[tuple[Problem, ...], int, int, int]:
     app = _application(lookout, row)
     if app is None:
         return (), 0, 0, 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace as Thing
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ def living(*conditions: dict[str, str]) -> Any:
     manifest: dict[str, Any] = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
     cache.put({**manifest, "status": {"conditions": list(conditions)}})
     assert cache.get(ResourceKey("apps", "Deployment", "shop", "web"))
-    return Thing(cache=cache)
+    return cache.get
 
 
 def test_it_says_what_the_object_says() -> None:
