@@ -200,7 +200,7 @@ def test_a_release_goes_from_dev_to_production_with_an_approval(visit: Callable[
     page.get_by_label("Why (optional)").fill("it is good")
     page.get_by_role("button", name="Promote").click()
     assert "Promoted" in page.locator("#said").inner_text()
-    assert "It has all of dev" in page.locator("#e-staging").inner_text()
+    assert "Nothing to promote: same image as dev" in page.locator("#e-staging").inner_text()
     production = page.locator("#e-production")
     assert "approval (leads)" in production.locator(".gates").inner_text()
     production.get_by_role("link", name="Approve…").click()

@@ -88,6 +88,12 @@ class Stage:
         return f"e-{self.name}"
 
     @property
+    def same(self) -> str:
+        """Of what it has nothing to wait for."""
+        kinds = [word for word, found in (("image", self.images), ("model", self.models)) if found]
+        return " and ".join(kinds) or "parameters"
+
+    @property
     def gates(self) -> tuple[GateView, ...]:
         return self.coming.gates if self.coming else self.holds
 
@@ -219,7 +225,7 @@ def brief(value: str) -> str:
 def _happened(entry: Entry) -> Happened:
     parts = [
         f"from {entry.source}" if entry.source and entry.action == "promote" else "",
-        f"instead of {entry.over.name}" if entry.over else "",
+        f"replaces {entry.over.name} of {entry.environment}" if entry.over else "",
         f"skipped {', '.join(entry.skipped)}" if entry.skipped else "",
         f"as {entry.role}" if entry.role else "",
         entry.reason,

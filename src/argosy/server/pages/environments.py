@@ -118,7 +118,7 @@ async def plan_page(asked: Asked) -> Page:
     return Page(
         "promotion.html",
         {
-            "title": f"Promote {plan.release} to {plan.target}",
+            "title": f"Promote {plan.release} of {plan.source} to {plan.target}",
             "section": "environments",
             "state": "",
             "crumbs": [("Environments", "/environments")],
