@@ -177,6 +177,7 @@ def test_logs_are_filtered_and_nothing_in_them_is_markup(page: Any) -> None:
     page.goto(f"{WEB}/logs?q=healthz")
     assert page.locator("#log li").count() == 1
     assert "<b>GET</b> /healthz 200" in page.inner_text("#log")
+    assert page.locator("#log .pod").count() == 0  # there is one container only
 
 
 def test_the_log_of_one_container_is_chosen_and_downloaded(page: Any) -> None:

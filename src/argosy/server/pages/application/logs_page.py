@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
@@ -25,6 +25,7 @@ from argosy.server.behalf import reader_of
 from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import of_app
 from argosy.server.pages.application.framing import app_of, framed
+from argosy.server.pages.application.log_lines import LogLine, labels, not_started, ordered, started
 from argosy.server.pages.application.owned import nodes_of
 from argosy.server.resolving import logged_application
 from argosy.server.routes import May, Route
@@ -39,10 +40,11 @@ PAUSE: Final = 0.1  # seconds in which lines are gathered
 SECONDS: Final = 10.0  # for what one container printed
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    text: str
-    pod: str = ""
+class Read(NamedTuple):
+    """With notes: why some could not be read, or not whole, and who has printed nothing."""
+
+    lines: list[LogLine]
+    notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +101,17 @@ async def logs_wanted(reader: Reader, asked: Asked, wish: LogWish) -> tuple[list
     return found, wanted[:MOST_LOGS]
 
 
-async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> tuple[list[LogLine], list[str]]:
-    """What each printed, and why some could not be read, or not whole."""
+async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> Read:
+    """What they printed, as one."""
+    named = labels(logs)
 
     async def one(log: Log) -> tuple[list[LogLine], str]:
-        label, made = _label(log, logs), list[LogLine]()
+        made = list[LogLine]()
         try:
             async with asyncio.timeout(SECONDS):
                 async for each in lines(reader, log, wish.excerpt):
                     if (text := wish.shown(each)) is not None:
-                        made.append(LogLine(text, label))
+                        made.append(LogLine(text, *named[log]))
         except TimeoutError:
             return made, f"{log.pod.name}/{log.container}: its node did not tell all of it within {SECONDS:.0f} s"
         except ArgosyError as error:
@@ -116,24 +119,23 @@ async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> tuple[list
         return made, ""
 
     found = await asyncio.gather(*map(one, logs))
-    made = [line for each, _ in found for line in each]
-    return made[-MOST_LINES:], [fault for _, fault in found if fault]
-
-
-def _label(log: Log, logs: Sequence[Log]) -> str:
-    return f"{log.pod.name}/{log.container}" if len(logs) > 1 else ""
+    began = [started(reader.cache.get(log.pod), log.container) for log in logs]
+    made = ordered([(at, each) for at, (each, _) in zip(began, found, strict=True)])
+    quiet = [log.pod for log, (each, fault) in zip(logs, found, strict=True) if not each and not fault]
+    pods = {key.name: pod for key in quiet if (pod := reader.cache.get(key)) is not None}
+    return Read(made[-MOST_LINES:], [*(fault for _, fault in found if fault), *not_started(pods)])
 
 
 async def logs_page(asked: Asked) -> Answer:
     reader, wish = reader_of(asked), wish_of(asked)
     everything, wanted = await logs_wanted(reader, asked, wish)
-    found, faults = await read(reader, wanted, wish)
+    found = await read(reader, wanted, wish)
     follows = asked.query.text("follow") in ("1", "true", "on")
     values = await framed(
         asked,
         "logs",
-        lines=found,
-        faults=faults,
+        lines=found.lines,
+        faults=found.notes,
         wish=wish,
         follows=follows,
         tails=TAILS,
@@ -156,8 +158,8 @@ async def logs_text(asked: Asked) -> Answer:
     """To keep."""
     reader, wish = reader_of(asked), wish_of(asked)
     _, wanted = await logs_wanted(reader, asked, wish)
-    found, _ = await read(reader, wanted, wish)
-    text = "".join(f"{each.pod + ': ' if each.pod else ''}{each.text}\n" for each in found)
+    found = (await read(reader, wanted, wish)).lines
+    text = "".join(f"{each.whole + ': ' if each.whole else ''}{each.text}\n" for each in found)
     name = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in app_of(asked).name)
     return Text(text=text, headers=(("content-disposition", f'attachment; filename="{name}.log"'),))
 
@@ -170,14 +172,15 @@ async def logs_stream(asked: Asked) -> Answer:
 
 async def _follow(reader: Reader, logs: Sequence[Log], wish: LogWish) -> AsyncIterator[bytes]:
     """Lines as they come, a few at a time."""
+    named = labels(logs)
 
     async def one(log: Log) -> AsyncGenerator[LogLine, None]:
         try:
             async for each in lines(reader, log, Excerpt(follow=True, tail=0)):
                 if (text := wish.shown(each)) is not None:
-                    yield LogLine(text, _label(log, logs))
+                    yield LogLine(text, *named[log])
         except ArgosyError as error:
-            yield LogLine(f"the log ended: {error}", _label(log, logs))
+            yield LogLine(f"the log ended: {error}", *named[log])
 
     yield _event("lines", {"html": ""})
     async with aclosing(merged([one(log) for log in logs], pause=PAUSE)) as found:

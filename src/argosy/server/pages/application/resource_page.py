@@ -139,8 +139,8 @@ async def _content(
     if tab == "logs":
         reader, wish = reader_of(asked), LogWish(asked.entry.mask.hide_text, tail=500, choice=Choice(*key))
         _, wanted = await logs_wanted(reader, asked, wish)
-        lines, faults = await read(reader, wanted, wish)
-        return {"log": lines, "faults": faults}
+        found = await read(reader, wanted, wish)
+        return {"log": found.lines, "faults": found.notes}
     if tab == "health":
         return await _health(asked, live)
     if tab == "fields":
