@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from site_world import CONTROL, KnownPeople, a_site, anything, on_a_socket
 
+from argosy.server.api.examples import EXAMPLES
 from argosy.server.api.metrics import Syncs
 from argosy.server.api.openapi import document
 from argosy.server.table import TABLE
@@ -116,4 +117,19 @@ async def test_it_is_served_where_argo_cd_has_it_and_as_a_page() -> None:
             assert (await asyncio.to_thread(client.bearer, "ann", "GET", path)).json()["openapi"] == "3.1.0"
         page = await asyncio.to_thread(client.bearer, "ann", "GET", "/api/docs")
     assert (page.code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert b"/api/v1/applications" in page.body
+    text = page.body.decode()
+    assert "/api/v1/applications" in text
+    assert "syncOptions.items" in text and "resources[].kind" in text and "ApplyOutOfSyncOnly=true" in text
+
+
+def test_whatever_takes_a_body_shows_one_that_fits() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for method, path, operation in operations():
+        sent = operation.get("requestBody", {}).get("content", {}).get("application/json")
+        if sent is None or operation["summary"].startswith(("Not built", "Refused")):
+            continue
+        schema = {**sent["schema"], "components": DOCUMENT["components"]}
+        assert "example" in sent or not sent["schema"], f"{method} {path}: add one to api/examples.py"
+        jsonschema.validate(sent.get("example"), schema)
+    unknown = set(EXAMPLES) - {f"{method.upper()} {path}" for method, path, _ in operations()}
+    assert not unknown

@@ -1,6 +1,6 @@
 """The OpenAPI document, made from the table of routes: what is served is what is written down.
 
-In: routes. Out: an OpenAPI 3.1 document, and a page that shows it. Never: a route that is not in it.
+In: routes. Out: an OpenAPI 3.1 document. Never: a route that is not in it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-from argosy.server.answers import Bytes, Page
+from argosy.server.answers import Bytes
+from argosy.server.api.examples import example_of
 from argosy.server.api.schemas import reference, schema_of, schemas
 from argosy.server.asked import Asked
 from argosy.server.routes import Filtered, May, Parameter, Public, Route, SignedIn
@@ -84,7 +85,10 @@ def _operation(route: Route, name: str) -> dict[str, Any]:
     if isinstance(route.needs, Public):
         made["security"] = []
     if route.takes is not None:
-        made["requestBody"] = {"content": {JSON: {"schema": schema_of(route.takes)}}}
+        sent: dict[str, Any] = {"schema": schema_of(route.takes)}
+        if (example := example_of(route.method, route.path)) is not None:
+            sent["example"] = example
+        made["requestBody"] = {"content": {JSON: sent}}
     return made
 
 
@@ -145,39 +149,18 @@ def _in_query(given: Parameter | str) -> dict[str, Any]:
 _MADE: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()  # by who serves it: the table does not change
 
 
-async def described(asked: Asked) -> Bytes:
+def served(asked: Asked) -> bytes:
     if asked.entry not in _MADE:
         options = asked.site.options
         _MADE[asked.entry] = orjson.dumps(document(asked.entry.routes, options.title, options.version))
-    return Bytes(_MADE[asked.entry], JSON)
+    return _MADE[asked.entry]
 
 
-async def shown(asked: Asked) -> Page:
-    """Operations by tag, each with what to type."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for route in sorted(asked.entry.routes, key=lambda each: (each.path, each.method)):
-        if route.is_api:
-            groups.setdefault(tag_of(route), []).append(_shown(route))
-    listed = [{"tag": tag, "operations": groups[tag]} for tag in sorted(groups)]
-    return Page("api_docs.html", {"title": "API", "groups": listed})
-
-
-def _shown(route: Route) -> dict[str, Any]:
-    parameters = [Parameter(each) if isinstance(each, str) else each for each in route.query]
-    sends = " -H 'Content-Type: application/json' -d '{}'" if route.changes and route.takes is not None else ""
-    method = "" if route.method == "GET" else f" -X {route.method}"
-    return {
-        "method": route.method,
-        "path": _path(route),
-        "about": route.about,
-        "needs": needs_of(route),
-        "query": [{"name": each.name, "about": each.about, "kind": each.kind} for each in parameters],
-        "try": f'curl -H "Authorization: Bearer $TOKEN"{method}{sends} "$ARGOSY{_path(route)}"',
-    }
+async def described(asked: Asked) -> Bytes:
+    return Bytes(served(asked), JSON)
 
 
 ROUTES = (
     Route("GET", "/api/openapi.json", SignedIn(), described, "This API, as an OpenAPI document.", tag="about"),
     Route("GET", "/swagger.json", SignedIn(), described, "The same, where Argo CD has it.", tag="about"),
-    Route("GET", "/api/docs", SignedIn(), shown, "This API, as a page.", tag="about", makes=("text/html",)),
 )
