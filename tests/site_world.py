@@ -48,6 +48,11 @@ class StillLookout:
         return lambda: self._listeners.remove(callback)
 
 
+class KnownPermissions(NamedTuple):
+    may: Callable[[str, str, str], bool]
+    digest: str
+
+
 @dataclass
 class KnownPeople:
     """A token is `name` or `name:group,group`; what each may is a set of (resource, action, thing) or a function."""
@@ -77,6 +82,9 @@ class KnownPeople:
 
     def is_past(self, caller: Caller) -> bool:
         return caller.name in self.past
+
+    def permissions(self, caller: Caller) -> KnownPermissions:
+        return KnownPermissions(self.allowed[caller.name], f"{caller.name} {caller.groups}")
 
     def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
         return self.allowed[caller.name](resource, action, thing)

@@ -203,6 +203,13 @@ def only_the_wiring_knows_the_embedded_cluster(module: Module) -> Iterator[str]:
                 yield f"imports {found}; only app and tests may"
 
 
+def pages_and_the_api_do_not_know_each_other(module: Module) -> Iterator[str]:
+    for here, there in (("server.api", "argosy.server.pages"), ("server.pages", "argosy.server.api")):
+        for found in module.imports:
+            if within(module.name, here) and within(found, there):
+                yield f"imports {found}; what both need is in server/looking"
+
+
 def libraries_have_one_owner(module: Module) -> Iterator[str]:
     for found in module.imports:
         owned = next((library for library in OWNERS if within(found, library)), None)
@@ -245,6 +252,7 @@ RULES: tuple[Callable[[Module], Iterator[str]], ...] = (
     addons_use_what_a_stranger_could,
     the_notebook_runner_can_be_shipped_alone,
     only_the_wiring_knows_the_embedded_cluster,
+    pages_and_the_api_do_not_know_each_other,
     libraries_have_one_owner,
     names_say_what_is_inside,
     files_and_functions_are_short,
@@ -317,6 +325,8 @@ BROKEN = [
     (addons_use_what_a_stranger_could, "addons/notebooks/run.py", "from argosy.addons.simulators import x", "another"),
     (the_notebook_runner_can_be_shipped_alone, "addons/notebooks/runner/a.py", "import argosy.model.names", "a Pod"),
     (only_the_wiring_knows_the_embedded_cluster, "cli/sandbox.py", "import argosy.apiserver.plane", "only app"),
+    (pages_and_the_api_do_not_know_each_other, "server/api/a.py", "from argosy.server.pages.b import c", "looking"),
+    (pages_and_the_api_do_not_know_each_other, "server/pages/a.py", "import argosy.server.api.paging", "looking"),
     (libraries_have_one_owner, "runtime/informer.py", "import aiohttp", "belongs to cluster, outbound"),
     (libraries_have_one_owner, "schema/types.py", "from yaml import CParser", "belongs to model.manifest, render"),
     (libraries_have_one_owner, "apiserver/store/database.py", "import sqlite3", "belongs to nobody"),

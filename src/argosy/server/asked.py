@@ -106,11 +106,7 @@ class Asked:
     @property
     def deciding(self) -> Callable[[str, str, str], bool]:
         """The same as `may`, for those who ask it of thousands at once."""
-        permissions = getattr(self.site.identities, "permissions", None)
-        if permissions is None:
-            return self.may
-        decide: Callable[[str, str, str], bool] = permissions(self.caller).may
-        return decide
+        return self.site.identities.permissions(self.caller).may
 
     def noted(self, thing: str, code: int = 0) -> None:
         """One line of the audit, also where a route only reads; 0: the code that is answered."""

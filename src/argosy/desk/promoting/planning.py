@@ -346,7 +346,7 @@ def _paths(app: Manifest) -> set[str]:
 
 def _ref(app: Manifest) -> str:
     spec = app.get("spec") or {}
-    source = spec.get("source") or next(iter(spec.get("sources") or ()), {})
+    source: Manifest = spec.get("source") or next(iter(spec.get("sources") or ()), {})
     return str(source.get("targetRevision") or "HEAD")
 
 

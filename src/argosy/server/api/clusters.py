@@ -7,16 +7,13 @@ one that was permitted.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
 from argosy.desk.connections.enlisting import rotate
-from argosy.model.application import Destination
 from argosy.model.errors import UserError
-from argosy.report.wire import mapping
 from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import ARGO_PAGING, FIELDS, chosen, part
@@ -24,7 +21,7 @@ from argosy.server.api.repositories import STATE
 from argosy.server.api.shapes_bodies import Body
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
-from argosy.server.pages.owned import visible_applications
+from argosy.server.looking.owned import delivered_to
 from argosy.server.routes import Filtered, Found, May, Parameter, Route
 
 TAG: Final = "clusters"
@@ -86,22 +83,8 @@ async def got(asked: Asked) -> Json:
 
 async def _told(asked: Asked, declared: Declared) -> dict[str, Any]:
     state, version = await clusters.state_of(desk_of(asked), declared)
-    count = applications(asked)[clusters.server_of(declared)]
+    count = delivered_to(asked)[clusters.server_of(declared)]
     return clusters.document(declared, state, version, count, asked.site.lookout.rules.compare.masked_annotations)
-
-
-def applications(asked: Asked) -> Counter[str]:
-    """By the address that each is delivered to; of those that the caller may see."""
-    if "applications" not in asked.kept:
-        known = asked.site.lookout.rules.clusters
-        counted: Counter[str] = Counter()
-        for manifest in visible_applications(asked):
-            given = mapping(mapping(manifest.get("spec")).get("destination"))
-            found = known.find(Destination(str(given.get("server") or ""), str(given.get("name") or "")))
-            counted[found.server if found else ""] += 1
-        asked.kept["applications"] = counted
-    found_counts: Counter[str] = asked.kept["applications"]
-    return found_counts
 
 
 async def created(asked: Asked) -> Json:

@@ -16,8 +16,8 @@ from argosy.models.facts import INFERENCE_SERVICE
 from argosy.server.answers import Json
 from argosy.server.api.shapes_schema import TEXT, fields, many
 from argosy.server.asked import Asked
-from argosy.server.pages.doctor import examined
-from argosy.server.pages.owned import JOB, everything, visible
+from argosy.server.looking.examining import examined
+from argosy.server.looking.owned import JOB, everything, visible
 from argosy.server.resolving import is_at_home
 from argosy.server.routes import Filtered, May, Parameter, Route
 

@@ -22,8 +22,8 @@ from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import FIELDS, PAGING, chosen, page
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
-from argosy.server.pages.asking import ask_warily
-from argosy.server.pages.owned import RESTART, TRY, application_of, model, visible
+from argosy.server.looking.asking import ask_warily
+from argosy.server.looking.owned import RESTART, TRY, application_of, model, visible
 from argosy.server.routes import Filtered, May, Parameter, Route
 
 TAG: Final = "models"

@@ -19,7 +19,7 @@ from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import FIELDS, PAGING, chosen, page
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import desk_of
-from argosy.server.pages.owned import JOB, RUN, application_of, notebook, visible
+from argosy.server.looking.owned import JOB, RUN, application_of, notebook, visible
 from argosy.server.routes import Filtered, May, Parameter, Route
 
 TAG: Final = "notebooks"

@@ -16,8 +16,8 @@ from argosy.server.answers import Json
 from argosy.server.api import shapes_schema as schema
 from argosy.server.api.paging import PAGING, page
 from argosy.server.asked import Asked
-from argosy.server.pages.activity import happenings
-from argosy.server.pages.environments import looked
+from argosy.server.looking.environments import looked
+from argosy.server.looking.happened import happenings
 from argosy.server.routes import Filtered, Parameter, Route
 
 TAG: Final = "overview"

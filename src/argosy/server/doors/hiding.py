@@ -18,6 +18,7 @@ import orjson
 from argosy.compare.masks import SHORTEST
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
+from argosy.runtime.cache import Cache
 from argosy.server.doors.needles import Needles, run
 from argosy.server.doors.public_words import Public, addresses
 from argosy.server.doors.secret_values import in_address
@@ -174,7 +175,7 @@ class Looks(Protocol):
     """A lookout, as far as masking needs one."""
 
     @property
-    def cache(self) -> Any: ...
+    def cache(self) -> Cache: ...
 
     def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
 

@@ -10,9 +10,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from argosy.model.manifest import Manifest
+
+if TYPE_CHECKING:
+    from argosy.desk.lookout import Lookout
 
 MOST: Final = 1000  # argo: changes that wait for one
 
@@ -32,7 +35,7 @@ class Change(NamedTuple):
 
 
 class Changes:
-    def __init__(self, lookout: Any, is_wanted: Callable[[Change], bool], *, is_merged: bool = False) -> None:
+    def __init__(self, lookout: Lookout, is_wanted: Callable[[Change], bool], *, is_merged: bool = False) -> None:
         """`is_merged`: one stands for all that came before it is taken."""
         self._lookout, self._is_wanted, self._is_merged = lookout, is_wanted, is_merged
         self._waiting: deque[Change] = deque()

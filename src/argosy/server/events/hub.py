@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import itertools
 import logging
 import secrets
@@ -16,8 +15,8 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from datetime import UTC
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from argosy.model.errors import ArgosyError
@@ -28,6 +27,9 @@ from argosy.server.doors import permission
 from argosy.server.events.group import Group, Reader, encoded
 from argosy.server.events.live import Live
 from argosy.server.routes import Tree
+
+if TYPE_CHECKING:
+    from argosy.desk.lookout import Lookout
 
 log = logging.getLogger(__name__)
 BETWEEN: Final = 0.25  # seconds between renders of one page
@@ -56,7 +58,7 @@ class _Change(NamedTuple):
 class Hub:
     """Belongs to one loop. Its tasks live as long as somebody looks."""
 
-    def __init__(self, lookout: Any, lives: Iterable[Live]) -> None:
+    def __init__(self, lookout: Lookout, lives: Iterable[Live]) -> None:
         self._lookout = lookout
         self._lives = {live.path: live for live in lives}
         self._tree = Tree([live.route for live in self._lives.values()])
@@ -278,12 +280,10 @@ class Hub:
     # -- how fresh it is -----------------------------------------------------------------------------------------
 
     def _is_up(self) -> bool:
-        return bool(getattr(getattr(self._lookout, "as_of", None), "is_up", True))
+        return self._lookout.as_of.is_up
 
     def _at(self) -> str:
-        seen = getattr(self._lookout, "as_of", None)
-        at: datetime = seen.at if seen is not None else datetime.now(UTC)
-        return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._lookout.as_of.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _beat(self, group: Group) -> bytes:
         """What could not be rendered is as old as when it was seen last, however well all else is."""
@@ -302,10 +302,7 @@ def _now() -> float:
 
 def eyes(asked: Asked) -> str:
     """The same for all who may the same."""
-    permissions = getattr(asked.site.identities, "permissions", None)
-    if permissions is not None:
-        return str(permissions(asked.caller).digest)
-    return hashlib.sha256(repr((asked.caller.name, asked.caller.groups)).encode()).hexdigest()
+    return asked.site.identities.permissions(asked.caller).digest
 
 
 def favourites(asked: Asked) -> str:

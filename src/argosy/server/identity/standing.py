@@ -43,7 +43,7 @@ class Known(Protocol):
 
 class Watching(Protocol):
     @property
-    def cache(self) -> Any: ...  # Known
+    def cache(self) -> Known: ...
 
     def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
 

@@ -5,26 +5,20 @@ In: a request. Out: findings. Never: mends anything; tells of an Application to 
 
 from __future__ import annotations
 
-import asyncio
 import re
-from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
 from argosy.advise.diagnosis import Line
-from argosy.desk.doctor.examining import Wanted, examine
-from argosy.desk.doctor.report import Report
-from argosy.model.errors import TransientError, UserError
+from argosy.desk.doctor.examining import Wanted
 from argosy.server.answers import Page
-from argosy.server.asked import Asked, Refused
-from argosy.server.behalf import desk_of, reader_of
+from argosy.server.asked import Asked
+from argosy.server.looking.examining import examined
+from argosy.server.looking.owned import everything
 from argosy.server.pages.application.causes import told
-from argosy.server.pages.owned import everything, sees_everything, visible_applications
 from argosy.server.routes import May, Parameter, Route
 
-LONGEST: Final = 64  # letters of what names are to have
 SECONDS: Final = 6.0
-PATIENCE: Final = 8.0  # seconds that an examination waits for the one before
 PROGRAMS: Final = ("argosy ", "argocd ", "kubectl ", "oc ", "git ")
 
 
@@ -51,50 +45,6 @@ async def values(asked: Asked) -> dict[str, Any]:
         "follow_ups": list(report.follow_ups()),
         "is_deep": is_deep,
     }
-
-
-class Turn(asyncio.Lock):
-    """Whose it is to be examined."""
-
-
-async def examined(asked: Asked, wanted: Wanted) -> Report:
-    """Of what the caller may see; one at a time, for it takes a while."""
-    wanted = permitted(asked, wanted)
-    gate = asked.site.part(Turn)
-    try:
-        async with asyncio.timeout(PATIENCE):
-            await gate.acquire()
-    except TimeoutError:
-        raise TransientError("others are being examined; try again in a moment") from None
-    try:
-        return Report(await examine(desk_of(asked), reader_of(asked), wanted))
-    finally:
-        gate.release()
-
-
-def permitted(asked: Asked, wanted: Wanted) -> Wanted:
-    """As it was asked for; where some are denied, those of the others by their names.
-
-    A pattern of a stranger's is never run as an expression: one that backtracks would hold up everybody.
-    """
-    if len(wanted.pattern) > LONGEST:
-        raise UserError(f"is longer than {LONGEST} letters; send parts of names, with | between them", where="match")
-    found, parts = visible_applications(asked), wanted.pattern.split("|")
-    sees_all = sees_everything(asked, len(found))
-    if sees_all and not wanted.pattern:
-        return wanted
-    places = ((str(each["metadata"]["namespace"]), str(each["metadata"]["name"])) for each in found)
-    names = tuple(
-        f"{namespace}/{name}"
-        for namespace, name in places
-        if (not wanted.names or {name, f"{namespace}/{name}"} & set(wanted.names))
-        and any(part in name for part in parts)
-    )
-    if not names and sees_all:
-        raise UserError(f"no Application has {wanted.pattern!r} in its name; send part of a name", where="match")
-    if not names:
-        raise Refused
-    return replace(wanted, names=names, pattern="")
 
 
 def _group(asked: Asked, cause: str, lines: list[Line]) -> dict[str, Any]:

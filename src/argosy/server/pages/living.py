@@ -15,10 +15,11 @@ from argosy.model.names import GroupKind
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.server.asked import Asked
 from argosy.server.events.live import Live, Touches
+from argosy.server.looking.environments import concerns
+from argosy.server.looking.owned import JOB
+from argosy.server.looking.owned import model as a_model
+from argosy.server.looking.owned import notebook as a_notebook
 from argosy.server.pages import activity, environments, model, models, notebook, notebooks
-from argosy.server.pages.owned import JOB
-from argosy.server.pages.owned import model as a_model
-from argosy.server.pages.owned import notebook as a_notebook
 from argosy.server.pages.rendering import part
 from argosy.server.resolving import PROJECT
 from argosy.server.routes import Filtered, May
@@ -108,6 +109,6 @@ LIVE = (
     Live(
         "/notebooks/{ns}/{name}/runs/{id}", May("applications", "get", a_notebook), of_notebook, RUNNING, in_namespace
     ),
-    Live("/environments", LISTS, of_environments, touching(GroupKind(*APPLICATION), JOB), environments.concerns),
+    Live("/environments", LISTS, of_environments, touching(GroupKind(*APPLICATION), JOB), concerns),
     Live("/activity", LISTS, of_activity, touching(GroupKind(*APPLICATION), JOB, INFERENCE_SERVICE, PROJECT)),
 )

@@ -20,8 +20,8 @@ from argosy.models.requests import curl, gist, refusal
 from argosy.server.answers import Page, Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
-from argosy.server.pages.asking import ask_warily
-from argosy.server.pages.owned import RESTART, TRY, application_path, model
+from argosy.server.looking.asking import ask_warily
+from argosy.server.looking.owned import RESTART, TRY, application_path, model
 from argosy.server.routes import May, Route
 
 SECONDS: Final = 30.0  # that an answer is waited for; the doors wait for a minute

@@ -13,7 +13,7 @@ from argosy.desk.boards.models import ModelRow
 from argosy.models.facts import INFERENCE_SERVICE
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
-from argosy.server.pages.owned import application_path, visible
+from argosy.server.looking.owned import application_path, visible
 from argosy.server.routes import Filtered, Route
 
 WORDS: Final = {"ready": "Healthy", "failing": "Degraded", "starting": "Progressing"}

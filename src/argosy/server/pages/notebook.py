@@ -19,7 +19,7 @@ from argosy.server.answers import Page, Redirect, Text
 from argosy.server.asked import Asked, Refused
 from argosy.server.behalf import desk_of
 from argosy.server.doors.headers import FRAMED
-from argosy.server.pages.owned import RUN, application_path, notebook
+from argosy.server.looking.owned import RUN, application_path, notebook
 from argosy.server.routes import May, Route
 
 MOST_OPEN: Final = 40

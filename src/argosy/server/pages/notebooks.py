@@ -13,7 +13,7 @@ from argosy.desk.boards import notebooks
 from argosy.desk.boards.notebooks import JobRow
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
-from argosy.server.pages.owned import JOB, application_path, visible
+from argosy.server.looking.owned import JOB, application_path, visible
 from argosy.server.routes import Filtered, Route
 
 COMMANDS: Final = ("argosy notebook run train.ipynb", "argosy notebook list", "argosy demo")

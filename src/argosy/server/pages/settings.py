@@ -10,7 +10,7 @@ from typing import Any, Final
 from argosy.model.names import GroupKind
 from argosy.server.answers import Page
 from argosy.server.asked import Asked
-from argosy.server.pages.owned import EVERYTHING
+from argosy.server.looking.owned import EVERYTHING
 from argosy.server.resolving import PROJECT
 from argosy.server.routes import Route, SignedIn
 

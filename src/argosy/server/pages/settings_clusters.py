@@ -11,9 +11,9 @@ from typing import Any
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
 from argosy.server.answers import Page
-from argosy.server.api.clusters import applications
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
+from argosy.server.looking.owned import delivered_to
 from argosy.server.pages.settings import CRUMB
 from argosy.server.routes import Filtered, Route
 
@@ -38,7 +38,7 @@ async def page(asked: Asked) -> Page:
 async def _row(asked: Asked, declared: Declared) -> dict[str, Any]:
     state, version = await clusters.state_of(desk_of(asked), declared)
     server = clusters.server_of(declared)
-    told = clusters.document(declared, state, version, applications(asked)[server])
+    told = clusters.document(declared, state, version, delivered_to(asked)[server])
     return {
         "name": told.get("name") or server,
         "server": server,
@@ -47,7 +47,7 @@ async def _row(asked: Asked, declared: Declared) -> dict[str, Any]:
         "version": version,
         "namespaces": told.get("namespaces") or [],
         "project": told.get("project") or "",
-        "apps": applications(asked)[server],
+        "apps": delivered_to(asked)[server],
     }
 
 

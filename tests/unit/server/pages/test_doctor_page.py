@@ -10,7 +10,8 @@ from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
-from argosy.server.pages.doctor import commands_of, permitted, words_of
+from argosy.server.looking.examining import permitted
+from argosy.server.pages.doctor import commands_of, words_of
 
 
 @pytest.mark.parametrize(

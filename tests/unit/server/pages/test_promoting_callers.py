@@ -9,7 +9,8 @@ from site_world import a_site
 
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import Caller
-from argosy.server.pages.environments import Known, _by, concerns
+from argosy.server.looking.environments import Known, concerns
+from argosy.server.pages.environments import _by
 
 
 def asked(caller: Caller, **options: Any) -> Asked:

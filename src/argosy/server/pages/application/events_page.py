@@ -9,11 +9,11 @@ from argosy.model.manifest import Manifest
 from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
+from argosy.server.looking.heard import Told, of_namespaces
 from argosy.server.pages import rendering
 from argosy.server.pages.application.framing import app_of, framed, head_parts
 from argosy.server.pages.application.owned import nodes_of, rows_of
 from argosy.server.pages.application.past import Moment, moments
-from argosy.server.pages.heard import Told, of_namespaces
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 

@@ -17,13 +17,13 @@ from argosy.report.wire import mapping
 from argosy.server.answers import Answer, Page
 from argosy.server.asked import Asked
 from argosy.server.behalf import reader_of
+from argosy.server.looking.heard import of_namespaces
 from argosy.server.pages import rendering
 from argosy.server.pages.application.addresses import of_app
 from argosy.server.pages.application.framing import app_of, framed, head_parts
 from argosy.server.pages.application.owned import nodes_of
 from argosy.server.pages.application.past import Moment, moment
 from argosy.server.pages.application.waves import Blocker, timeline
-from argosy.server.pages.heard import of_namespaces
 from argosy.server.resolving import application
 from argosy.server.routes import May, Route
 

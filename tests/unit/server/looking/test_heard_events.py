@@ -13,7 +13,7 @@ from argosy.apiserver.plane import Plane
 from argosy.model.errors import TransientError
 from argosy.server.asked import Asked, Query
 from argosy.server.identity.caller import NOBODY
-from argosy.server.pages import heard
+from argosy.server.looking import heard
 
 
 class Watched(EmbeddedCluster):

@@ -6,13 +6,15 @@ who may see all of them: nobody else could have been given it.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from argosy.desk.boards.owning import owner_of
-from argosy.model.application import APPLICATION
+from argosy.model.application import APPLICATION, Destination
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.models.facts import INFERENCE_SERVICE
+from argosy.report.wire import mapping
 from argosy.server.asked import Asked
 from argosy.server.resolving import application_name, is_at_home, project_of
 from argosy.server.routes import Found
@@ -81,6 +83,20 @@ def visible_applications(asked: Asked) -> list[Manifest]:
         if asked.may("applications", "get", thing):
             found.append(app)
     return found
+
+
+def delivered_to(asked: Asked) -> Counter[str]:
+    """By the address that each is delivered to; of those that the caller may see."""
+    if "applications" not in asked.kept:
+        known = asked.site.lookout.rules.clusters
+        counted: Counter[str] = Counter()
+        for manifest in visible_applications(asked):
+            given = mapping(mapping(manifest.get("spec")).get("destination"))
+            found = known.find(Destination(str(given.get("server") or ""), str(given.get("name") or "")))
+            counted[found.server if found else ""] += 1
+        asked.kept["applications"] = counted
+    found_counts: Counter[str] = asked.kept["applications"]
+    return found_counts
 
 
 def sees_everything(asked: Asked, visible_count: int) -> bool:

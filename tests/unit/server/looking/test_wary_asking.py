@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.model.errors import ArgosyError, PolicyError, UserError
-from argosy.server.pages.asking import ask_warily
+from argosy.server.looking.asking import ask_warily
 
 
 class _Echo(BaseHTTPRequestHandler):
