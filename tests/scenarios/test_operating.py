@@ -100,7 +100,7 @@ def test_what_it_counts_is_what_happened(operated: Operated) -> None:
     work, one = operated.work, prometheus_text.one
     found = operated.metrics()
     here = "https://kubernetes.default.svc"
-    assert one(found, "argosy_shard_applications") == len(work.apps)
+    assert one(found, "argosy_shard_applications") == one(found, "argosy_applications") == len(work.apps)
     assert len(prometheus_text.some(found, "argocd_app_info")) == len(work.apps)
     for app in work.apps:
         assert one(found, "argocd_app_info", name=app, sync_status="Synced", dest_server=here, namespace=CONTROL) == 1

@@ -116,7 +116,9 @@ def of_engine(engine: Engine) -> Iterator[Family]:
     yield from engine.measures.families()
     yield from _of_clusters(engine)
     yield from _of_queue(engine)
-    yield one("argosy_shard_applications", "gauge", "Applications that this controller has.", len(ours))
+    every = len(engine.cache.keys(APPLICATION))
+    yield one("argosy_applications", "gauge", "Applications that there are.", every)
+    yield one("argosy_shard_applications", "gauge", "Those of them that this controller has.", len(ours))
     if engine.sharing is not None:
         members = engine.sharing.members
         about = "Whether the Lease of this controller is valid, which shares the work with others."

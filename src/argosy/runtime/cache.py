@@ -5,7 +5,7 @@ In: manifests, from informers only. Out: manifests, by key, kind, namespace, own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -50,7 +50,7 @@ class Cache:
         """Those of which there was something once."""
         return [GroupKind(*kind) for kind in self._kinds]
 
-    def keys(self, kind: GroupKind) -> Iterable[ResourceKey]:
+    def keys(self, kind: GroupKind) -> Sequence[ResourceKey]:
         return tuple(self._kinds.get(kind, ()))
 
     def owned(self, uid: str) -> Manifests:
