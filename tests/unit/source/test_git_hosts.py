@@ -186,6 +186,37 @@ async def test_a_host_is_not_asked_again_within_the_age_that_is_allowed(
     mirror.close()
 
 
+class HeldUp(Mirror):
+    """The first that asks for a checkout gets it when it is let go."""
+
+    is_held = True
+    let_go: asyncio.Event
+
+    async def _remember(self, pin: str, revision: str) -> None:
+        if self.is_held:
+            self.is_held = False
+            await self.let_go.wait()
+        await super()._remember(pin, revision)
+
+
+async def test_a_checkout_that_took_long_does_not_hide_a_push_that_others_have_heard_of(
+    repository, host: GitHost, opened: Opened
+) -> None:
+    old = repository.commit({"a": "1"})
+    known = opened(over_http()).mirror(f"{host.url}/models.git")
+    mirror = HeldUp(known.folder, known.remote)
+    mirror.let_go = asyncio.Event()
+    slow = asyncio.create_task(mirror.checkout("main"))
+    while mirror.is_held:
+        await asyncio.sleep(0.01)
+    new = repository.commit({"a": "2"})
+    assert (await mirror.checkout("main")).revision == new
+    mirror.let_go.set()
+    assert (await slow).revision == old, "as it was when it was asked for"
+    assert (await mirror.checkout("main", max_age=60)).revision == new
+    mirror.close()
+
+
 async def test_what_a_project_has_fetched_is_not_for_another(repository, host: GitHost, opened: Opened) -> None:
     commit = repository.commit({"a": "1"})
     host.wanted = f"Basic {BASIC}"

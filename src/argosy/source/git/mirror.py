@@ -63,7 +63,7 @@ class Mirror:
         if signatures is None and (known := self._known(ref, tag_prefix, max_age)) is not None:
             return known
         try:
-            revision, tag = await self._resolve(ref, tag_prefix, max_age)
+            revision, tag, said = await self._resolve(ref, tag_prefix, max_age)
             if signatures is not None:
                 await self._verify(ref, revision, tag, signatures)
             tree = await asyncio.to_thread(self._tree, revision)
@@ -75,7 +75,7 @@ class Mirror:
         found = Checkout(tree, revision)
         if len(self._found) >= MOST_FOUND:
             self._found.clear()
-        self._found[ref, tag_prefix] = self._told[1] if self._told else None, found
+        self._found[ref, tag_prefix] = said, found  # not with what it has said since: that may lead elsewhere
         return found
 
     def _known(self, ref: str, tag_prefix: str, max_age: float) -> Checkout | None:
@@ -116,7 +116,7 @@ class Mirror:
 
     async def commit(self, revision: str, *, max_age: float = 0.0) -> Commit:
         """What the commit says of itself, by its digits or the first of them; fetched where it is not here yet."""
-        whole, _ = await self._resolve(revision, "", max_age)
+        whole, _, _ = await self._resolve(revision, "", max_age)
         found = await asyncio.to_thread(self.objects.read, whole)
         return read_commit(found.content)
 
@@ -149,10 +149,10 @@ class Mirror:
 
     # -- from a ref to a commit that is here -----------------------------------------------------------------------
 
-    async def _resolve(self, ref: str, tag_prefix: str, max_age: float) -> tuple[str, str]:
-        """The commit, and the annotated tag that leads to it; empty where there is none."""
+    async def _resolve(self, ref: str, tag_prefix: str, max_age: float) -> tuple[str, str, Refs | None]:
+        """The commit; the annotated tag that leads to it, empty where there is none; and the host's word for that."""
         if COMMIT.fullmatch(ref):
-            return await self._whole_commit(ref.lower()), ""
+            return await self._whole_commit(ref.lower()), "", None
         refs = await self.refs(max_age=max_age)
         revision = refs.find(ref, tag_prefix)
         if revision is None and SHORT_COMMIT.fullmatch(ref):
@@ -166,7 +166,7 @@ class Mirror:
                 f"{ref!r} leads to {revision[:12]}, which is no commit, or moved a moment ago; name another, or wait",
                 where=self.remote.shown,
             )
-        return revision, refs.notes.get(refs.full_name(ref, tag_prefix), "")
+        return revision, refs.notes.get(refs.full_name(ref, tag_prefix), ""), refs
 
     async def _whole_commit(self, revision: str) -> str:
         if await self._has(revision):
