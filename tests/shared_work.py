@@ -12,6 +12,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter, defaultdict
@@ -181,7 +183,10 @@ class Proxy:
 class Controller:
     """One process, and what became of it."""
 
-    def __init__(self, name: str, work: SharedWork, *flags: str) -> None:
+    process: ready_argosy.Started | subprocess.Popen[bytes]
+
+    def __init__(self, name: str, work: SharedWork, *flags: str, source: str = "") -> None:
+        """`source`: where the modules of another version are."""
         self.name, self._log = name, work.folder / f"{name}.log"
         home = work.folder / name
         home.mkdir()
@@ -199,8 +204,13 @@ class Controller:
         )
         words = ["controller", "--kubeconfig", config, "-n", CONTROL, "--mirrors", home / "mirrors"]
         words += ["--workers", "6", "--renderers", "1", *(flags or ("--shards", "auto"))]
+        env = environment(home)
         with self._log.open("a") as errors:
-            self.process = ready_argosy.start(words, env=environment(home), stderr=errors.fileno())
+            if source:
+                program = [sys.executable, "-m", "argosy", *map(str, words)]
+                self.process = subprocess.Popen(program, env={**env, "PYTHONPATH": source}, stderr=errors)
+            else:
+                self.process = ready_argosy.start(words, env=env, stderr=errors.fileno())
         self.ended_at = 0.0
 
     def log(self) -> str:
@@ -226,8 +236,8 @@ class SharedWork:
     controllers: list[Controller] = field(default_factory=list)
     apps: list[str] = field(default_factory=list)
 
-    def start(self, *flags: str) -> Controller:
-        one = Controller(f"c{len(self.controllers)}", self, *flags)
+    def start(self, *flags: str, source: str = "") -> Controller:
+        one = Controller(f"c{len(self.controllers)}", self, *flags, source=source)
         self.controllers.append(one)
         return one
 
@@ -357,8 +367,9 @@ def _is_synced(app: dict[str, Any], revision: str) -> bool:
 
 @contextlib.contextmanager
 def shared_work(
-    folder: Path, applications: int, controllers: int = 3, trouble: float = 0.0, flags: Sequence[str] = ()
-) -> Iterator[SharedWork]:
+    folder: Path, applications: int, controllers: int = 3, trouble: float = 0.0,
+    *, flags: Sequence[str] = (), source: str = "",
+) -> Iterator[SharedWork]:  # fmt: skip
     """Controllers that have delivered all of it once."""
     with sandbox(folder / "data") as running, Proxy(running.address, running.endpoint.token) as proxy:
         for name in (CONTROL, "ml"):
@@ -373,7 +384,7 @@ def shared_work(
         try:
             head = work.deliver(applications)
             for _ in range(controllers):
-                work.start(*flags)
+                work.start(*flags, source=source)
             if controllers:
                 work.until(60, lambda: work.are_shared(controllers), "all controllers are members")
             work.until(60 + applications / 2, lambda: work.are_synced(head), "everything is delivered")

@@ -31,7 +31,7 @@ class Vitals:
         self._election: Election | None = None
         self._beside: list[Election] = []  # of add-ons
         self._workers, self._stuck, self._clock = workers, stuck, clock
-        self._was_filled = False
+        self._was_filled = self._was_joined = False
 
     def stands(self, election: Election) -> None:
         """The engine leads, or waits for that."""
@@ -56,8 +56,18 @@ class Vitals:
 
     def unready(self) -> list[str]:
         """What is still to be done at the start; who waits for its turn to lead is ready to."""
-        is_waiting = self.engine is None and self._election is not None
-        return [] if self._is_filled or is_waiting else ["what lives in the cluster is still being listed"]
+        if self.engine is None and self._election is not None:
+            return []
+        if not self._is_filled:
+            return ["what lives in the cluster is still being listed"]
+        return [] if self._has_joined else ["it does not have its part of the work yet"]
+
+    @property
+    def _has_joined(self) -> bool:
+        """Once: who replaces another by this one ends that when this one can take over at once."""
+        sharing = None if self.engine is None else self.engine.sharing
+        self._was_joined = self._was_joined or sharing is None or sharing.members.identity in sharing.members.roster
+        return self._was_joined
 
     def troubles(self) -> list[str]:
         return [*self._of_lease(), *self._of_cache(), *self._of_work()]

@@ -1,0 +1,113 @@
+"""From one version to the next, as a Deployment does it: a new controller comes, then an old one goes, and again.
+
+`ARGOSY_PREVIOUS`: a folder with the modules of the version before, such as `src` of a checkout of it; without it both
+versions are this one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from in_full import IN_FULL
+from shared_work import Controller, SharedWork, shared_work
+from wiped_server import IS_ASKED_FOR
+
+pytestmark = IN_FULL
+PREVIOUS = os.environ.get("ARGOSY_PREVIOUS", "")
+APPLICATIONS = 30
+AFTER_A_STOP = 2.0 if IS_ASKED_FOR else 10.0  # seconds until others have what it had
+
+
+@contextmanager
+def changes(work: SharedWork) -> Iterator[None]:
+    """All the while somebody pushes, and asks for syncs."""
+    is_over, rng = threading.Event(), random.Random(3)
+
+    def keep_changing() -> None:
+        number = 0
+        while not is_over.wait(1.0):
+            number += 1
+            work.push(f"change {number}")
+            work.sync(rng.choice(work.apps))
+
+    thread = threading.Thread(target=keep_changing)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10):
+            return True
+    except OSError:  # not there yet, or 503
+        return False
+
+
+def replaced(work: SharedWork, old: Controller, members: int) -> float:
+    """A new one beside it; when that is ready the old one is told to end. Seconds until others had all that it had."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = int(found.getsockname()[1])
+    work.start("--shards", "auto", "--port", str(port))
+    work.until(60, lambda: is_ready(port), "the new one is ready")
+    assert len(work.members()) == members + 1
+    had = {app: len(found) for app in work.apps if (found := list(work.claims(app)))[-1].member == old.name}
+
+    def taken() -> list[float]:
+        """When the first of the others had claimed each."""
+        others = ([each for each in work.claims(app)[place:] if each.member != old.name] for app, place in had.items())
+        return [found[0].done for found in others if found]
+
+    old.end(signal.SIGTERM)
+    work.until(30, lambda: len(taken()) == len(had), "what it had is another's")
+    assert old.process.wait(30) == 0
+    work.until(60, lambda: work.are_shared(members), "the others share the work")
+    return max([*taken(), old.ended_at]) - old.ended_at
+
+
+def check(work: SharedWork, gaps: list[float]) -> None:
+    head = work.push("the last change")
+    work.until(60, lambda: work.are_synced(head), "everything is as Git asks")
+    print("gaps of " + ", ".join(f"{gap:.2f} s" for gap in gaps))
+    assert not work.faults()
+    assert not work.hooks_made_twice()
+    assert max(gaps) <= AFTER_A_STOP
+
+
+def test_a_rolling_update_does_nothing_twice_and_leaves_no_gap(tmp_path: Path) -> None:
+    with shared_work(tmp_path, APPLICATIONS, source=PREVIOUS) as work:
+        old = list(work.controllers)
+        with changes(work):
+            gaps = [replaced(work, each, len(old)) for each in old]
+        check(work, gaps)
+        assert not any(each in old for each in work.living)
+
+
+def test_a_single_controller_is_replaced_without_a_gap(tmp_path: Path) -> None:
+    with shared_work(tmp_path, APPLICATIONS, controllers=1, source=PREVIOUS) as work:
+        with changes(work):
+            gaps = [replaced(work, work.controllers[0], 1)]
+        check(work, gaps)
+
+
+def test_back_to_the_version_before(tmp_path: Path) -> None:
+    """What the new one wrote is read by the old one."""
+    with shared_work(tmp_path, APPLICATIONS, controllers=1) as work:
+        new = work.controllers[0]
+        with changes(work):
+            work.start(source=PREVIOUS)
+            work.until(60, lambda: work.are_shared(2), "the old one is a member")
+            new.end(signal.SIGTERM)
+            work.until(60, lambda: work.are_shared(1), "it is alone")
+        check(work, [0.0])
