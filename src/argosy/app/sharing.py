@@ -14,6 +14,7 @@ from typing import Final
 from argosy.cluster import Cluster
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.claiming import Claims
+from argosy.controllers.takeover import Takeover
 from argosy.desk.control import LEASE
 from argosy.model.errors import ClusterError, Forbidden, UserError
 from argosy.model.manifest import Manifest, key_of
@@ -34,13 +35,23 @@ class Sharing:
     def __init__(self, members: Members, controller: ApplicationController, queue: WorkQueue, cache: Cache) -> None:
         self.members, self._controller, self._queue, self._cache = members, controller, queue, cache
         self._claims = controller.claims = Claims(members)
-        members.on_change = self._changed
+        self._takeover = controller.takeover = Takeover(controller.claim, self._work_on)
+        members.on_change, members.may_grow = self._changed, self._takeover.is_calm
+        self._takeover.on_calm = members.look_again
         self._keeping: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Until cancelled, which does not end the membership: what has begun ends under our Lease."""
         self._keeping = asyncio.create_task(self.members.keep(), name="membership")
-        await asyncio.shield(self._keeping)
+        taking = asyncio.create_task(self._takeover.run(), name="takeover")
+        try:
+            ended, _ = await asyncio.wait({self._keeping, taking}, return_when=asyncio.FIRST_COMPLETED)
+            for each in ended:
+                each.result()
+        finally:
+            self._takeover.close()  # at once: what is under way ends, and nothing else begins
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
 
     async def end(self) -> None:
         if self._keeping is not None:
@@ -52,9 +63,15 @@ class Sharing:
     def _changed(self) -> None:
         come, gone = self._claims.changed(self._cache.keys(APPLICATION))
         for key in gone:
+            self._takeover.drop(key)
             self._controller.let_go(key)
-        for key in come:  # what another has begun first
-            self._queue.add(key, is_urgent="operation" in (self._cache.get(key) or {}))
+        self._takeover.add(sorted(come, key=lambda key: not self._is_begun(key)))  # what another has begun first
+
+    def _work_on(self, key: ResourceKey) -> None:
+        self._queue.add(key, is_urgent=self._is_begun(key))
+
+    def _is_begun(self, key: ResourceKey) -> bool:
+        return "operation" in (self._cache.get(key) or {})
 
 
 async def wait_for_no_leader(cluster: Cluster, namespace: str, dead: str = "", clock: Clock = SYSTEM_CLOCK) -> str:

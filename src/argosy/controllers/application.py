@@ -14,11 +14,12 @@ from typing import Any, Final
 from argosy.cluster import Cluster, PatchKind
 from argosy.controllers.claiming import Claims
 from argosy.controllers.settings import Settings
+from argosy.controllers.takeover import Takeover
 from argosy.controllers.turns import Turns
 from argosy.live import CacheReader, concerned
 from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
-from argosy.model.errors import ClusterError, ManifestError
+from argosy.model.errors import ClusterError, Conflict, ManifestError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.times import written
@@ -49,6 +50,7 @@ class ApplicationController:
         self.wake: Callable[[ResourceKey], None] = lambda key: None
         self.passed: Callable[[Application, Passed, float], None] = lambda app, passed, seconds: None
         self.claims: Claims | None = None  # of one among several controllers
+        self.takeover: Takeover | None = None  # the same's: claims go first
         self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was
         self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
         self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
@@ -136,8 +138,10 @@ class ApplicationController:
 
     async def _shared(self, key: ResourceKey, context: Context) -> Passed | None:
         """A step, if it is ours to take. What another has is watched all the same: it may be ours at any moment."""
-        if self.claims is None:
+        if self.claims is None or self.takeover is None:
             return await self._step(key, context)
+        if not await self.takeover.turn(key):
+            return None
         try:
             with self.claims.step(key) as standing:
                 if standing is Standing.OURS:
@@ -147,6 +151,26 @@ class ApplicationController:
             return Passed(wait=UNSURE)
         self._asked.pop(key, None)
         return Passed(wait=UNSURE) if standing is Standing.LATER else None
+
+    async def claim(self, key: ResourceKey) -> None:
+        """Only say that it is ours, if it is one to be worked on: what that is follows."""
+        try:
+            await self._claim(key, self.pipeline.cluster.newest(key, self.cache.get(key)))
+        except Conflict:  # it has changed, and no watch has told of it yet
+            await self._claim(key, await self.pipeline.cluster.get(key))
+
+    async def _claim(self, key: ResourceKey, manifest: Manifest | None) -> None:
+        if self.claims is None or manifest is None or self.turns.wait(manifest) != 0.0:
+            return
+        try:
+            destination = self.application(manifest).destination
+        except ManifestError:
+            return  # to be said when its turn comes
+        if self.settings.rules().clusters.is_paused(destination):
+            return
+        with self.claims.step(key) as standing:
+            if standing is Standing.OURS:
+                await self._claimed(manifest)
 
     def let_go(self, key: ResourceKey) -> None:
         """Another has it: what was found out about it will be old when it comes back."""

@@ -62,7 +62,8 @@ class Claims:
         patch = {"metadata": {"resourceVersion": version, "annotations": {names.FENCE: fence}}}
         claimed = await cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
         self._fences[key] = fence
-        self._ours.add(key)
+        if self.members.standing(name_of(key)) is not Standing.ELSEWHERE:  # else it may come back, and is to be told
+            self._ours.add(key)
         return claimed
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -31,10 +32,10 @@ NOBODY: Final[Roster] = frozenset()
 class SharedTerms:
     """Nobody begins a call on a Lease that ends before the call must have ended."""
 
-    lease: float = 12.0  # until another takes over, so that it has done so 15 s after a kill
+    lease: float = 10.0  # until another takes over, so that it has all of it 15 s after a kill
     request: float = 4.0  # the longest that a call which changes something takes
     renew: float = 2.0
-    patience: float = 2.0  # for what is under way on what goes to another; then nothing of it may change any more
+    patience: float = 1.0  # for what is under way on what goes to another; then nothing of it may change any more
 
     def __post_init__(self) -> None:
         if not self.renew < self.lease - self.request < self.lease:
@@ -66,16 +67,18 @@ def lease_key(namespace: str, identity: str) -> ResourceKey:
     return ResourceKey(*LEASE, namespace, f"{PREFIX}{identity}")
 
 
-def read_lease(lease: Manifest, seen_at: float, at_least: float) -> Seen:
+def read_lease(lease: Manifest, now: float, at_least: float, heard: Mapping[str, tuple[str, float]]) -> Seen:
+    """`heard`: of each by its name, the version that was seen last, and when that was."""
     spec = lease.get("spec") or {}
     metadata = lease["metadata"]
+    version, since = heard.get(metadata["name"], ("", now))
     return Seen(
         identity=str(spec.get("holderIdentity") or metadata["name"].removeprefix(PREFIX)),
         uid=str(metadata.get("uid") or ""),
         version=str(metadata.get("resourceVersion") or ""),
         roster=roster_of(lease),
         lasts=max(at_least, float(spec.get("leaseDurationSeconds") or 0.0)),
-        since=seen_at,
+        since=since if version and version == metadata.get("resourceVersion") else now,
     )
 
 

@@ -73,6 +73,7 @@ class Members:
     ) -> None:
         self.identity = identity or new_identity()
         self.on_change: Callable[[], None] = lambda: None  # other keys may be ours than before
+        self.may_grow: Callable[[], bool] = lambda: True  # while not, who comes has to wait for its part
         self.before_joining: Callable[[], Awaitable[None]] = _nothing  # raises where nobody may join
         self._cluster, self._namespace, self._terms, self._clock = cluster, namespace, terms, clock
         self._steps: set[Step] = set()
@@ -90,6 +91,7 @@ class Members:
         self._established = NOBODY  # what it said when the others were read after that
         self._intended = NOBODY
         self._others: dict[str, Seen] = {}
+        self._heard: dict[str, tuple[str, float]] = {}  # of each Lease, the version that the watch told last, and when
 
     # -- what is ours
 
@@ -230,7 +232,10 @@ class Members:
 
     def _pause(self) -> float:
         """Until the next renewal, or until another is dead."""
-        if not self._is_settled and self._may_write(self._intended):
+        if [self._established, *self._possible] != [self._next_roster()] * 2:
+            return 0.0
+        is_small = self._intended and not self._intended.issuperset(self._others)
+        if is_small and self._is_settled and self.may_grow():
             return 0.0
         due = [self._renewed_at + self._terms.renew, *(each.since + each.lasts for each in self._others.values())]
         return max(0.0, min(due) - self._clock.monotonic())
@@ -241,9 +246,16 @@ class Members:
         """Nothing is under way on what it gives away."""
         return all(step.is_quiet or owner(roster, step.key) == self.identity for step in self._steps)
 
+    def _next_roster(self) -> Roster:
+        """Whom to obey, or as long as that would give away what is under way, only without those who are gone.
+
+        That gives nothing away, by the way in which keys are spread.
+        """
+        return self._intended if self._may_write(self._intended) else self._possible[-1] & self._intended
+
     async def _renew(self) -> None:
         assert self._lease is not None
-        roster = self._intended if self._may_write(self._intended) else self._possible[-1]
+        roster = self._next_roster()
         if roster != self._possible[-1]:
             self._possible = [*self._possible, roster]  # from here on it may be written, whatever we hear of it
         began = self._clock.monotonic()
@@ -288,13 +300,13 @@ class Members:
 
     async def _look(self) -> None:
         """Read all Leases, bury the dead, and find out whom to obey."""
-        began = self._clock.monotonic()
+        began, was_settled = self._clock.monotonic(), self._is_settled
         listing = await self._asked(self._cluster.list(LEASE, namespace=self._namespace, labels=LABELS))
-        now = self._clock.monotonic()
-        seen = [read_lease(each, now, self._terms.lease) for each in listing.items]
+        is_gap = began - self._looked_at > self._terms.lease / 2  # nobody was seen: nobody is blamed for it
+        now, heard = self._clock.monotonic(), {} if is_gap else self._heard
+        seen = [read_lease(each, now, self._terms.lease, heard) for each in listing.items]
         if not any(each.identity == self.identity and each.uid == self._uid for each in seen):
             raise Lost("its Lease is gone")
-        is_gap = began - self._looked_at > self._terms.lease / 2  # nobody was seen: nobody is blamed for it
         self._others = {
             each.identity: known
             if (known := self._others.get(each.identity)) and known.is_same(each) and not is_gap
@@ -308,7 +320,19 @@ class Members:
         for other in tuple(self._others.values()):
             if began >= other.since + other.lasts and self.is_valid():
                 await self._bury(other)
-        self._obey(frozenset({self.identity, *self._others}))
+        self._obey(self._whom_to_obey(was_settled=was_settled))
+
+    def _whom_to_obey(self, *, was_settled: bool) -> Roster:
+        """What somebody left comes first: who comes has its part when that is taken, and claims nothing before."""
+        there = frozenset({self.identity, *self._others})
+        if self._intended:
+            return there if was_settled and self.may_grow() else there & self._intended
+        is_expected = all(self.identity in each.roster for each in self._others.values() if each.roster)
+        return there if is_expected else NOBODY
+
+    def look_again(self) -> None:
+        """Who had to wait may have its part now."""
+        self._woken.set()
 
     async def _bury(self, other: Seen) -> None:
         """Dead only once its Lease is gone as it stood still: one that it renews in this moment stays."""
@@ -337,7 +361,7 @@ class Members:
                 step.take_away()
 
     async def _watch(self) -> None:
-        """Who comes, goes or lets go is looked at at once; renewals are not."""
+        """Who comes, goes or lets go is looked at at once; of renewals it is noted when they were."""
         rosters: dict[str, Roster] = {}
         while True:
             if not self._version:
@@ -346,11 +370,16 @@ class Members:
             try:
                 found = self._cluster.watch(LEASE, since=self._version, namespace=self._namespace, labels=LABELS)
                 async for event in found:
-                    name, roster = event.manifest["metadata"].get("name") or "", roster_of(event.manifest)
                     if event.type == "BOOKMARK":
                         continue
+                    metadata, roster = event.manifest["metadata"], roster_of(event.manifest)
+                    name = metadata.get("name") or ""
                     if event.type == "DELETED" or rosters.get(name) != roster:
                         self._woken.set()
+                    if event.type == "DELETED":
+                        self._heard.pop(name, None), rosters.pop(name, None)
+                        continue
+                    self._heard[name] = str(metadata.get("resourceVersion") or ""), self._clock.monotonic()
                     rosters[name] = roster
             except ArgosyError as error:
                 log.debug("%s: the Leases are not watched: %s", self.identity, error)

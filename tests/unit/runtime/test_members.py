@@ -100,7 +100,7 @@ async def test_who_dies_hands_over_when_its_lease_has_stood_still(three: list[Me
     gone = three.pop()
     had = gone.has()
     await gone.kill()
-    await passing(11, *three)
+    await passing(9, *three)
     assert all_of(three) == set(KEYS) - had
     await passing(3, *three)
     assert all_of(three) == set(KEYS)
@@ -176,10 +176,39 @@ async def test_a_step_on_what_goes_to_another_has_a_moment_then_it_is_taken_away
     for _, step in steps:
         step.__enter__()
     fourth = Member("four", cluster, namespace, make_clock())
-    await passing(1.5, *three, fourth)
+    await passing(0.9, *three, fourth)
     assert not fourth.has(), "all that it is to have is worked on"
     await passing(3, *three, fourth)
     assert fourth.has() and all_of([*three, fourth]) == set(KEYS)
     for _, step in steps:
         step.__exit__(None, None, None)
     await fourth.kill()
+
+
+async def test_leases_of_older_and_newer_versions_are_read(
+    three: list[Member], cluster: Cluster, namespace: str
+) -> None:
+    """One without what came later, one with what nobody here knows: both are members for as long as they live."""
+    for name, said, spec in (
+        ("older", {}, {"holderIdentity": "older"}),
+        ("newer", {names.ROSTER: "", "argosy.dev/later": "{}"}, {"leaseDurationSeconds": 14, "leaseTransitions": 3}),
+    ):
+        key = lease_key(namespace, name)
+        metadata = {"name": key.name, "namespace": namespace, "labels": {names.MEMBER: "true", "later": "yes"}}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
+        await cluster.create({**lease, "metadata": {**metadata, "annotations": said}})
+    await passing(3, *three)
+    assert three[0].members.roster == {"one", "two", "three", "older", "newer"}
+    await passing(9, *three)
+    assert three[0].members.roster == {"one", "two", "three", "newer"}, "a Lease that does not say how long it lasts"
+    await passing(5, *three)
+    assert three[0].members.roster == {"one", "two", "three"} and all_of(three) == set(KEYS)
+
+
+async def test_what_others_wrote_into_our_lease_stays(three: list[Member], cluster: Cluster, namespace: str) -> None:
+    had, key = three[0].has(), lease_key(namespace, "one")
+    await cluster.patch(key, {"metadata": {"annotations": {"argosy.dev/later": "{}"}, "labels": {"later": "yes"}}})
+    await passing(5, *three)
+    found = await cluster.get(key)
+    assert found is not None and found["metadata"]["annotations"]["argosy.dev/later"] == "{}"
+    assert found["metadata"]["labels"]["later"] == "yes" and three[0].has() == had
