@@ -5,6 +5,7 @@ In: `longest.txt`, file names in that order. Out: tests so ordered, each file's 
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,12 @@ TOGETHER = "tests/contract/"  # on one worker: they share a real control plane, 
 # A machine that is busy with other tests is no fault of what is tested.
 settings.register_profile("argosy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("argosy")
+
+
+# Whoever starts tests in the background has them ignore Ctrl-C, and so would every command that a test sends it to.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -185,15 +187,25 @@ def _processes_below(folder: Path) -> list[str]:
     return [each for each in found if "ipykernel" in each or "runner" in each]
 
 
+@contextmanager
+def ended(running: subprocess.Popen[str]) -> Iterator[None]:
+    """Killed where a test fails: what it runs never ends by itself."""
+    try:
+        yield
+    finally:
+        running.kill()
+
+
 @pytest.mark.parametrize(("asked", "code"), [("INT", 130), ("TERM", 143), ("KILL", -9)])
 def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, asked: str, code: int) -> None:
     write(tmp_path / "long.ipynb", "x = 1", "while True: pass")
     command = [ARGOSY, "notebook", "run", "long.ipynb"]
     running: Any = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert running.stdout.readline().split()[0] == "1/2"
-    assert _processes_below(tmp_path.resolve())
-    running.send_signal(getattr(signal, f"SIG{asked}"))
-    _, said = running.communicate(timeout=60)
+    with ended(running):
+        assert running.stdout.readline().split()[0] == "1/2"
+        assert _processes_below(tmp_path.resolve())
+        running.send_signal(getattr(signal, f"SIG{asked}"))
+        _, said = running.communicate(timeout=60)
     assert running.returncode == code
     if asked == "INT":
         assert said.splitlines()[-1] == "argosy: interrupted; nothing is half done, run the command again"
