@@ -103,7 +103,7 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
     problems: tuple[Problem, ...] = ()
     more, done, total, window = 0, 0, 0, ""
     if row.sync != "Synced" or row.health != "Healthy" or row.is_busy:
-        problems, more, done, total = _problems(lookout, row)
+        problems, more, done, total = asked.site.part(Problems).of(lookout, row)
     project = lookout.rules.projects.get(row.project)
     if project is not None and project.windows and (app := _application(lookout, row)) is not None:
         mark = window_mark(app, project, clock())
@@ -137,7 +137,13 @@ def _application(lookout: Lookout, row: AppRow) -> Application | None:
         return None  # its row says why
 
 
-@lru_cache(maxsize=2048)
+class Problems:
+    """Of rows that were shown, as long as the site lives: a row is another one when its Application has changed."""
+
+    def __init__(self) -> None:
+        self.of = lru_cache(maxsize=2048)(_problems)
+
+
 def _problems(lookout: Lookout, row: AppRow) -> tuple[tuple[Problem, ...], int, int, int]:
     app = _application(lookout, row)
     if app is None:
