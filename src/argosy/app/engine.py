@@ -93,7 +93,9 @@ class Engine:
         self.measures = Measures()
         cluster = self.heard = Counted(cluster, partial(self.measures.asked, HERE), clock.monotonic)
         self.cache, self.queue = Cache(), WorkQueue(clock=clock)
-        self.cluster = Doorway(cluster, self.cache.get, clock.monotonic)
+        keeping = Keeping(lambda: self.settings.rules().tracking)
+        self.cluster = Doorway(cluster, self.cache.get, clock.monotonic, keeping.kept)
+        keeping.once = self.cluster.once
         self.crew, self.pool = crew or Crew(workers=options.renderers), Pool()
         self._own_crew = self.crew if crew is None else None
         self.repositories = repositories or Repositories(options.mirrors, SourceSettings())
@@ -119,7 +121,7 @@ class Engine:
             self._noticed,
             definitions=[DEFINITION],
             clock=clock,
-            thrift=Keeping(lambda: self.settings.rules().tracking),
+            thrift=keeping,
         )
         self.grounds = self.pipeline.fleet = Grounds(
             self.pipeline.here,

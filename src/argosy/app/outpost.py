@@ -113,7 +113,9 @@ class Outpost:
         """Until it stops to answer."""
         cache = self.cache = Cache()
         cluster = counted = Counted(cluster, self.told, self._clock.monotonic)
-        doorway = Doorway(cluster, cache.get, self._clock.monotonic)
+        keeping = Keeping(lambda: self._settings.rules().tracking)
+        doorway = Doorway(cluster, cache.get, self._clock.monotonic, keeping.kept)
+        keeping.once = doorway.once
         known = self.known
         seen = Narrowed(cluster, known.namespaces, has_cluster_kinds=known.has_cluster_kinds)
         everything = self._everything = Everything(
@@ -123,7 +125,7 @@ class Outpost:
             partial(self._tell, doorway),
             definitions=[DEFINITION],
             clock=self._clock,
-            thrift=Keeping(lambda: self._settings.rules().tracking),
+            thrift=keeping,
         )
         self.following = counted, everything
         self._index()

@@ -44,6 +44,7 @@ class Keeping:
 
     def __init__(self, tracking: Callable[[], Tracking]) -> None:
         self._tracking = tracking
+        self.once: Callable[[Manifest], Manifest] = lambda manifest: manifest  # the one that somebody has already
         self._shapes: dict[bytes, Any] = {}
 
     def is_read(self, kind: GroupKind) -> bool:
@@ -54,6 +55,8 @@ class Keeping:
 
     def kept(self, manifest: Manifest) -> Manifest:
         """k8s: managedFields are half of a small object. They are read of what applications have, and of these."""
+        if (known := self.once(manifest)) is not manifest:
+            return known
         metadata = manifest["metadata"]
         entries = metadata.get("managedFields")
         if not entries:

@@ -11,11 +11,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from argosy.cluster import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
+from argosy.live import is_slim
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.permit import carried
 
 MOST: Final = 20_000
+EVENTS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
 KINDS_SECONDS: Final = 10.0  # though a change of a definition is mostly noticed before
 DEFINING: Final = frozenset(
     {GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("apiregistration.k8s.io", "APIService")}
@@ -30,8 +32,10 @@ class Doorway:
         cluster: Cluster,
         cached: Callable[[ResourceKey], Manifest | None],
         clock: Callable[[], float] = time.monotonic,
+        kept: Callable[[Manifest], Manifest] = lambda manifest: manifest,
     ) -> None:
-        self._cluster, self._cached, self._clock = cluster, cached, clock
+        """`kept`: what is kept of a manifest, here as in the cache."""
+        self._cluster, self._cached, self._clock, self._kept = cluster, cached, clock, kept
         self._wrote: dict[ResourceKey, Manifest] = {}
         self._deleted: dict[ResourceKey, Manifest] = {}  # as it was cached then
         self._kinds: Catalog = {}
@@ -48,6 +52,12 @@ class Doorway:
             del self._wrote[key]
             return cached
         return wrote
+
+    def once(self, manifest: Manifest) -> Manifest:
+        """What a watch tells of: the very answer to the write that it tells of, where that is known, so that the two
+        are kept once, and what came of the one holds for the other."""
+        wrote = self._wrote.get(key_of(manifest))
+        return wrote if wrote is not None and _are_same(wrote, manifest) else manifest
 
     def wrote(self, kind: GroupKind) -> set[ResourceKey]:
         """What of a kind was written, and the cache may not have heard of."""
@@ -79,12 +89,18 @@ class Doorway:
 
     def _keep(self, manifest: Manifest) -> Manifest:
         key = key_of(manifest)
+        cached = self._cached(key)
+        is_told = cached is not None and _are_same(cached, manifest) and not is_slim(cached)
+        manifest = cached if cached is not None and is_told else self._kept(manifest)  # the watch may be faster
         if key.group_kind in DEFINING:
             self._kinds_until = 0.0
         self._deleted.pop(key, None)
+        if key.group_kind in EVENTS:
+            return manifest  # nobody follows them, so that none would ever be forgotten
         if version_of(manifest):  # k8s: where versions are no numbers nobody knows which is newer
             self._wrote.pop(key, None)
-            self._wrote[key] = manifest
+            if not is_told:
+                self._wrote[key] = manifest
             if len(self._wrote) > MOST:
                 del self._wrote[next(iter(self._wrote))]
         return manifest
@@ -208,6 +224,13 @@ class Doorway:
             self._deleted[key] = cached
         if len(self._deleted) > MOST:
             del self._deleted[next(iter(self._deleted))]
+
+
+def _are_same(one: Manifest, other: Manifest) -> bool:
+    """The same state of the same object, in the same version of its kind."""
+    return one["apiVersion"] == other["apiVersion"] and all(
+        one["metadata"].get(name) == other["metadata"].get(name) is not None for name in ("uid", "resourceVersion")
+    )
 
 
 def version_of(manifest: Manifest) -> int:

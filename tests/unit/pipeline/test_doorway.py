@@ -29,6 +29,31 @@ async def test_what_was_written_counts_until_the_cache_has_heard_of_it() -> None
         assert door.newest(KEY, made) is made  # by now only the cache is asked
 
 
+async def test_an_answer_and_what_a_watch_tells_of_it_are_one() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        made = await door.create({**CONFIG, "data": {"x": "0"}})
+        told = await cluster.get(KEY)
+        assert told is not None and told is not made and door.once(told) is made
+        cache.put(made)
+        door.notice(None, made)
+        assert not door.wrote(KEY.group_kind)  # it is in the cache
+        later = await cluster.patch(KEY, {"data": {"x": "1"}})
+        assert door.once(later) is later
+        cache.put(later)
+        assert await door.patch(KEY, {"data": {"x": "1"}}) is later  # nothing changed, and the watch was faster
+
+
+async def test_events_are_not_remembered_since_nobody_follows_them() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        door = Doorway(cluster, lambda key: None)
+        about = {"kind": "ConfigMap", "namespace": "default", "name": "a"}
+        event = {**CONFIG, "kind": "Event", "involvedObject": about, "reason": "Told", "message": "once"}
+        await door.create(event)
+        assert not door.wrote(GroupKind("", "Event"))
+
+
 async def test_what_was_only_tried_out_is_not_known() -> None:
     async with EmbeddedCluster.open() as cluster:
         door = Doorway(cluster, lambda key: None)

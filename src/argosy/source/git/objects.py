@@ -19,6 +19,7 @@ from argosy.source.limits import SourceLimits
 
 MOST_READERS = 16  # that are kept for trees from other processes, each with a git
 MOST_ENTRIES = 300_000  # that are remembered for a mirror
+MOST_COMMITS = 16  # after which folders that nobody asks for are forgotten
 SUSPECT = "argosy-suspect"  # a file in the mirror: something in it is damaged, so it is made anew
 
 
@@ -28,18 +29,35 @@ class GitObject(NamedTuple):
 
 
 class Folders:
-    """What trees hold, by id: a new commit shares most of them with the one before."""
+    """What trees hold, by id: a new commit shares most of them with the one before.
+
+    What was not asked for while so many commits came is forgotten: a large folder has one more version with each.
+    """
 
     def __init__(self) -> None:
         self._by_id: dict[str, Mapping[str, Any]] = {}
-        self._entries = 0
+        self._before: dict[str, Mapping[str, Any]] = {}  # not asked for since the last turn
+        self._entries = self._commits = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id) + len(self._before)
 
     def get(self, id: str) -> Mapping[str, Any] | None:
-        return self._by_id.get(id)
+        found = self._by_id.get(id)
+        if found is None and (found := self._before.pop(id, None)) is not None:
+            self._keep(id, found)
+        return found
 
-    def keep(self, id: str, folder: Mapping[str, Any]) -> None:
+    def keep(self, id: str, folder: Mapping[str, Any], *, is_root: bool = False) -> None:
+        """`is_root`: it is all of a commit."""
+        self._commits += is_root
         if self._entries > MOST_ENTRIES:
-            self._by_id, self._entries = {}, 0
+            self._before, self._by_id, self._entries = {}, {}, 0
+        elif self._commits > MOST_COMMITS:
+            self._before, self._by_id, self._entries, self._commits = self._by_id, {}, 0, 1
+        self._keep(id, folder)
+
+    def _keep(self, id: str, folder: Mapping[str, Any]) -> None:
         self._by_id[id] = folder
         self._entries += 1 + len(folder)
 

@@ -89,7 +89,7 @@ class GitTree:
             if found.kind != "tree":
                 raise CorruptSource(f"object {id} is a {found.kind}, not a tree", where=self.objects.where)
             known = self._parse(found.content, len(id) // 2)
-            self.objects.folders.keep(id, known)
+            self.objects.folders.keep(id, known, is_root=id == self.id)
         return known
 
     def _parse(self, content: bytes, id_length: int) -> _Folder:
