@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,14 +25,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/realcluster"))
 
 from at_scale.plot import Panel, picture
-from at_scale.world import World, objects_of, world
+from at_scale.world import objects_of, world
 
 HERE: Final = Path(__file__).parent
 GROWTH: Final = 1.3  # of what one application costs, among many over among few
 MIB: Final = 1024.0 * 1024.0
 RECORD, PLOT = HERE / "at_scale" / "recorded.json", HERE.parent / "docs" / "images" / "scale.svg"
 FIRST: Final = 20  # applications that are there before anything is measured: renderers have started then
-STRANGERS: Final = 5000  # objects of each of two kinds that are nobody's
 GROWING: Final = {
     "memory_app": "memory of an application", "first_cpu_app": "CPU of its first sync",
     "refresh_cpu_app": "CPU of its refresh",
@@ -101,34 +100,24 @@ def replica_set(number: int) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
 
 
-def watched(folder: Path, count: int) -> Figures:
-    """KiB of a controller for each object that it watches and no application has, by kind."""
-    found: Figures = {}
+STRANGERS: Final[dict[str, tuple[str, Callable[[int], dict[str, Any]]]]] = {
+    "of a kind that applications have (ConfigMap)": ("/api/v1/namespaces/default/configmaps", configmap),
+    "of a kind that none has (ReplicaSet)": ("/apis/apps/v1/namespaces/default/replicasets", replica_set),
+}
+
+
+def watched(folder: Path, path: str, made: Callable[[int], dict[str, Any]], count: int) -> Figures:
+    """KiB of a controller for each object that it watches and no application has."""
     with world(folder, 10) as one:
         one.start()
         one.declare(0, 10)
         one.until(lambda: len(one.onlooker.synced) == 10, "every application is Synced", 120)
-        for name, path, made in (
-            ("of a kind that applications have (ConfigMap)", "/api/v1/namespaces/default/configmaps", configmap),
-            ("of a kind that none has (ReplicaSet)", "/apis/apps/v1/namespaces/default/replicasets", replica_set),
-        ):
-            one.rest()
-            before = one.memory
-            one.all_of(("POST", path, made(number), "application/json") for number in range(count))
-            one.rest()
-            size = len(one.ask("GET", f"{path}/stranger-1").body)
-            found[name] = {"kib": (one.memory - before) / count / 1024, "wire": size}
-            started = _afresh(one)
-            found[name]["afresh"] = started / MIB
-    return found
-
-
-def _afresh(one: World) -> float:
-    """Bytes of a controller that has listed it all at its start, as after an upgrade."""
-    one.end()
-    one.start()
-    one.rest()
-    return one.memory
+        one.rest()
+        before = one.memory
+        one.all_of(("POST", path, made(number), "application/json") for number in range(count))
+        one.rest()
+        size = len(one.ask("GET", f"{path}/stranger-1").body)
+        return {"kib": (one.memory - before) / count / 1024, "wire": size}
 
 
 def tell(found: Figures) -> None:
@@ -190,7 +179,7 @@ def main() -> int:
     parser.add_argument("--apps", type=numbers, default=[300, 1000], help="how many, by commas")
     parser.add_argument("--shards", type=numbers, default=[1, 2], help="how many controllers, by commas")
     parser.add_argument("--steady", type=float, default=30.0, help="seconds in which nothing changes")
-    parser.add_argument("--strangers", type=int, default=STRANGERS, help="objects that are nobody's; 0: not measured")
+    parser.add_argument("--strangers", type=int, default=5000, help="objects that are nobody's; 0: not measured")
     parser.add_argument("--record", action="store_true", help="write figures beside the recorded ones, and the plot")
     given = parser.parse_args()
     rows: list[Figures] = []
@@ -202,11 +191,10 @@ def main() -> int:
             tell(rows[-1])
             if given.record:
                 record(rows, {})
-    if given.strangers:
+    for name, (path, made) in STRANGERS.items() if given.strangers else ():
         with tempfile.TemporaryDirectory() as folder:
-            objects = watched(Path(folder), given.strangers)
-        for name, each in objects.items():
-            print(f"an object {name}: {each['kib']:.1f} KiB, {each['wire']:,} bytes on the wire")
+            each = objects[name] = watched(Path(folder), path, made, given.strangers)
+        print(f"an object {name}: {each['kib']:.1f} KiB, {each['wire']:,} bytes on the wire", flush=True)
     if given.record:
         rows = record(rows, objects)
     over = 0
