@@ -18,10 +18,16 @@ AXE            := axe-core@4.14.0
 
 # Who is not root is refused at once.
 APT := apt-get install -qq --no-install-recommends
+
+# What is tried on a real server too: contract, engine, the stories of a delivery, kubectl, Ansible.
+REALLY := tests/contract tests/scenarios/engine $(wildcard tests/scenarios/test_engine_*.py) tests/scenarios/test_align_command.py \
+  tests/scenarios/test_story_of_the_demo.py tests/scenarios/test_notebooks_to_serving.py tests/proofs/test_engine_crashes_elsewhere.py \
+  tests/kubectl/test_real.py tests/integrations/test_ansible_real_server.py
+
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench prove real realcluster clean
+.PHONY: help install demo test check bench prove realcluster clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,12 +80,11 @@ bench: install  ## run the benchmarks; they print ratios side by side
 prove: install  ## run the proofs in full; takes long
 	ARGOSY_PROOF_SCALE=1 ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -m prove $(ARGS)
 
-real: realcluster  ## run what takes minutes against a real API server: engine, kubectl, Ansible
-	ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -k 'real or wire' tests/scenarios/engine $(wildcard tests/scenarios/test_engine_*.py) \
-	  tests/proofs/test_engine_crashes_elsewhere.py tests/kubectl/test_real.py tests/integrations/test_ansible_real_server.py $(ARGS)
-
-realcluster: install  ## build a real kube-apiserver and etcd into a cache; needs Go
+# A real control plane of Go modules, once, and then all that is asked of it; the rights of an installation one by one.
+realcluster: install  ## build a real kube-apiserver with etcd and controllers, and run against it; needs Go
 	sh tests/realcluster/build.sh
+	ARGOSY_TEST_REAL=1 $(BIN)/python -m pytest -k 'real or wire' $(REALLY) $(ARGS)
+	ARGOSY_TEST_REAL=1 ARGOSY_PROOF_SCALE=1 $(BIN)/python -m pytest -k real tests/proofs/test_permissions.py $(ARGS)
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

@@ -1,6 +1,6 @@
 """The embedded API server beside a real one, in one run: start, memory, rates, latencies, kubectl.
 
-Run: python bench/apiserver.py [rounds]. Where no real server is built (make realcluster builds one), the figures are
+Run: python bench/apiserver.py [rounds]. Where no real server is built (by tests/realcluster/build.sh), the figures are
 put beside those of a real server that docs/reference/performance.md records. Both servers run, only one is loaded at a
 time, and they take turns; of all rounds the best counts, for each. Exit code 1: a figure is over its limit, beside a
 real server of this run.
@@ -172,7 +172,7 @@ def main() -> int:
     fine = table(runs)
     if not runs["real"]:
         page = RECORDED.relative_to(ROOT)
-        print(f"no real server here: its figures are those that {page} records; make realcluster builds one")
+        print(f"no real server here: its figures are those that {page} records; tests/realcluster/build.sh builds one")
     if not LOAD.exists():
         print("no Go here, so the load client is one in Python, which is itself the limit of rates")
     clients = [best.client_cpu for figure in FIGURES if figure.is_rate and (best := best_of(figure, runs["embedded"]))]

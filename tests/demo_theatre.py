@@ -23,7 +23,7 @@ PATIENCE = 90.0
 
 
 class Demo:
-    def __init__(self, process: Started, printed: str, home: Path, log: Path) -> None:
+    def __init__(self, process: Started | subprocess.Popen[str], printed: str, home: Path, log: Path) -> None:
         self.process, self.printed, self.home, self.log = process, printed, home, log
         self.where: dict[str, Any] = json.loads(self.argosy("demo", "status", "-o", "json"))
 
@@ -98,7 +98,7 @@ def demo(home: Path, *flags: str) -> Iterator[Demo]:
     with log.open("a") as errors:
         process = start(["demo", *flags], env=own(home), stderr=errors.fileno())
     try:
-        yield Demo(process, _printed(process, log), home, log)
+        yield Demo(process, printed(process, log), home, log)
     finally:
         if process.poll() is None:
             process.kill()
@@ -107,7 +107,7 @@ def demo(home: Path, *flags: str) -> Iterator[Demo]:
         process.stdout.close()
 
 
-def _printed(process: Started, log: Path) -> str:
+def printed(process: Started | subprocess.Popen[str], log: Path) -> str:
     """All until it says how to end it."""
     assert process.stdout is not None
     found = ""

@@ -246,7 +246,7 @@ async def real_rights_scene(folder: Path, options: InstallOptions) -> AsyncItera
     """The same on a real API server, where one is built."""
     if realcluster.programs() is None:
         pytest.skip(f"a real server: it is not in {realcluster.CACHE} (make realcluster)")
-    with realcluster.real_cluster(with_controllers=False) as real:
+    with realcluster.real_cluster() as real:
         async with await connect(load_kubeconfig([real.kubeconfig])) as admin:
             scene = await _furnished(admin, real.server, real.folder / "ca.crt", folder, options)
             scene.settles = 1.0

@@ -1,7 +1,7 @@
 """Writes what a real server makes kubectl 1.32 say into the table: `python tests/kubectl/record.py [SCENARIO…]`.
 
 In: the commands of `table/*.txt`. Out: the same files with their exit codes and words told anew; patterns are kept.
-`--kubeconfig FILE` takes a cluster that runs; else one is started from the cache of `make realcluster`.
+`--kubeconfig FILE` takes a cluster that runs; else one is started from the cache of `tests/realcluster/build.sh`.
 """
 
 from __future__ import annotations

@@ -95,9 +95,12 @@ async def installed(
         yield found
 
 
-@pytest.fixture(scope="module")
-async def observed(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    async with rights_scene(tmp_path_factory.mktemp("observed"), OBSERVER) as found:
+@pytest.fixture(scope="module", params=["embedded", *REAL])
+async def observed(
+    anyio_backend: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[Scene]:
+    opened = real_rights_scene if request.param == "real" else rights_scene
+    async with opened(tmp_path_factory.mktemp("observed"), OBSERVER) as found:
         yield found
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from demo_elsewhere import BESIDE
 from engine_room import CONTROL, PATIENCE, Room, engine_room
+from wiped_server import REAL
 
 from argosy.addons.notebooks import make as make_notebooks
 from argosy.addons.simulators import make as make_simulators
@@ -46,18 +48,22 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module")
-async def room(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Room]:
+@pytest.fixture(scope="module", params=["embedded", *REAL])
+async def room(
+    anyio_backend: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Room]:
     """Where the example has been pushed, and its Application applied: all else happens by itself."""
     folder = tmp_path_factory.mktemp("story")
     place = folder / "data"
     place.mkdir()
-    async with engine_room(folder) as found:
+    is_real = request.param == "real"
+    server = request.getfixturevalue("real_server") if is_real else None
+    async with engine_room(folder, flavour=request.param, server=server) as found:
         [app] = read_manifests((FOLDER / "application.yaml").read_bytes(), where="application.yaml")
         url = app["spec"]["source"]["repoURL"]
         await found.configure({"source.mirrors": f"{url} {found.repository.url}\n"}, "argosy-cm")
         found.repository.push(files())
-        addons = [make_simulators(""), make_notebooks("")]
+        addons = [make_simulators(BESIDE if is_real else ""), make_notebooks("")]
         async with running(addons, found.cluster, on_failure=lambda: None, folder=place):
             await found.cluster.create({**app, "metadata": {**app["metadata"], "namespace": CONTROL}})
             yield found

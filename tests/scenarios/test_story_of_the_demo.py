@@ -1,4 +1,4 @@
-"""The story of a change, on one demo: pushed, followed, compared, synced, drifted, pruned, rolled back.
+"""The story of a change, on a demo in a sandbox and on one beside a real server: pushed, compared, synced, rolled back.
 
 The tests tell it in their order; each begins where the one before has ended.
 """
@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from demo_elsewhere import demo_elsewhere
 from demo_theatre import Demo, demo
 from inboxes import http_inbox
 from serving import KUBECTL
+from wiped_server import REAL
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
 OVERLAYS = "llmops-via-argocd/deploy_model/overlays"
@@ -25,9 +27,10 @@ GOOD, DRIFTED = ("Synced", "Healthy"), ("OutOfSync", "Healthy")
 HANG = 20.0
 
 
-@pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    with demo(tmp_path_factory.mktemp("demo"), "--api-port", "0") as running:
+@pytest.fixture(scope="module", params=["demo", *REAL])
+def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    home = tmp_path_factory.mktemp("demo")
+    with demo_elsewhere(home) if request.param == "real" else demo(home, "--api-port", "0") as running:
         yield running
 
 
