@@ -87,6 +87,14 @@ def real_server() -> RealServer:
     return STARTED.get()
 
 
+@pytest.fixture
+def own_server(real_server: RealServer) -> RealServer:
+    """For tests that define kinds for all, and take them away again: in somebody's cluster that deletes theirs."""
+    if real_server.compact is None:
+        pytest.skip("real: it defines kinds and deletes them, which is only for a server of our own (make realcluster)")
+    return real_server
+
+
 @cache
 def _harness() -> ModuleType:
     path = Path(__file__).parents[1] / "realcluster" / "cluster.py"
@@ -135,6 +143,14 @@ async def embedded_flavour(name: str, folder: Path) -> AsyncIterator[Flavour]:
 
 @pytest.fixture
 def cluster(flavour: Flavour) -> Cluster:
+    return flavour.cluster
+
+
+@pytest.fixture
+def own_cluster(request: pytest.FixtureRequest, flavour: Flavour) -> Cluster:
+    """As `own_server` is, in all flavours."""
+    if flavour.name == "real":
+        request.getfixturevalue("own_server")
     return flavour.cluster
 
 

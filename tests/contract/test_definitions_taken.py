@@ -22,15 +22,17 @@ WANTED = {"NamesAccepted": "True", "Established": "True"}  # and nothing such as
 
 
 @pytest.fixture
-async def furnished(cluster: Cluster) -> AsyncIterator[Cluster]:
+async def furnished(own_cluster: Cluster) -> AsyncIterator[Cluster]:
     """With all definitions, for the time of one test."""
+    made: list[ResourceKey] = []
     try:
         for each in definitions():
-            await cluster.create(each)
-        yield cluster
+            await own_cluster.create(each)
+            made.append(key_of(each))
+        yield own_cluster
     finally:
-        for name in names():
-            await cluster.delete(definition_key(name))
+        for key in made:
+            await own_cluster.delete(key)
 
 
 def definition_key(name: str) -> ResourceKey:

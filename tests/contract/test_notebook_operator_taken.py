@@ -54,9 +54,9 @@ ASKED: dict[str, Any] = {
 
 
 @pytest.fixture
-def installed(real_server: RealServer, tmp_path: Path) -> Iterator[Path]:
+def installed(own_server: RealServer, tmp_path: Path) -> Iterator[Path]:
     """The server's kubeconfig, while the operator is at work with its own account."""
-    config = real_server.kubeconfig
+    config = own_server.kubeconfig
     done = kubectl(config, "apply", "-k", SHIPPED, timeout=60)
     assert (done.code, done.err) == (0, ""), "a warning would tell that the Deployment does not fit its namespace"
     assert kubectl(config, "wait", "--for=condition=Established", KIND).code == 0

@@ -30,8 +30,8 @@ spec:
 
 
 @pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)")
-def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(real_server: RealServer) -> None:
-    config = real_server.kubeconfig
+def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_server: RealServer) -> None:
+    config = own_server.kubeconfig
     kind = dump(definition("notebookvalidationjobs.mlops.mlops.dev"))
     assert kubectl(config, "apply", "--server-side", "--force-conflicts", "-f", "-", input=kind).code == 0
     served = "crd/notebookvalidationjobs.mlops.mlops.dev"
@@ -49,3 +49,4 @@ def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(real_s
     finally:
         kubectl(config, "delete", "nvj", "warned", "-n", "default", "--ignore-not-found")
         kubectl(config, "delete", "-f", POLICY)
+        kubectl(config, "delete", served)  # others define it as well

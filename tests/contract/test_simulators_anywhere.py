@@ -100,7 +100,7 @@ async def test_a_stateful_set_with_claims_becomes_healthy(played: Cluster, names
 
 async def test_a_model_becomes_healthy_through_any_door(flavour: Any, played: Cluster, namespace: str) -> None:
     if flavour.name == "real":
-        pytest.skip("the kinds of KServe are not played beside a real control plane")
+        pytest.skip("real: the stories of a delivery show it there; it defines kinds, and this server is shared")
     about = {"name": "web", "namespace": namespace}
     container = {"name": "kserve-container", "image": "example:1"}
     formats = [{"name": "sklearn", "autoSelect": True}]

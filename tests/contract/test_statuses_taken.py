@@ -39,8 +39,9 @@ WEB = ResourceKey("apps", "Deployment", "ml", "web")
 
 
 @pytest.fixture
-async def furnished(cluster: Cluster) -> AsyncIterator[Cluster]:
+async def furnished(own_cluster: Cluster) -> AsyncIterator[Cluster]:
     """With the definition of Applications, for the time of one test."""
+    cluster = own_cluster
     key = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", NAME)
     await cluster.create(definition(NAME))
 
