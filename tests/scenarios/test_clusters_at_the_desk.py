@@ -25,6 +25,7 @@ from argosy.model.errors import PolicyError
 from argosy.model.names import ResourceKey
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import reader_of
+from argosy.server.identity.caller import Caller
 from argosy.server.site import LOOPBACK_HOSTS, ServeOptions
 
 THERE = {"name": "far", "namespace": "ml"}
@@ -92,13 +93,9 @@ async def test_the_server_reads_the_cluster_that_an_application_goes_to(tmp_path
     async with delivered(tmp_path) as (room, _far, _desk, app):
         options = ServeOptions(hosts=LOOPBACK_HOSTS)
         async with opened_site(room.cluster, "a test", options, tmp_path / "site", CONTROL) as site:
-            asked: Any = Asked("GET", "/", {}, Query([]), {}, _Caller(), site, subject=app)
+            asked: Any = Asked("GET", "/", {}, Query([]), {}, Caller("ann"), site, subject=app)
             reader = reader_of(asked)
             assert not reader.is_here and site.lookout.reader is not reader
             (node,) = await reader.tree(app)
             assert (reader_of(asked).cache.get(node.key) or {})["data"] == {"a": "1"}
             assert (site.lookout.cache.get(SETTINGS) or {})["data"] == {"a": "mine"}
-
-
-class _Caller:
-    name = "ann"

@@ -196,7 +196,7 @@ async def test_what_lives_in_another_cluster_is_neither_compared_nor_proven(desk
     score = (await diagnosed(desk, "barred", "away", code=1))["score"]
     assert (score["synced"], score.get("after", 0)) == (0, 0)
     said = await desk.argosy("app", "diff", "away")
-    assert said.code == 2 and "cannot be compared from here" in said.err
+    assert said.code == 2 and "which cannot be read from here" in said.err
 
 
 async def test_the_gate_that_a_sync_waits_at_is_named_with_its_hook(desk: Scene) -> None:

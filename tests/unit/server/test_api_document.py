@@ -106,8 +106,10 @@ def test_operations_that_end_are_counted_and_conditions_told() -> None:
     assert syncs.counted([app]) == []  # the past
     app["status"]["operationState"] |= {"phase": "Succeeded", "finishedAt": "2026-01-01T00:00:09Z"}
     for _ in range(2):
-        ((labels, count),) = syncs.counted([app])
-    assert (labels["phase"], labels["dry_run"], labels["dest_server"], count) == ("Succeeded", "false", "https://c", 1)
+        (sample,) = syncs.counted([app])
+    labels = sample.labels
+    assert (labels["phase"], labels["dry_run"], labels["dest_server"]) == ("Succeeded", "false", "https://c")
+    assert sample.value == 1
 
 
 @pytest.mark.anyio
