@@ -182,8 +182,14 @@ async def syncs(scene: Scene) -> None:
     async with scene.server() as client:
         await scene.until(lambda: _lists(client, name))
         _answered(await client.post(f"/api/v1/applications/{name}/sync", json={"name": name}))
-        app = await scene.get("argoproj.io/Application", name)
-        assert app and app["operation"]["initiatedBy"]
+
+        async def is_asked_for() -> bool:
+            """An engine that is at work may have taken it up by now, and then tells of it in the status."""
+            app = await scene.get("argoproj.io/Application", name) or {}
+            begun = ((app.get("status") or {}).get("operationState") or {}).get("operation")
+            return bool((app.get("operation") or begun or {}).get("initiatedBy"))
+
+        await scene.until(is_asked_for)
 
 
 async def _events(scene: Scene, namespace: str, about: str) -> Any:
