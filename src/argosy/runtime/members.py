@@ -327,8 +327,9 @@ class Members:
         there = frozenset({self.identity, *self._others})
         if self._intended:
             return there if was_settled and self.may_grow() else there & self._intended
-        is_expected = all(self.identity in each.roster for each in self._others.values() if each.roster)
-        return there if is_expected else NOBODY
+        lately = self._clock.monotonic() - 2 * self._terms.renew  # who is silent for longer may be dead
+        heard = (each.roster for each in self._others.values() if each.since > lately)
+        return there if all(self.identity in roster for roster in heard if roster) else NOBODY
 
     def look_again(self) -> None:
         """Who had to wait may have its part now."""

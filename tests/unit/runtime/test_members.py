@@ -185,6 +185,25 @@ async def test_a_step_on_what_goes_to_another_has_a_moment_then_it_is_taken_away
     await fourth.kill()
 
 
+async def test_who_comes_waits_until_what_another_left_is_taken(
+    three: list[Member], cluster: Cluster, namespace: str, make_clock: Any
+) -> None:
+    for each in three:
+        each.members.may_grow = lambda: False
+    gone = three.pop()
+    fourth = Member("four", cluster, namespace, make_clock())
+    await passing(3, *three, fourth)
+    await gone.stop()
+    await passing(1, *three, fourth)
+    assert all_of(three) == set(KEYS) and not fourth.has(), "it keeps nobody from what was left"
+    for each in three:
+        each.members.may_grow = lambda: True
+        each.members.look_again()
+    await passing(1, *three, fourth)
+    assert fourth.has() and all_of([*three, fourth]) == set(KEYS)
+    await fourth.kill()
+
+
 async def test_leases_of_older_and_newer_versions_are_read(
     three: list[Member], cluster: Cluster, namespace: str
 ) -> None:
