@@ -8,6 +8,7 @@ from typing import Any
 import gallery
 import pytest
 from gallery_server import Gallery
+from in_full import IN_FULL
 
 from argosy.server.pages.rendering import part
 
@@ -28,7 +29,7 @@ def live(tab: Any, gallery_site: Gallery) -> Any:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 320])
+@pytest.mark.parametrize("width", [1280, pytest.param(320, marks=IN_FULL)])
 def test_nobody_is_kept_out(open_page: Opens, gallery_site: Gallery, axe: Any, theme: str, width: int) -> None:
     page = open_page(viewport={"width": width, "height": 900})
     page.goto(f"{gallery_site.url}/gallery?theme={theme}")

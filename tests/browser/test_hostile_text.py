@@ -20,6 +20,7 @@ from guarded_routes import FILL, ROWS_BY_ROUTE, address
 from guarded_world import CONTROL, World, guarded_world
 from hostile_machines import be_hostile, connections, environments, host
 from hostile_world import APP, EVERYBODY, PLANTED, SETTINGS, WORDS, hostile, objects
+from in_full import in_full
 from minijinja import safe
 from pages_world import _loop
 
@@ -234,6 +235,7 @@ def test_nothing_that_is_shown_becomes_part_of_a_page(trap: Trap, served: Served
     assert (served.planted | HEARD) - shown == UNSHOWN
 
 
+@in_full
 def test_pages_that_are_open_run_nothing_of_what_they_show(trap: Trap) -> None:
     for path in [each for each in plain_pages() if "app-h" not in each]:
         trap.page.goto(path, wait_until="domcontentloaded")

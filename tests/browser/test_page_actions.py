@@ -205,6 +205,7 @@ def test_what_asks_before_it_is_pruned_is_allowed(page: Any, site: World) -> Non
     site.do(lambda room: room.sync("asks"))
     site.do(lambda room: room.until_over("asks"))
     site.room.repository.push({"asks/first.yaml": None})
+    site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "OutOfSync", "asks"))
     site.do(lambda room: room.sync("asks", prune=True))
     site.do(lambda room: room.until(lambda status: "confirm" in status["operationState"]["message"], "asks"))
     page.goto("/apps/argocd/asks")

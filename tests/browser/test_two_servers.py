@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from app_desk import write_kubeconfig
 from engine_room import CONTROL
+from in_full import in_full
 from ready_argosy import start
 from serving import environment, served
 
@@ -95,6 +96,7 @@ def serving(plane: Plane, port: int = 0) -> Iterator[str]:
         process.stdout.close()
 
 
+@in_full
 def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, open_page: OpenPage) -> None:
     page, other = open_page(), open_page()
     for each in (page, other):

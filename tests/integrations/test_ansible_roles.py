@@ -148,6 +148,7 @@ def test_two_checks_for_one_kind_are_refused(operated: Sandbox) -> None:
     assert entries(operated) == [FOREIGN]
 
 
+@in_full
 def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: Sandbox, tmp_path: Path) -> None:
     begin_with(operated, OLD)
     theirs = json.dumps({"spec": {"resourceHealthChecks": [OLD, {**FOREIGN, "check": "return {}"}]}})
@@ -161,6 +162,7 @@ def test_an_entry_that_comes_between_reading_and_writing_is_not_lost(operated: S
     assert [entry["kind"] for entry in entries(operated)] == [SERVICE, "Theirs", CLAIM, SECRET]
 
 
+@in_full
 def test_a_check_that_does_not_reach_argocd_cm_is_named(operated: Sandbox) -> None:
     key = f"{PREFIX}PersistentVolumeClaim"
     begin_with(operated, **{key: "return {}"})
@@ -195,6 +197,7 @@ def test_an_argo_cd_that_is_not_found_is_a_sentence(
     assert sentence in done.words and "validated_patterns_" in done.words
 
 
+@in_full
 def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbox) -> None:
     controller = ("-n", "argocd", "statefulset", "argocd-application-controller")
     ask(plain, "scale", *controller, "--replicas=0")

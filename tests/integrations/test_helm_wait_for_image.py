@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from helm_charts import NAMESPACE, SCRIPT, URL, needs_helm, rendered, the
+from in_full import IN_FULL
 
 pytestmark = needs_helm
 
@@ -167,7 +168,7 @@ def test_a_tag_that_appears_later_ends_the_wait(tmp_path: Path, shell: str) -> N
     assert "build b-1 is Running" in ended.out
 
 
-@pytest.mark.parametrize(("timeout", "interval"), [(100, 30), (1, 30), (3600, 30)])
+@pytest.mark.parametrize(("timeout", "interval"), [(100, 30), (1, 30), pytest.param(3600, 30, marks=IN_FULL)])
 def test_the_wait_ends_in_time_when_the_tag_does_not_appear(
     tmp_path: Path, shell: str, timeout: int, interval: int
 ) -> None:

@@ -9,7 +9,7 @@ from transcript import Outcome, Scenario, complaints, newest_kubectl, scenarios
 from wiped_server import IS_ASKED_FOR
 
 Played = dict[str, list[Outcome]]
-ONE_OF = 5  # that is played in `make test`; the others in `make prove`: kubectl 1.32 plays all of them always
+ONE_OF = 15  # that is played in `make test`; the others in `make prove`: kubectl 1.32 plays all of them always
 SOME = scenarios()[::ONE_OF]
 REST = [each for each in scenarios() if each not in SOME] if IS_ASKED_FOR else []
 CASES = [*SOME, *(pytest.param(each, marks=pytest.mark.prove) for each in REST)]

@@ -15,11 +15,12 @@ from engine_kills import rehearsed, wrongs
 from engine_room import wire
 from engine_scenes import SCENES
 from engine_theatre import Opened
+from in_full import IN_FULL
 from wiped_server import FEW, WipedServer, wiped_server
 
 from argosy.apiserver.tls import certificates
 
-pytestmark = [pytest.mark.anyio, pytest.mark.prove]
+pytestmark = [pytest.mark.anyio, *IN_FULL]  # test_engine_crashes.py has its short form
 POINTS = 200
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import rights_deeds as deeds
+from in_full import in_full
 from rights_deeds import Deed
 from rights_scene import Right, Scene, real_rights_scene, rights_of, rights_scene
 from wiped_server import REAL
@@ -135,12 +136,14 @@ async def test_with_all_of_them_every_deed_is_done_and_nothing_refused(scene: Sc
             assert scene.refused == [], deed.__name__
 
 
+@in_full
 async def test_an_observer_does_all_that_it_is_for_and_nothing_is_refused(observing: Scene) -> None:
     for deed in dict.fromkeys(WATCHER.values()):
         await deed(observing)
         assert observing.refused == [], deed.__name__
 
 
+@in_full
 async def test_an_observer_can_change_nothing_whatever_people_click(observing: Scene) -> None:
     for deed in (deeds.syncs, deeds.deletes_applications, deeds.declares_applications,
                  deeds.declares_projects, deeds.declares_repositories, deeds.believes_the_first_host):  # fmt: skip

@@ -14,6 +14,7 @@ import prometheus_text
 import pytest
 from engine_room import CONTROL, Room, conditions, config_map, engine_room
 from fleet_world import Far, far_cluster
+from in_full import in_full
 
 from argosy.apiserver.tls import certificates
 from argosy.app.vitals import Vitals
@@ -109,6 +110,7 @@ async def test_a_frozen_cluster_makes_only_its_own_applications_unknown_until_it
     assert prometheus_text.some(found, "argocd_app_k8s_request_total", server=far.server, verb="watch")
 
 
+@in_full
 async def test_a_cluster_that_was_killed_is_said_to_be_away_and_the_others_go_on(room: Room, far: Far) -> None:
     await both(room, far)
     far.sandbox.kill()
@@ -117,6 +119,7 @@ async def test_a_cluster_that_was_killed_is_said_to_be_away_and_the_others_go_on
     await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="2")}), name="near")
 
 
+@in_full
 async def test_a_token_that_was_revoked_is_told_until_the_secret_has_a_new_one(room: Room, far: Far) -> None:
     room.repository.push(ONE)
     token = await far.account()
@@ -210,6 +213,7 @@ async def test_the_same_names_in_two_clusters_are_two_things(room: Room, far: Fa
         await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="3")}), name="one")
 
 
+@in_full
 async def test_a_frozen_cluster_of_many_applications_leaves_workers_to_the_others(room: Room, far: Far) -> None:
     await both(room, far)
     names = [f"distant-{number}" for number in range(16)]

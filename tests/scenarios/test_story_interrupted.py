@@ -12,11 +12,15 @@ from typing import Any
 
 import pytest
 from demo_theatre import Demo, demo
+from in_full import IN_FULL
 from serving import KUBECTL
 
 from argosy.model.manifest import Manifest, dump_all
 
-pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
+pytestmark = [
+    *IN_FULL,
+    pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)"),
+]
 OVERLAY = "llmops-via-argocd/deploy_model/overlays/production"
 NAME, NAMESPACE = "llmops-production", "llmops-prod"
 GOOD = ("Synced", "Healthy")

@@ -28,6 +28,7 @@ READ_WHOLE: Final = frozenset(
         GroupKind("", "Namespace"),
         GroupKind("", "Pod"),  # images
         GroupKind("batch", "Job"),  # hooks
+        GroupKind("mlops.mlops.dev", "NotebookValidationJob"),  # how it ended: waves of others wait for that
         GroupKind("networking.k8s.io", "Ingress"),  # addresses
         GroupKind("extensions", "Ingress"),
         GroupKind("route.openshift.io", "Route"),

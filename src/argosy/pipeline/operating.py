@@ -202,7 +202,8 @@ class Operator:
         listed = () if is_known else (await self.cluster.list(JOB)).items
 
         def found(wave: int) -> Hold | None:
-            known = {key_of(each): each for each in (self.looker.cache.list(JOB) if is_known else listed)}
+            # The cache counts even where the kind was unknown: what it heard of since, nobody else remembers.
+            known = {key_of(each): each for each in (*listed, *self.looker.cache.list(JOB))}
             keys = own | set(known) | (self.looker.cluster.wrote(JOB) if is_known else set())
             newest = (self.looker.cluster.newest(key, known.get(key)) for key in keys)
             return hold(wave, [each for each in newest if each is not None], app, own)

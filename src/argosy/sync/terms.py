@@ -129,11 +129,11 @@ class Terms:
 
 
 def is_approved(app: Application, since: str) -> bool:
-    """argo: whether somebody approved deletions, not before `since`."""
+    """argo: whether somebody approved deletions, not before `since`; people approve by the second."""
     text = app.annotations.get(names.DELETION_APPROVED) or ""
     if not text or not since:
         return False
     try:
-        return datetime.fromisoformat(text) >= datetime.fromisoformat(since)
+        return datetime.fromisoformat(text) >= datetime.fromisoformat(since).replace(microsecond=0)
     except (ValueError, TypeError):
         return False

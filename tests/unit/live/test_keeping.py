@@ -76,6 +76,7 @@ def test_tracking_may_change(keeping: Keeping) -> None:
         ("argoproj.io", "Application", True),
         ("", "Secret", True),
         ("", "Pod", True),
+        ("mlops.mlops.dev", "NotebookValidationJob", True),
         ("apps", "ReplicaSet", False),
         ("discovery.k8s.io", "EndpointSlice", False),
         ("coordination.k8s.io", "Lease", False),

@@ -31,7 +31,7 @@ from argosy.sync.options import SyncOptions
 from argosy.sync.patching import check, holds, last_applied, patch_of, placed, with_last_applied
 from argosy.sync.rollback import rollback_request
 from argosy.sync.states import Board
-from argosy.sync.terms import MIGRATED, How, Terms
+from argosy.sync.terms import MIGRATED, How, Terms, is_approved
 
 STARTED = "2026-01-01T00:00:00Z"
 OPTIONS, APPROVED = "argocd.argoproj.io/sync-options", "argocd.argoproj.io/deletion-approved"
@@ -127,6 +127,12 @@ def test_why_extra_manifests_stay(app: tuple[str, ...], own: str, prune: bool, s
 def test_what_must_be_confirmed(own: str, is_mass: bool, approved: str, asks: bool) -> None:
     found = terms(annotations={APPROVED: approved} if approved else {}, is_mass=is_mass, prune=True)
     assert found.must_confirm(manifest(own)) is asks
+
+
+def test_an_approval_within_the_second_of_the_start_counts() -> None:
+    app = Application(annotations={APPROVED: "2026-01-01T00:00:34Z"})
+    assert is_approved(app, "2026-01-01T00:00:34.967764Z")
+    assert not is_approved(app, "2026-01-01T00:00:35.000001Z")
 
 
 @pytest.mark.parametrize(
