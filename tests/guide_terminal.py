@@ -31,7 +31,7 @@ case " $* " in
   *) exec oc "$@" ;;
 esac
 exec 4< <(exec oc "$@")
-while read -r -t 20 -u 4 line; do
+while read -r -t 60 -u 4 line; do
   printf '%s\\n' "$line"
   [[ $line =~ $READER_SEES ]] && break
 done

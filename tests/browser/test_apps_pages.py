@@ -152,17 +152,19 @@ def test_several_are_synced_after_a_plan(page: Any, site: World) -> None:
 
 
 def test_two_windows_follow_a_change_at_once(site: World, open_page: OpenPage) -> None:
+    """Of docs, which is held: web would put back by itself what somebody changes."""
+    site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "Synced", "docs"))
     one, other = a_page(site, open_page), a_page(site, open_page)
     for each in (one, other):
         each.goto("/apps")
         each.wait_for_selector("#pulse[data-state=live]")
-    site.do(lambda room: room.change("settings", level="debug"))
-    site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "OutOfSync", "web"))
+    site.do(lambda room: room.change("docs", theme="dark"))
+    site.do(lambda room: room.until(lambda status: status["sync"]["status"] == "OutOfSync", "docs"))
     for each in (one, other):
-        each.wait_for_selector("#a-argocd-web:has-text('OutOfSync')")
-    site.do(lambda room: room.change("settings", level="info"))
+        each.wait_for_selector("#a-argocd-docs:has-text('OutOfSync')")
+    site.do(lambda room: room.change("docs", theme="light"))
     for each in (one, other):
-        each.wait_for_selector("#a-argocd-web:not(:has-text('OutOfSync'))")
+        each.wait_for_selector("#a-argocd-docs:not(:has-text('OutOfSync'))")
 
 
 def test_a_new_application_is_told_and_the_rows_stay_where_they_are(page: Any, site: World) -> None:
