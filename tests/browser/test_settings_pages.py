@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from git_host import git_host
+from in_full import IN_FULL
 from machines_world import MachinesWorld, machines_world
 
 from argosy.model.names import GroupKind, ResourceKey
@@ -188,7 +189,7 @@ def test_every_page_can_be_read_without_a_script(visit: Callable[..., Any], site
         assert page.locator("h1").count() == 1 and len(page.locator("main").inner_text()) > 40, path
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", [pytest.param(path, marks=IN_FULL if PAGES.index(path) % 2 else ()) for path in PAGES])
 def test_a_page_of_settings_is_accessible_in_both_themes_and_fits_a_phone(
     path: str, visit: Callable[..., Any], axe: Callable[..., None]
 ) -> None:

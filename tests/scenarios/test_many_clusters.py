@@ -198,6 +198,7 @@ async def test_a_cluster_is_opened_when_an_application_needs_it_and_closed_when_
             await asyncio.sleep(0.05)
 
 
+@in_full
 async def test_the_same_names_in_two_clusters_are_two_things(room: Room, far: Far, tmp_path: Path) -> None:
     async with far_cluster(tmp_path, "third") as third:
         room.repository.push(ONE)
