@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from argosy import __version__
-from argosy.cluster.counted import Asked, Counted
+from argosy.cluster.counted import Answered, Counted
 from argosy.controllers.application import APPLICATION
 from argosy.model.application import Application, Destination
 from argosy.model.manifest import Manifest, key_of
@@ -80,7 +80,7 @@ class Measures:
             self._syncs.add({**known, **of_operation(state)})
             self._sync_seconds.add(known, seconds_of(state))
 
-    def asked(self, server: str, asked: Asked) -> None:
+    def asked(self, server: str, asked: Answered) -> None:
         labels = {"server": server, "verb": asked.verb, "resource_kind": asked.kind, "response_code": str(asked.code)}
         self._requests.add({**labels, "dry_run": str(asked.is_dry).lower()})
 

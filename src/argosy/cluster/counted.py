@@ -18,14 +18,14 @@ from argosy.model.names import GroupKind, ResourceKey
 T = TypeVar("T")
 
 
-class Asked(NamedTuple):
+class Answered(NamedTuple):
     verb: str  # k8s: as audits call it
     kind: str
     code: int  # 0: no answer
     is_dry: bool = False
 
 
-Tell = Callable[[Asked], None]
+Tell = Callable[[Answered], None]
 
 
 class Counted:
@@ -52,7 +52,7 @@ class Counted:
             code = error.code
             raise
         finally:
-            self._tell(Asked(verb, kind, code, is_dry))
+            self._tell(Answered(verb, kind, code, is_dry))
 
     async def kinds(self) -> Catalog:
         found = await self._cluster.kinds()
@@ -78,7 +78,7 @@ class Counted:
             code = error.code
             raise
         finally:
-            self._tell(Asked("watch", kind.kind, code))
+            self._tell(Answered("watch", kind.kind, code))
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 

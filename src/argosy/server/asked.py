@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from argosy.desk.applications.desk import Desk
 from argosy.model.errors import UserError
 from argosy.model.manifest import load_json
 from argosy.server.identity.caller import Caller
@@ -146,12 +145,6 @@ class Asked:
                 raise UserError("is not UTF-8; send it so", where="form") from error
         found: Query = self.kept["form"]
         return found
-
-    @property
-    def desk(self) -> Desk:
-        """What is done there is done on the caller's behalf, and told so."""
-        found: Desk = self.site.desk
-        return replace(found, signer=self.caller.shown_name)
 
     @property
     def csrf(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.desk.applications.app_row import row_of
-from argosy.desk.applications.whose import Counted, whose
+from argosy.desk.applications.whose import Doings, whose
 from argosy.model.application import Application, read_application
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -71,7 +71,7 @@ def test_it_is_told_only_where_it_is_certain(app: dict[str, Any], found: Manifes
 
 
 def test_what_somebody_counted_is_remembered_until_what_lives_changes() -> None:
-    counted, app = Counted(), read_application(application())
+    counted, app = Doings(), read_application(application())
     counted.keep(app, {KEY: live(OURS)}.get, "2 fields differ: 2 your change")
     assert counted.told(app, {KEY: live(OURS)}.get) == "2 fields differ: 2 your change"
     assert counted.told(app, {KEY: live(OURS, version="2")}.get) == "1 object differs: 1 your change"
@@ -80,7 +80,7 @@ def test_what_somebody_counted_is_remembered_until_what_lives_changes() -> None:
 
 
 def test_a_row_is_looked_at_once() -> None:
-    counted, row = Counted(), row_of(application())
+    counted, row = Doings(), row_of(application())
     reads: list[int] = []
 
     def read() -> Application:

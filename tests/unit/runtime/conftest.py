@@ -6,25 +6,12 @@ import asyncio
 import heapq
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from argosy.cluster import Cluster
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    from argosy.apiserver.embedded import EmbeddedCluster
-
-    async with EmbeddedCluster.open() as found:
-        yield found
 
 
 @pytest.fixture

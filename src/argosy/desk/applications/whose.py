@@ -30,7 +30,7 @@ MOST: Final = 500  # objects of one application; of more it is only counted
 REMEMBERED: Final = 10_000  # applications
 
 
-class Counted:
+class Doings:
     """What was found by those who looked closely, until what they looked at changes."""
 
     def __init__(self) -> None:

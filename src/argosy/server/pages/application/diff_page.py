@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from argosy.desk.applications.differing import Differing, differing, in_short, with_causes, with_places
 from argosy.desk.applications.explaining import another, explained, unrendered
 from argosy.desk.applications.reader import Reader
-from argosy.desk.applications.whose import Counted
+from argosy.desk.applications.whose import Doings
 from argosy.model.application import Application
 from argosy.model.errors import RenderError, UnknownRef, UserError
 from argosy.pipeline.looking import Look
@@ -79,7 +79,7 @@ async def diff_page(asked: Asked) -> Answer:
     form = "yaml" if query.text("format") == "yaml" else "fields"
     made = await compared(reader_of(asked), app, (ref,) if ref else (), show, has_lines=form == "yaml")
     if made.brief and not made.hidden:
-        asked.site.part(Counted).keep(app, asked.site.lookout.cache.get, made.brief)
+        asked.site.part(Doings).keep(app, asked.site.lookout.cache.get, made.brief)
     values = await framed(asked, "diff", made=made, show=show, ref=ref, format=form)
     return Page("application/diff.html", values)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from argosy.desk.applications import facts
 from argosy.desk.applications.desk import clock
-from argosy.desk.applications.whose import Counted
+from argosy.desk.applications.whose import Doings
 from argosy.model.application import Application
 from argosy.server.answers import Redirect
 from argosy.server.asked import Asked
@@ -38,7 +38,7 @@ async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     app, reader = app_of(asked), reader_of(asked)
     told = await commits.current(reader, app, facts.revisions(app), seconds)
     project = reader.rules.projects.get(app.project)
-    counted = asked.site.part(Counted).told(app, reader.cache.get)
+    counted = asked.site.part(Doings).told(app, reader.cache.get)
     found = header(app, project, clock(), permissions(asked), told, counted)
     engines = asked.site.lookout.engines
     delivered = "" if engines.is_usual(app.annotations) else engines.told(app.annotations)

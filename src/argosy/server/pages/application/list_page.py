@@ -15,7 +15,7 @@ from argosy.desk.applications import facts
 from argosy.desk.applications.desk import APPLICATION, clock
 from argosy.desk.applications.listing import AppRow, Facet, Query, Selection, read_query, select
 from argosy.desk.applications.query import HEALTH_WORDS, SYNC_WORDS
-from argosy.desk.applications.whose import Counted
+from argosy.desk.applications.whose import Doings
 from argosy.desk.lookout import Lookout
 from argosy.model.application import Application
 from argosy.model.errors import UserError
@@ -110,7 +110,7 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
         window = mark.text if mark else ""
     if row.sync == "OutOfSync":
         known = row
-        row = asked.site.part(Counted).shown(known, lambda: _application(lookout, known), lookout.cache.get)
+        row = asked.site.part(Doings).shown(known, lambda: _application(lookout, known), lookout.cache.get)
     if (why := told(lookout.cache.get, row.why)) != row.why:
         row = replace(row, why=why)
     return Shown(
