@@ -32,7 +32,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add_namespace(parser, "where it runs (default: argosy)")
     about = "first delete the Applications that it delivers, with all of theirs; then settings and definitions, too"
     parser.add_argument("--applications", action="store_true", help=about)
-    about = "also where Applications stay whose finalizers nobody would serve"
+    about = "also where Applications stay that nobody would deliver, or whose finalizers nobody would serve"
     parser.add_argument("--force", action="store_true", help=about)
     about = "wait for each Application to be gone, at most (default: 120)"
     parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)

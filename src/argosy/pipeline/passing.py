@@ -16,6 +16,7 @@ from argosy.live import CacheReader
 from argosy.model import annotations as names
 from argosy.model.application import Application, OperationRequest, Progress
 from argosy.model.errors import SourceError, Unreachable, UserError
+from argosy.model.finalizers import is_served
 from argosy.model.flow import Assessment, Health, SyncStatus
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -38,7 +39,7 @@ from argosy.report.holds import read_hold, told
 from argosy.report.status import RECONCILED, is_fresh, is_outdated
 from argosy.report.wire import mapping
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
-from argosy.sync.deleting import Deleted, awaits_hooks, delete_further, is_ours
+from argosy.sync.deleting import Deleted, awaits_hooks, delete_further
 
 HARD: Final = "hard"
 UNSEEN: Final = "Failed to load live state"
@@ -108,7 +109,7 @@ class Pipeline:
         refresh = app.annotations.get(names.REFRESH)
         if app.deleted and (project is None or rules.clusters.find(app.destination) is None):
             # argo: without a project or a cluster that is known, nothing can be done
-            return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_ours(each)]}})
+            return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_served(each)]}})
         if project is None or (broken and not app.deleted):
             return self.reporter.reported(
                 app, rules, unknown(app, broken, is_invalid=True), self._refused(app, broken), refresh
@@ -238,7 +239,7 @@ class Pipeline:
         after = conditions_wire(before, error, settled, written(self.now()))
         if after != before:
             patch["status"] = {"conditions": after}
-        is_done = any(map(is_ours, app.finalizers)) and not any(map(is_ours, found.finalizers))
+        is_done = any(map(is_served, app.finalizers)) and not any(map(is_served, found.finalizers))
         return Passed(patch or None, (events.gone(app),) if is_done else (), wait=found.wait)
 
     # -- operations ------------------------------------------------------------------------------------------------

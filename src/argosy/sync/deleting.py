@@ -15,6 +15,7 @@ from argosy.cluster import Cluster, Propagation
 from argosy.model import annotations as names
 from argosy.model.application import Application, Phase, Progress
 from argosy.model.errors import ClusterError, Conflict
+from argosy.model.finalizers import BACKGROUND, CLEAN, OF_HOOKS, OF_RESOURCES, is_served
 from argosy.model.flow import Task
 from argosy.model.hooks import DeletePolicy, is_hook, phases, wave
 from argosy.model.manifest import Manifest, key_of
@@ -29,10 +30,6 @@ from argosy.sync.states import Turn, shown, verdict, waiting_text
 from argosy.sync.steps import DELETING
 from argosy.sync.terms import How, is_approved
 
-BACKGROUND: Final = f"{names.RESOURCES_FINALIZER}/background"
-FOREGROUND: Final = f"{names.RESOURCES_FINALIZER}/foreground"
-_CLEAN: Final = "/cleanup"
-_RESOURCES: Final = frozenset({names.RESOURCES_FINALIZER, BACKGROUND, FOREGROUND})
 _FINALIZERS: Final = {
     Phase.PRE_DELETE: names.PRE_DELETE_FINALIZER,
     Phase.POST_DELETE: names.POST_DELETE_FINALIZER,
@@ -50,18 +47,11 @@ class Deleted:
     error: str = ""
 
 
-def is_ours(finalizer: str) -> bool:
-    """Whether it is one that we take away."""
-    managed = {each for name in _FINALIZERS.values() for each in (name, name + _CLEAN)}
-    return finalizer in _RESOURCES or finalizer in managed
-
-
 def finalizers_for(app: Application, desired: Iterable[Manifest]) -> tuple[str, ...]:
     """argo: what an application that is not deleted must carry, so that its hooks run when it is."""
     there = {phase for manifest in desired if is_hook(manifest) for phase in phases(manifest)}
-    wanted = [each for phase, name in _FINALIZERS.items() if phase in there for each in (name, name + _CLEAN)]
-    managed = {each for name in _FINALIZERS.values() for each in (name, name + _CLEAN)}
-    kept = [each for each in app.finalizers if each not in managed or each in wanted]
+    wanted = [each for phase, name in _FINALIZERS.items() if phase in there for each in (name, name + CLEAN)]
+    kept = [each for each in app.finalizers if each not in OF_HOOKS or each in wanted]
     return tuple(dict.fromkeys([*kept, *wanted]))
 
 
@@ -69,7 +59,7 @@ def awaits_hooks(app: Application) -> bool:
     """Whether the next step of its deletion is about hooks, so that nothing can be done before they are known."""
     if names.PRE_DELETE_FINALIZER in app.finalizers:
         return True
-    return not _RESOURCES & set(app.finalizers) and any(map(is_ours, app.finalizers))
+    return not OF_RESOURCES & set(app.finalizers) and any(map(is_served, app.finalizers))
 
 
 async def delete_further(
@@ -85,12 +75,12 @@ async def delete_further(
     deletion = _Deletion(app, live, desired_hooks, cluster, assess_all, may_delete)
     if names.PRE_DELETE_FINALIZER in app.finalizers:
         return await deletion.run_hooks(Phase.PRE_DELETE)
-    if _RESOURCES & set(app.finalizers):
+    if OF_RESOURCES & set(app.finalizers):
         return await deletion.delete_resources()
     if names.POST_DELETE_FINALIZER in app.finalizers:
         return await deletion.run_hooks(Phase.POST_DELETE)
     for phase, name in _FINALIZERS.items():
-        if name + _CLEAN in app.finalizers:
+        if name + CLEAN in app.finalizers:
             return await deletion.clean(phase)
     return Deleted(app.finalizers)
 
@@ -154,14 +144,14 @@ class _Deletion:
                 await self._remove(turn)
             else:
                 await hooks.release(turn.key, turn.live, self.cluster)
-        return self._without(_FINALIZERS[phase] + _CLEAN)
+        return self._without(_FINALIZERS[phase] + CLEAN)
 
     async def delete_resources(self) -> Deleted:
         options = SyncOptions.of(self.app.policy.options)
         going = {key: each for key, each in self.live.items() if self._goes(key, each, options)}
         left = {key: found for key in going if (found := await self.cluster.get(key)) is not None}
         if not left:
-            return self._without(*_RESOURCES)
+            return self._without(*OF_RESOURCES)
         unconfirmed = [key for key, each in left.items() if self._must_confirm(each, options)]
         if unconfirmed:
             more = f" and {len(unconfirmed) - 1} more resources" if len(unconfirmed) > 1 else ""

@@ -8,13 +8,15 @@ import pytest
 
 from argosy.cluster import Cluster
 from argosy.desk.beside import find_engines
-from argosy.model.manifest import Manifest
+from argosy.model.annotations import RESOURCES_FINALIZER as FINALIZER
+from argosy.model.finalizers import OF_HOOKS, OF_RESOURCES
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import DEFINITIONS, manifests
 from argosy.setup.installing.options import InstallOptions
 from argosy.setup.installing.plan import Plan, make_plan
-from argosy.setup.installing.removal import FINALIZER, make_removal
+from argosy.setup.installing.removal import make_removal
 from argosy.setup.installing.survey import LEADS, survey, survey_remains
 from argosy.setup.waiting import TooLate
 
@@ -81,14 +83,35 @@ async def test_applications_definitions_and_settings_stay(there: Cluster) -> Non
     assert (await removal(there)).to_write == []
 
 
-@pytest.mark.parametrize("name", [FINALIZER, "post-delete-finalizer.argocd.argoproj.io"])
-async def test_it_is_refused_while_nobody_would_serve_a_finalizer(there: Cluster, name: str) -> None:
-    await application(there, "web", finalizers=[name])
-    (problem,) = (await removal(there)).problems
-    assert problem.startswith("argosy/web could not be deleted any more")
-    assert (await removal(there, forced=True)).problems == ()
+async def test_it_is_refused_while_nobody_would_serve_a_finalizer(there: Cluster) -> None:
+    names = sorted(OF_RESOURCES | OF_HOOKS)
+    assert {FINALIZER, f"{FINALIZER}/background", "pre-delete-finalizer.argocd.argoproj.io/cleanup"} < set(names)
+    app = await application(there, "web", finalizers=["example.com/somebody-elses"])
+    assert (await removal(there)).problems == ()
+    for name in names:
+        await there.patch(key_of(app), {"metadata": {"finalizers": [name]}})
+        (problem,) = (await removal(there)).problems
+        assert problem.startswith("argosy/web could not be deleted any more"), name
+    forced = await removal(there, forced=True)
+    assert forced.problems == () and forced.notes[-1].startswith("argosy/web could not be deleted any more")
     await argocd(there)  # which serves it
     assert (await removal(there)).problems == ()
+
+
+async def test_beside_an_argocd_it_is_refused_while_adopted_applications_would_be_nobodys(there: Cluster) -> None:
+    """What pauses them is for the Argo CD, and still there when argosy has gone."""
+    await argocd(there)
+    paused = {"argocd.argoproj.io/skip-reconcile": "true"}
+    await application(there, "theirs")
+    await application(there, "paused", annotations=paused)  # before argosy came
+    await application(there, "shared", annotations={"argosy.dev/engine": "argosy"})  # the Argo CD delivers it, too
+    assert (await removal(there)).problems == ()
+    await application(there, "ours", annotations={"argosy.dev/engine": "argosy", **paused})
+    (problem,) = (await removal(there)).problems
+    assert problem.startswith("argosy/ours would be delivered by nobody") and "argosy app hand-back" in problem
+    forced = await removal(there, forced=True)
+    assert forced.problems == () and forced.notes[-1].startswith("argosy/ours would be delivered by nobody")
+    assert (await removal(there, applications=True)).problems == ()
 
 
 async def test_an_argocd_that_is_scaled_down_serves_nothing(there: Cluster) -> None:

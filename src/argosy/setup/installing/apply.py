@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from argosy.cluster import Cluster
+from argosy.model.annotations import RESOURCES_FINALIZER
 from argosy.model.errors import ClusterError, Conflict, UserError
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.plan import KEPT, Plan, Step
-from argosy.setup.installing.removal import FINALIZER, needs_finalizer
+from argosy.setup.installing.removal import needs_finalizer
 from argosy.setup.installing.survey import APPLICATION
 from argosy.setup.installing.words import MANAGER
 from argosy.setup.waiting import TooLate, until
@@ -49,7 +50,7 @@ async def _bring(cluster: Cluster, step: Step) -> None:
 
 async def _let_go(cluster: Cluster, step: Step) -> None:
     if needs_finalizer(step.manifest) and not step.manifest["metadata"].get("deletionTimestamp"):
-        finalizers = [*(step.manifest["metadata"].get("finalizers") or ()), FINALIZER]
+        finalizers = [*(step.manifest["metadata"].get("finalizers") or ()), RESOURCES_FINALIZER]
         await cluster.patch(step.key, {"metadata": {"finalizers": finalizers, "uid": step.uid}})
     await _delete(cluster, step)
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from argosy.model.annotations import ENGINE
+from argosy.model.annotations import ENGINE, SKIP_RECONCILE
+from argosy.model.finalizers import OF_RESOURCES, is_served
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
+from argosy.policy.engines import ARGOSY
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.manifests import DEFINITION, NAMESPACE
 from argosy.setup.installing.options import InstallOptions
@@ -19,9 +21,6 @@ from argosy.setup.installing.plan import CONFIG_MAP, SECRET, Plan, Step
 from argosy.setup.installing.survey import Remains
 from argosy.setup.installing.words import is_ours
 
-OURSELVES: Final = "argosy"
-FINALIZER: Final = "resources-finalizer.argocd.argoproj.io"
-FINALIZERS: Final = (FINALIZER, "foreground-finalizer.argocd.argoproj.io", "post-delete-finalizer.argocd.argoproj.io")
 MOST_NAMED: Final = 5
 
 
@@ -42,12 +41,17 @@ def make_removal(options: InstallOptions, remains: Remains, *, with_applications
     steps.sort(key=lambda step: step.key.group_kind in (DEFINITION, NAMESPACE))
     if kept:
         notes.append(f"Applications that stay, with all that they delivered: {len(kept)}")
-    problems = _problems(remains, gone, kept, is_forced=is_forced)
+    problems = list(_problems(remains, gone))
+    left = list(_left(remains, kept))
+    if is_forced:
+        notes += [what for what, _ in left]
+    else:
+        problems += [f"{what}; {advice}" for what, advice in left]
     return Plan(tuple(steps), tuple(notes), tuple(problems))
 
 
 def needs_finalizer(app: Manifest) -> bool:
-    return not any(each.startswith(FINALIZER) for each in app["metadata"].get("finalizers") or ())
+    return not OF_RESOURCES & set(app["metadata"].get("finalizers") or ())
 
 
 def _delivered(options: InstallOptions, remains: Remains) -> list[Manifest]:
@@ -55,7 +59,7 @@ def _delivered(options: InstallOptions, remains: Remains) -> list[Manifest]:
     here = [each for each in remains.applications if each["metadata"]["namespace"] == options.namespace]
     if not remains.has_argocd:
         return here
-    return [each for each in here if (each["metadata"].get("annotations") or {}).get(ENGINE) == OURSELVES]
+    return [each for each in here if _says(each, ENGINE) == ARGOSY]
 
 
 def _stays(
@@ -77,23 +81,35 @@ def _stays(
     return f"{_named(others)} would go with it" if others else ""
 
 
+def _says(manifest: Manifest, annotation: str) -> str:
+    return str((manifest["metadata"].get("annotations") or {}).get(annotation) or "")
+
+
 def _is_in(manifest: Manifest, namespace: str) -> bool:
     return bool(manifest["metadata"].get("namespace") == namespace)
 
 
-def _problems(
-    remains: Remains, gone: Sequence[Manifest], kept: Sequence[Manifest], *, is_forced: bool
-) -> Iterator[str]:
+def _problems(remains: Remains, gone: Sequence[Manifest]) -> Iterator[str]:
     if gone and not remains.is_delivering:
         yield (
             f"no engine of argosy runs that could take away what {_named(gone)} delivered; "
             "start it, or leave --applications out"
         )
-    held = [each for each in kept if set(each["metadata"].get("finalizers") or ()) & set(FINALIZERS)]
-    if held and not remains.has_argocd and not is_forced:
+
+
+def _left(remains: Remains, kept: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
+    """What would be nobody's business any more, and what to do about it; --force leaves it so."""
+    if remains.has_argocd:
+        adopted = [each for each in kept if _says(each, ENGINE) == ARGOSY and _says(each, SKIP_RECONCILE) == "true"]
+        if adopted:
+            yield (
+                f"{_named(adopted)} would be delivered by nobody: {SKIP_RECONCILE} keeps the Argo CD off them",
+                "give them back first with argosy app hand-back, or give --force to leave them so",
+            )
+    elif held := [each for each in kept if any(map(is_served, each["metadata"].get("finalizers") or ()))]:
         yield (
-            f"{_named(held)} could not be deleted any more: nobody would serve their finalizers; "
-            "delete them first, give --applications, or --force to leave them so"
+            f"{_named(held)} could not be deleted any more: nobody would serve their finalizers",
+            "delete them first, give --applications, or --force to leave them so",
         )
 
 
