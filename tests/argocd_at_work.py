@@ -17,8 +17,10 @@ from argosy.model.names import GroupKind, ResourceKey
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 MANAGER: Final = "argocd-application-controller"
+NAMED: Final = {"app.kubernetes.io/name": MANAGER}
+CONTAINERS: Final = {"containers": [{"name": MANAGER, "image": "quay.io/argoproj/argocd:v3.1.0"}]}
 LABELS: Final = {
-    "app.kubernetes.io/name": MANAGER,
+    **NAMED,
     "app.kubernetes.io/component": "application-controller",
     "app.kubernetes.io/part-of": "argocd",
 }
@@ -26,10 +28,6 @@ LABELS: Final = {
 
 def controller(namespace: str = "argocd", replicas: int = 1, **metadata: Any) -> Manifest:
     """As Argo CD's own manifests have it."""
-    template = {
-        "metadata": {"labels": {"app.kubernetes.io/name": MANAGER}},
-        "spec": {"containers": [{"name": MANAGER, "image": "quay.io/argoproj/argocd:v3.1.0"}]},
-    }
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -37,10 +35,16 @@ def controller(namespace: str = "argocd", replicas: int = 1, **metadata: Any) ->
         "spec": {
             "replicas": replicas,
             "serviceName": MANAGER,
-            "selector": {"matchLabels": {"app.kubernetes.io/name": MANAGER}},
-            "template": template,
+            "selector": {"matchLabels": NAMED},
+            "template": {"metadata": {"labels": NAMED}, "spec": CONTAINERS},
         },
     }
+
+
+def pod(namespace: str = "argocd") -> Manifest:
+    """The first of its StatefulSet."""
+    metadata = {"name": f"{MANAGER}-0", "namespace": namespace, "labels": NAMED}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": CONTAINERS}
 
 
 async def scale(cluster: Cluster, replicas: int, namespace: str = "argocd") -> None:

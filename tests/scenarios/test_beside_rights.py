@@ -7,15 +7,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from argocd_at_work import controller, scale
-from engine_room import CONTROL
+from engine_room import CONTROL, LeapingClock
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.cluster import Cluster, User
-from argosy.desk.beside import Beside, find_engines
+from argosy.desk.beside import SETTLING, Beside, find_engines
 from argosy.policy.engines import Deliverer
 
-RULES = [{"apiGroups": ["apps"], "resources": ["statefulsets", "deployments"], "verbs": ["list", "watch"]}]
+RULES = [
+    {"apiGroups": ["apps"], "resources": ["statefulsets", "deployments"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+]
 REF = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "looks"}
 
 
@@ -52,13 +55,16 @@ async def test_who_may_look_in_the_control_namespace_alone_looks_there() -> None
     async with enforcing() as (admin, ada):
         await may_look(admin)
         assert (await find_engines(ada, CONTROL)).deliverer({}) is Deliverer.ARGOSY
-        changes: list[bool] = []
-        beside = Beside(ada, CONTROL, lambda: changes.append(bool(beside.engines.argocd)))
+        clock, changes = LeapingClock(), list[bool]()
+        beside = Beside(ada, CONTROL, lambda: changes.append(bool(beside.engines.argocd)), clock)
         work = asyncio.create_task(beside.run())
         await asyncio.wait_for(beside.synced(), 10)
         await admin.create(controller())
         await scale(admin, 0)
         async with asyncio.timeout(10):
+            while not beside.is_leaving:
+                await asyncio.sleep(0.01)
+            clock.leap(SETTLING)
             while len(changes) < 3:
                 await asyncio.sleep(0.01)
         assert changes == [False, True, False]

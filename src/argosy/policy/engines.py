@@ -1,7 +1,7 @@
 """Who delivers an Application where argosy and an Argo CD are in one cluster.
 
-In: workloads, an Application's annotations. Out: who delivers it, in a word and in a sentence. Never: raises; asks a
-cluster.
+In: workloads and Pods, an Application's annotations. Out: who delivers it, in a word and in a sentence. Never: raises;
+asks a cluster.
 """
 
 from __future__ import annotations
@@ -16,8 +16,13 @@ from argosy.model.manifest import Manifest
 
 ARGOSY: Final = "argosy"
 NAME, COMPONENT, PART_OF = (f"app.kubernetes.io/{each}" for each in ("name", "component", "part-of"))
-# argo: labels of the application controller: of its manifests and its chart, and of whatever an operator calls it
-SELECTORS: Final = (f"{NAME}=argocd-application-controller", f"{COMPONENT}=application-controller,{PART_OF}=argocd")
+# argo: labels of the application controller: of its manifests and its chart, and of whatever an operator calls it. The
+# Pods of an operator have its name alone.
+NAMES: Final = ("argocd-application-controller", "openshift-gitops-application-controller")
+SELECTORS: Final = (f"{NAME} in ({','.join(NAMES)})", f"{COMPONENT}=application-controller,{PART_OF}=argocd")
+POD: Final = "Pod"
+KINDS: Final = ("StatefulSet", "Deployment", POD)
+OVER: Final = ("Succeeded", "Failed")  # k8s: phases in which nothing of a Pod runs, or ever will
 
 
 class Deliverer(enum.StrEnum):
@@ -35,19 +40,20 @@ class Deliverer(enum.StrEnum):
 def is_controller(manifest: Manifest) -> bool:
     """By its labels, as SELECTORS have it."""
     labels = manifest["metadata"].get("labels") or {}
-    if manifest.get("kind") not in ("StatefulSet", "Deployment"):
+    if manifest.get("kind") not in KINDS:
         return False
-    named = labels.get(NAME) == "argocd-application-controller"
-    return named or (labels.get(COMPONENT) == "application-controller" and labels.get(PART_OF) == "argocd")
+    is_component = labels.get(COMPONENT) == "application-controller" and labels.get(PART_OF) == "argocd"
+    return labels.get(NAME) in NAMES or is_component
 
 
-def is_running(workload: Manifest) -> bool:
+def is_running(found: Manifest) -> bool:
     """Whether an Argo CD's controller runs behind it, is to run, or has not ended yet. In the sandbox it only plays."""
-    metadata, spec = workload["metadata"], workload.get("spec") or {}
+    metadata, spec, status = found["metadata"], found.get("spec") or {}, found.get("status") or {}
     if SIMULATED in (metadata.get("annotations") or {}):
         return False
-    last = (workload.get("status") or {}).get("replicas") or 0
-    return _count(spec.get("replicas", 1)) > 0 or _count(last) > 0
+    if found.get("kind") == POD:
+        return status.get("phase") not in OVER
+    return _count(spec.get("replicas", 1)) > 0 or _count(status.get("replicas")) > 0
 
 
 def _count(value: Any) -> int:
@@ -56,10 +62,10 @@ def _count(value: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """What is known of other engines: the workloads of Argo CD's controllers, such as `StatefulSet argocd/name`."""
+    """What is known of other engines: Argo CD's controllers, such as `StatefulSet argocd/name`."""
 
     argocd: tuple[str, ...] = ()
-    is_known: bool = True  # False: workloads may not be read, so that there may be one
+    is_known: bool = True  # False: they may not be read, so that there may be one
 
     def deliverer(self, annotations: Mapping[str, str]) -> Deliverer:
         word, is_paused = annotations.get(ENGINE), annotations.get(SKIP_RECONCILE) == "true"
@@ -104,17 +110,19 @@ class Engines:
             )
         if not self.is_known:
             return (
-                "whether an Argo CD delivers here may not be read (StatefulSets, Deployments): only Applications with "
-                f"{ENGINE}: argosy are delivered"
+                "whether an Argo CD delivers here may not be read (StatefulSets, Deployments, Pods): only Applications "
+                f"with {ENGINE}: argosy are delivered"
             )
         return "no Argo CD delivers here: all Applications are delivered, but for those that are paused"
 
 
-def engines_of(workloads: Iterable[Manifest]) -> Engines:
-    """From what is labelled as an application controller."""
-    found = {
+def engines_of(found: Iterable[Manifest]) -> Engines:
+    """From what is labelled as an application controller. Pods are told where nothing else in their namespace is."""
+    running = [each for each in found if is_running(each)]
+    told = {each["metadata"].get("namespace") for each in running if each.get("kind") != POD}
+    names = {
         f"{each.get('kind')} {each['metadata'].get('namespace')}/{each['metadata']['name']}"
-        for each in workloads
-        if is_running(each)
+        for each in running
+        if each.get("kind") != POD or each["metadata"].get("namespace") not in told
     }
-    return Engines(tuple(sorted(found)))
+    return Engines(tuple(sorted(names)))

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argocd_at_work import MANAGER, at_work, controller, scale
+from argocd_at_work import MANAGER, at_work, controller, pod, scale
 from crashing_cluster import CrashingCluster
 from engine_room import CONTROL, Room, config_map, engine_room
 
-from argosy.cluster import Cluster
+from argosy.cluster import Cluster, Propagation
+from argosy.desk.beside import SETTLING
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.policy.engines import Deliverer
@@ -30,6 +31,14 @@ async def until_engines(room: Room, *, runs: bool) -> None:
     async with asyncio.timeout(10):
         while bool(room.engine.beside.engines.argocd) is not runs:
             await asyncio.sleep(0.01)
+
+
+async def until_leaving(room: Room) -> None:
+    """It is not seen any more; it still counts."""
+    async with asyncio.timeout(10):
+        while not room.engine.beside.is_leaving:
+            await asyncio.sleep(0.01)
+    assert room.engine.beside.engines.argocd
 
 
 async def delivered_after(room: Room, name: str = "witness") -> None:
@@ -119,7 +128,7 @@ async def test_where_no_argo_cd_runs_all_are_delivered_but_those_that_are_paused
     assert await room.get("ConfigMap", "c") is None
 
 
-async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_within_seconds_and_is_told(
+async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_and_is_told(
     room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="argosy")
@@ -134,6 +143,8 @@ async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_within_se
     found = await room.get("ConfigMap", "settings")
     assert found is not None and found["data"] == {"a": "by hand"}
     await scale(room.cluster, 0)
+    await until_leaving(room)
+    room.clock.leap(SETTLING)
     async with asyncio.timeout(10):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
@@ -151,7 +162,44 @@ async def test_one_that_ends_counts_until_its_last_pod_is_gone(room: Room) -> No
     await delivered_after(room)
     assert room.engine.beside.engines.argocd
     await room.cluster.patch(key, {"status": {"replicas": 0}}, subresource="status")
+    await until_leaving(room)
+    room.clock.leap(SETTLING)
     await until_engines(room, runs=False)
+
+
+async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room) -> None:
+    made = await room.cluster.create(controller())
+    await room.cluster.create(pod())
+    await until_engines(room, runs=True)
+    key = ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"])
+    await room.cluster.delete(key, propagation=Propagation.ORPHAN)
+    async with asyncio.timeout(10):
+        while room.engine.beside.engines.argocd != (f"Pod {CONTROL}/{MANAGER}-0",):
+            await asyncio.sleep(0.01)
+    room.clock.leap(SETTLING)
+    await delivered_after(room)
+    assert room.engine.beside.engines.deliverer({}) is Deliverer.ARGOCD
+    await room.cluster.delete(ResourceKey("", "Pod", CONTROL, f"{MANAGER}-0"), grace=0)
+    await until_leaving(room)
+    room.clock.leap(SETTLING)
+    await until_engines(room, runs=False)
+
+
+async def test_one_that_is_deleted_and_created_anew_counts_all_the_while(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="argosy.app.engine")
+    made = await room.cluster.create(controller())
+    await until_engines(room, runs=True)
+    await room.cluster.delete(ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"]))
+    await until_leaving(room)
+    room.clock.leap(SETTLING - 10)
+    await room.cluster.create(controller())
+    await delivered_after(room)
+    room.clock.leap(SETTLING)
+    await delivered_after(room, "another")
+    assert room.engine.beside.engines.argocd
+    assert not any("no Argo CD delivers here" in each.getMessage() for each in caplog.records[1:])
 
 
 async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Room) -> None:

@@ -63,6 +63,10 @@ def workload(kind: str = "StatefulSet", replicas: Any = 1, **more: Any) -> dict[
         (workload(replicas=0, status={"replicas": 0}), False),
         (workload(metadata={"annotations": {"sandbox.argosy.dev/simulated": "simulated by argosy"}}), False),
         (workload(replicas="many"), False),
+        (workload("Pod", None), True),
+        (workload("Pod", None, status={"phase": "Running"}), True),
+        (workload("Pod", None, status={"phase": "Failed"}), False),  # evicted, for one
+        (workload("Pod", None, metadata={"annotations": {"sandbox.argosy.dev/simulated": "by argosy"}}), False),
     ],
 )
 def test_which_of_them_run(found: dict[str, Any], expected: bool) -> None:
@@ -72,6 +76,8 @@ def test_which_of_them_run(found: dict[str, Any], expected: bool) -> None:
 def test_controllers_are_known_by_their_labels() -> None:
     named = {"labels": {"app.kubernetes.io/name": "argocd-application-controller"}}
     assert all(map(is_controller, (workload(), workload(metadata=named), workload("Deployment"))))
+    operators = {"labels": {"app.kubernetes.io/name": "openshift-gitops-application-controller"}}
+    assert is_controller(workload("Pod", None, metadata=operators))  # argo: its Pods have no other label
     assert not is_controller(workload("DaemonSet"))
     assert not is_controller(workload(metadata={"labels": {"app.kubernetes.io/component": "application-controller"}}))
     assert not is_controller(workload(metadata={"labels": None}))
@@ -79,3 +85,9 @@ def test_controllers_are_known_by_their_labels() -> None:
 
 def test_one_that_two_selectors_find_is_one() -> None:
     assert engines_of([workload(), workload()]).argocd == ("StatefulSet argocd/c",)
+
+
+def test_pods_are_told_where_nothing_else_of_them_is() -> None:
+    left = workload("Pod", None, metadata={"name": "c-0"})
+    assert engines_of([workload(), left]).argocd == ("StatefulSet argocd/c",)
+    assert engines_of([workload(replicas=0), left]).argocd == ("Pod argocd/c-0",)
