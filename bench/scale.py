@@ -3,7 +3,7 @@
 API server and controllers are processes of their own; two and three controllers share the work by `--shards auto`.
 Growth must be linear: what an application costs among many, over what it costs among few, is at most 1.3. Memory is
 what is resident of a controller and its children, less that of one with a few applications. In full, with 1,000, 3,000
-and 10,000 applications and one, two and three controllers, it takes an hour; without flags it is short.
+and 10,000 applications and one, two and three controllers, it takes half an hour; without flags it is short.
 
 Run: python bench/scale.py [--apps 1000,3000,10000] [--shards 1,2,3] [--steady SECONDS] [--record]
 """
