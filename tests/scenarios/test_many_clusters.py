@@ -13,10 +13,11 @@ from typing import Any
 import prometheus_text
 import pytest
 from engine_room import CONTROL, Room, conditions, config_map, engine_room
-from fleet_world import Far, far_cluster
+from fleet_world import Far, encoded, far_cluster
 from in_full import in_full
 
 from argosy.apiserver.tls import certificates
+from argosy.app.outpost import AGAIN
 from argosy.app.vitals import Vitals
 from argosy.model.names import ResourceKey
 
@@ -143,6 +144,42 @@ async def test_a_cluster_with_a_certificate_of_somebody_else_is_never_told_a_tok
     await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
     assert "certificate is not trusted" in await room.until_condition("ComparisonError")
     await far.declare(room, far.config(tls={"caData": "", "insecure": True}))
+    await room.until_synced()
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"server": "https://[bad"}, "server is no address; write it as https://host:6443"),
+        ({"config": json.dumps({"execProviderConfig": {"command": "aws", "args": 5}})}, "args must be a list"),
+    ],
+)
+async def test_a_secret_that_cannot_be_read_is_told_with_its_field(
+    room: Room, values: dict[str, str], words: str
+) -> None:
+    room.repository.push(ONE)
+    data = encoded({"name": "far", "server": "https://far.example", **values})
+    metadata = {"name": "cluster-far", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
+    await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+    await room.deliver(destination=THERE)
+    said = await room.until_condition("ComparisonError")
+    assert "cluster far" in said and words in said and "(Secret cluster-far)" in said
+    await room.until(is_unknown)
+
+
+async def test_whatever_goes_wrong_when_a_cluster_is_opened_is_told_and_it_is_tried_again(
+    room: Room, far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise TypeError("nobody thought of this")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("argosy.app.outpost.connect", fails)
+        room.repository.push(ONE)
+        await far.declare(room)
+        await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
+        assert "something unexpected went wrong" in await room.until_condition("ComparisonError")
+    room.clock.leap(AGAIN)
     await room.until_synced()
 
 

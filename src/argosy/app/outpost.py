@@ -75,23 +75,26 @@ class Outpost:
         return self._pulse is not None and self._pulse.is_slow
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled: whatever is wrong with one cluster is said of it, and the others go on."""
         while True:
             try:
-                cluster = await connect(self._connection())
-            except ArgosyError as error:  # credentials that cannot be had, or not yet
-                self._say(error.message if isinstance(error, UserError) else str(error))
-                await sleep(self._clock, AGAIN)
-                continue
-            try:
-                await self._hold(cluster)
-            except Exception:  # whatever is wrong with one cluster, the others go on
+                await self._open()
+            except UserError as error:  # credentials that cannot be had
+                self._say(f"{error.message} (Secret {self.known.secret})")
+            except ArgosyError as error:  # or not yet
+                self._say(str(error))
+            except Exception:
                 log.exception("cluster %s: opened anew", self.known.name)
                 self._say("something unexpected went wrong; see the log of the controller")
-                await sleep(self._clock, AGAIN)
-            finally:
-                self.ground = None
-                await cluster.close()
+            await sleep(self._clock, AGAIN)
+
+    async def _open(self) -> None:
+        cluster = await connect(self._connection())
+        try:
+            await self._hold(cluster)
+        finally:
+            self.ground = None
+            await cluster.close()
 
     async def _hold(self, cluster: Cluster) -> None:
         """While there are credentials: whenever it answers it is filled afresh, and left when it does not."""

@@ -11,10 +11,12 @@ import binascii
 import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from argosy.cluster.connection import Connection, ExecPlugin
 from argosy.cluster.kubeconfig import EXEC_VERSIONS
 from argosy.model.errors import UserError
+from argosy.model.fields import Fields
 from argosy.model.manifest import Manifest
 
 # Whoever may write a Secret must not be able to run anything at all: these print credentials of clouds.
@@ -31,81 +33,109 @@ _LOADERS: Final = ("LD_", "DYLD_", "PYTHON", "NODE_", "BASH", "ENV")  # variable
 
 
 def values_of(secret: Manifest) -> dict[str, str]:
-    """What is not base64 of text counts as not there."""
-    found: dict[str, str] = {}
-    for name, text in (secret.get("data") or {}).items():
+    """Of the fields that a connection is made of; raises UserError where one of them is no text."""
+    data, found = secret.get("data") or {}, {}
+    for name in ("server", "name", "config"):
         try:
-            found[name] = base64.b64decode(text or "").decode().strip()
+            found[name] = base64.b64decode(data.get(name) or "").decode().strip()
         except (binascii.Error, ValueError, TypeError):
-            continue
+            raise UserError(f"{name} is not base64 of a text; write it anew", where=_where(found)) from None
     return found
 
 
 def connection_of(values: Mapping[str, str], programs: Collection[str] = PROGRAMS) -> Connection:
-    """argo: `server`, `name` and the JSON in `config`."""
-    server = values.get("server", "").rstrip("/")
-    name = values.get("name") or server
-    where = f"cluster {name}"
+    """argo: `server`, `name` and the JSON in `config`, which is as strict about kinds of values."""
+    server, where = values.get("server", "").rstrip("/"), _where(values)
+    check_address(server, where)
     config = _config(values.get("config", ""), where)
-    tls = config.get("tlsClientConfig") or {}
-    if not isinstance(tls, dict):
-        raise UserError("config: tlsClientConfig is no object", where=where)
-    insecure, authority = tls.get("insecure") is True, _bytes(tls, "caData", where)
+    tls = config.fields("tlsClientConfig")
+    insecure, authority = tls.flag("insecure"), _bytes(tls, "caData")
     if insecure and authority:
         raise UserError(
             "config: specifying a root certificates file with the insecure flag is not allowed; remove caData or "
             "insecure", where=where,
         )  # fmt: skip
-    lets_in = _credentials(config, tls, where, programs) if server.startswith("https://") else {}
+    lets_in = _credentials(config, tls, programs)
+    if proxy := config.text("proxyUrl"):
+        _check_proxy(proxy, where)
     return Connection(
         server=server,
-        name=name,
+        name=values.get("name") or server,
         ca_data=authority,
         insecure=insecure,
-        tls_server_name=str(tls.get("serverName") or ""),
-        proxy_url=str(config.get("proxyUrl") or ""),
-        compressed=config.get("disableCompression") is not True,
-        **lets_in,
+        tls_server_name=tls.text("serverName"),
+        proxy_url=proxy,
+        compressed=not config.flag("disableCompression"),
+        **(lets_in if server.startswith("https://") else {}),
     )
 
 
-def _config(text: str, where: str) -> dict[str, Any]:
+def check_address(text: str, where: str) -> None:
+    """Raises UserError where it is none of an API server."""
+    try:
+        parts = urlsplit(text)
+        is_good = parts.scheme in ("https", "http") and bool(parts.hostname) and not (parts.query or parts.fragment)
+        has_user = "@" in parts.netloc
+        _ = parts.port
+    except ValueError:
+        is_good = has_user = False
+    if has_user:
+        raise UserError("server holds a user or a password; put them into config", where=where)
+    if not is_good:
+        raise UserError("server is no address; write it as https://host:6443", where=where)
+
+
+def _check_proxy(text: str, where: str) -> None:
+    """It may hold a password: it is never quoted."""
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        is_good = bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise UserError("config.proxyUrl is no address; write it as http://host:3128", where=where)
+
+
+def _where(values: Mapping[str, str]) -> str:
+    return f"cluster {values.get('name') or values.get('server', '').rstrip('/')}"
+
+
+def _config(text: str, where: str) -> Fields:
     try:
         found = json.loads(text or "{}")
     except ValueError:
         raise UserError("config is not JSON; write it as Argo CD does", where=where) from None
     if not isinstance(found, dict):
         raise UserError("config is no object; write it as Argo CD does", where=where)
-    return found
+    return Fields(found, where, "config")
 
 
-def _credentials(
-    config: Mapping[str, Any], tls: Mapping[str, Any], where: str, programs: Collection[str]
-) -> dict[str, Any]:
+def _credentials(config: Fields, tls: Fields, programs: Collection[str]) -> dict[str, Any]:
     """argo: AWS before a program, and a program before what is written here."""
-    if isinstance(aws := config.get("awsAuthConfig"), dict) and aws.get("clusterName"):
+    if (aws := config.fields("awsAuthConfig")).text("clusterName"):
         return {"exec_plugin": _aws(aws)}
-    if isinstance(program := config.get("execProviderConfig"), dict) and program.get("command"):
-        return {"exec_plugin": _plugin(program, where, programs)}
+    if (program := config.fields("execProviderConfig")).text("command"):
+        return {"exec_plugin": _plugin(program, programs)}
     return {
-        "token": str(config.get("bearerToken") or ""),
-        "username": str(config.get("username") or ""),
-        "password": str(config.get("password") or ""),
-        "cert_data": _bytes(tls, "certData", where),
-        "key_data": _bytes(tls, "keyData", where),
+        "token": _line(config, "bearerToken"),
+        "username": _line(config, "username"),
+        "password": config.text("password"),
+        "cert_data": _bytes(tls, "certData"),
+        "key_data": _bytes(tls, "keyData"),
     }
 
 
-def _aws(given: Mapping[str, Any]) -> ExecPlugin:
-    arguments = ["aws", "--cluster-name", str(given["clusterName"])]
+def _aws(given: Fields) -> ExecPlugin:
+    arguments = ["aws", "--cluster-name", given.text("clusterName")]
     for field, flag in (("roleARN", "--role-arn"), ("profile", "--profile")):
-        if given.get(field):
-            arguments += [flag, str(given[field])]
+        if text := given.text(field):
+            arguments += [flag, text]
     return ExecPlugin(AWS_PROGRAM, "client.authentication.k8s.io/v1beta1", tuple(arguments), interactive_mode="Never")
 
 
-def _plugin(given: Mapping[str, Any], where: str, programs: Collection[str]) -> ExecPlugin:
-    command, version = str(given["command"]), str(given.get("apiVersion") or "client.authentication.k8s.io/v1beta1")
+def _plugin(given: Fields, programs: Collection[str]) -> ExecPlugin:
+    command, where = given.text("command"), given.where
+    version = given.text("apiVersion") or "client.authentication.k8s.io/v1beta1"
     if command not in programs:
         known = ", ".join(sorted(programs))
         raise UserError(
@@ -114,23 +144,30 @@ def _plugin(given: Mapping[str, Any], where: str, programs: Collection[str]) -> 
         )  # fmt: skip
     if version not in EXEC_VERSIONS:
         raise UserError(f"config: execProviderConfig.apiVersion {version!r} is not known", where=where)
-    given_env = given.get("env")
-    env = given_env if isinstance(given_env, dict) else {}
+    env = given.texts("env")
     if bad := sorted(name for name in env if name == "PATH" or name.upper().startswith(_LOADERS)):
         raise UserError(f"config: execProviderConfig.env sets {bad[0]}, which may run something else", where=where)
     return ExecPlugin(
         command=command,
         api_version=version,
-        args=tuple(str(each) for each in given.get("args") or ()),
-        env={str(name): str(text) for name, text in env.items()},
-        install_hint=str(given.get("installHint") or ""),
+        args=given.all_texts("args"),
+        env=env,
+        install_hint=given.text("installHint"),
         interactive_mode="Never",
-        provide_cluster_info=given.get("provideClusterInfo") is True,
+        provide_cluster_info=given.flag("provideClusterInfo"),
     )
 
 
-def _bytes(tls: Mapping[str, Any], field: str, where: str) -> bytes:
+def _line(config: Fields, field: str) -> str:
+    """What is sent in a header."""
+    text = config.text(field)
+    if not text.isprintable():
+        raise UserError(f"config.{field} has a line break in it, or worse; write it anew", where=config.where)
+    return text
+
+
+def _bytes(tls: Fields, field: str) -> bytes:
     try:
-        return base64.b64decode(str(tls.get(field) or ""), validate=True)
+        return base64.b64decode(tls.text(field), validate=True)
     except (binascii.Error, ValueError):
-        raise UserError(f"config: tlsClientConfig.{field} is not base64", where=where) from None
+        raise UserError(f"config: tlsClientConfig.{field} is not base64", where=tls.where) from None

@@ -65,14 +65,19 @@ def test_nothing_that_lets_in_is_sent_without_encryption() -> None:
         ({"execProviderConfig": {"command": "aws", "apiVersion": "v9"}}, "apiVersion 'v9' is not known"),
         ({"tlsClientConfig": {"caData": "%%"}}, "tlsClientConfig.caData is not base64"),
         ({"tlsClientConfig": {"caData": PEM, "insecure": True}}, "with the insecure flag is not allowed"),
-        ({"tlsClientConfig": []}, ""),
-        ({"tlsClientConfig": "x"}, "tlsClientConfig is no object"),
+        ({"tlsClientConfig": []}, "config.tlsClientConfig must be a map"),
+        ({"tlsClientConfig": {"insecure": "yes"}}, "config.tlsClientConfig.insecure must be true or false"),
+        ({"execProviderConfig": {"command": "aws", "args": 5}}, "config.execProviderConfig.args must be a list"),
+        ({"execProviderConfig": {"command": "aws", "args": [5]}}, "args must be a list of texts"),
+        ({"execProviderConfig": {"command": "aws", "env": []}}, "config.execProviderConfig.env must be a map"),
+        ({"execProviderConfig": "aws"}, "config.execProviderConfig must be a map"),
+        ({"awsAuthConfig": {"clusterName": 1}}, "config.awsAuthConfig.clusterName must be a text, and is a number"),
+        ({"password": 1234}, "config.password must be a text, and is a number"),
+        ({"username": "hidden\n"}, "config.username has a line break"),
+        ({"proxyUrl": "http://hidden:hidden@[bad"}, "config.proxyUrl is no address"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_cluster_and_says_no_secret(config: dict[str, Any], words: str) -> None:
-    if not words:
-        read(bearerToken="hidden", **config)
-        return
     with pytest.raises(UserError) as said:
         read(bearerToken="hidden", **config)
     assert words in str(said.value) and "cluster far" in str(said.value) and "hidden" not in str(said.value)
@@ -84,6 +89,17 @@ def test_a_config_that_is_no_json_object_is_told(config: str) -> None:
         connection_of({"server": "https://x", "config": config})
 
 
-def test_values_that_are_not_base64_count_as_not_there() -> None:
-    secret = {"data": {"name": base64.b64encode(b" far ").decode(), "config": "\u20ac", "server": None}}
-    assert values_of(secret) == {"name": "far", "server": ""}
+@pytest.mark.parametrize("server", ["", "far", "https://[bad", "https://far:port", "ftp://far", "https://u:p@far"])
+def test_an_address_that_is_none_is_told(server: str) -> None:
+    with pytest.raises(UserError, match=r"^cluster far: server ") as said:
+        read(server)
+    assert "u:p" not in str(said.value)
+
+
+def test_values_that_are_no_texts_are_told_and_others_do_not_count() -> None:
+    name, other = base64.b64encode(b" far ").decode(), base64.b64encode(b"\xff").decode()
+    found = values_of({"data": {"name": name, "server": None, "logo": other}})
+    assert found == {"name": "far", "server": "", "config": ""}
+    for wrong in ("\u20ac", other):
+        with pytest.raises(UserError, match=r"^cluster far: config is not base64 of a text"):
+            values_of({"data": {"name": name, "config": wrong}})

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.cluster import Cluster, Versioned
-from argosy.cluster.fleet import connection_of
+from argosy.cluster.fleet import check_address, connection_of
 from argosy.desk.applications.desk import Desk, Opener, now
 from argosy.desk.connections.declared import (
     SECRET,
@@ -175,7 +175,7 @@ def read_values(given: Mapping[str, Any], *, server: str = "") -> dict[str, str]
     fields = Fields(given, WHERE)
     address = (fields.text("server") or server).rstrip("/")
     values = {"server": address, "name": fields.text("name") or address, "project": fields.text("project")}
-    _check_address(address)
+    check_address(address, WHERE)
     if names := fields.all_texts("namespaces"):
         values["namespaces"] = ",".join(names)
         values["clusterResources"] = str(fields.flag("clusterResources")).lower()
@@ -184,20 +184,6 @@ def read_values(given: Mapping[str, Any], *, server: str = "") -> dict[str, str]
     if (config := fields.optional("config")) is not None:
         values["config"] = json.dumps(dict(config.values), separators=(",", ":"), sort_keys=True)
     return values
-
-
-def _check_address(text: str) -> None:
-    try:
-        parts = urlsplit(text)
-        is_good = parts.scheme in ("https", "http") and bool(parts.hostname) and not (parts.query or parts.fragment)
-        has_user = "@" in parts.netloc
-        _ = parts.port
-    except ValueError:
-        is_good = has_user = False
-    if has_user:
-        raise UserError("server holds a user or a password; put them into config", where=WHERE)
-    if not is_good:
-        raise UserError("server is no address; write it as https://host:6443", where=WHERE)
 
 
 async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool) -> Declared:
