@@ -29,7 +29,7 @@ from argosy.cluster.fleet import connection_of, values_of
 from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
-from argosy.controllers.settings import Settings
+from argosy.controllers.settings import SECRET, SETTINGS, Settings
 from argosy.controllers.turns import Turns
 from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
@@ -55,7 +55,6 @@ from argosy.source.webhooks import concerns, read_pushes
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-SECRET: Final = GroupKind("", "Secret")
 SILENT: Final = 180.0  # seconds without any news: at least every two minutes it is asked for its kinds
 COLLECTED: Final = (10_000, 20, 20)  # manifests are no cycles: to look for some so often as usual finds nothing
 MOMENT: Final = 1.0  # seconds that those whom a push touches have for themselves
@@ -120,6 +119,7 @@ class Engine:
             self.cache,
             self._noticed,
             definitions=[DEFINITION],
+            needed=[APPLICATION, *SETTINGS],
             clock=clock,
             thrift=keeping,
         )

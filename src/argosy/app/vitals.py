@@ -59,7 +59,8 @@ class Vitals:
         if self.engine is None and self._election is not None:
             return []
         if not self._is_filled:
-            return ["what lives in the cluster is still being listed"]
+            lacking = [] if self.engine is None else self.engine.everything.lacking()
+            return lacking or ["what lives in the cluster is still being listed"]
         return [] if self._has_joined else ["it does not have its part of the work yet"]
 
     @property

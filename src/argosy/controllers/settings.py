@@ -42,6 +42,7 @@ from argosy.sync.terms import SyncSettings
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 SECRET: Final = GroupKind("", "Secret")
 PROJECT: Final = GroupKind("argoproj.io", "AppProject")
+SETTINGS: Final = (CONFIG_MAP, PROJECT, SECRET)  # without these nobody knows what may be delivered, and where
 STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
 ARGOCD_CM, ARGOSY_CM, PARAMETERS = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
 KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"

@@ -259,7 +259,8 @@ class Looker:
 
     def tracked(self, app: Application, rules: Rules) -> dict[ResourceKey, Manifest]:
         """What is marked as the application's, where nobody knows what it desires."""
-        return managed(self.cache, instance_name(app, rules.tracking), (), lambda key: True)
+        excludes = rules.exclusions.excludes
+        return managed(self.cache, instance_name(app, rules.tracking), (), lambda key: not excludes(key.group_kind))
 
     async def health_of_tracked(self, app: Application, rules: Rules) -> Assessment | None:
         """How what is marked as the application's fares. None: nothing of it lives."""

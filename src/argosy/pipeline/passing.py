@@ -46,6 +46,8 @@ UNSEEN: Final = "Failed to load live state"
 CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
 PATIENCE: Final = 180.0  # argo: seconds for which a host that gives no answer is not spoken of
 AWAY: Final = 15.0  # seconds until it is asked again
+PLACES: Final = (GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret"))  # where projects and clusters are
+UNSURE: Final = 2.0  # seconds until it is seen again whether these are known
 
 
 class Pipeline:
@@ -61,7 +63,7 @@ class Pipeline:
         knows: Callable[[GroupKind], bool] = everything,
     ) -> None:
         """The cluster is the one that Applications are in; where else they go, `fleet` knows."""
-        self.cluster, self.now = cluster, now
+        self.cluster, self.now, self._knows = cluster, now, knows
         self.assembler = Assembler(Renders(crew))
         self.here = Ground(cluster, cache, self.assembler, now, knows=knows)
         self.fleet: Fleet = OnlyHere(self.here)
@@ -107,7 +109,10 @@ class Pipeline:
         broken = invalid(app, project, rules)
         app = rules.clusters.placed(app)
         refresh = app.annotations.get(names.REFRESH)
-        if app.deleted and (project is None or rules.clusters.find(app.destination) is None):
+        is_lost = project is None or rules.clusters.find(app.destination) is None
+        if is_lost and not all(map(self._knows, PLACES)):
+            return Passed(wait=UNSURE)  # what nobody can read may be there: nothing is given up for that
+        if app.deleted and is_lost:
             # argo: without a project or a cluster that is known, nothing can be done
             return Passed({"metadata": {"finalizers": [each for each in app.finalizers if not is_served(each)]}})
         if project is None or (broken and not app.deleted):

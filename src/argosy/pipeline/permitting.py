@@ -35,6 +35,7 @@ def permission(app: Application, project: Project, rules: Rules, kinds: Catalog)
         is_namespaced = has_namespace(key, kinds)
         found = not permits(project, key, is_namespaced=is_namespaced, destination=app.destination)
         found = found and not _stranger(key, app, rules, kinds)
+        found = found and not rules.exclusions.excludes(key.group_kind)  # settings are cached, though nobody looks
         if is_namespaced or not named:
             known[place] = found
         return found

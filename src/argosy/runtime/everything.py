@@ -1,8 +1,8 @@
 """Everything that a cluster serves, in one cache: an informer for each kind, as kinds come and go.
 
-In: a cluster, which kinds count, which kinds define others. Out: a filled cache, and one call for each change. Never:
-takes a kind that cannot be read for empty; forgets what it knew of a kind because the server was away; keeps more than
-metadata of a kind that nobody reads more of.
+In: a cluster, which kinds count, which kinds define others, which nobody can do without. Out: a filled cache, and one
+call for each change. Never: takes a kind that cannot be read for empty; forgets what it knew of a kind because the
+server was away; keeps more than metadata of a kind that nobody reads more of.
 """
 
 from __future__ import annotations
@@ -81,23 +81,28 @@ class Everything:
         on_change: Listener,
         *,
         definitions: Iterable[GroupKind] = (),
+        needed: Iterable[GroupKind] = (),
         clock: Clock = SYSTEM_CLOCK,
         at_once: int = 8,
         thrift: Thrift | None = None,
     ) -> None:
-        """A change of any object of `definitions` is a reason to look for kinds that came or went."""
+        """A change of any object of `definitions` is a reason to look for kinds that came or went.
+
+        `needed` are followed whatever `is_watched` says, and waited for, however long it takes to list them.
+        """
         self._thrift: Thrift = thrift or Lavish()
         self._read: set[GroupKind] = set()  # of these whole manifests are wanted
         self._cluster, self._is_watched, self._cache, self._clock = cluster, is_watched, cache, clock
         self._gentle = _Gentle(cluster, at_once)
         self._on_change = on_change
-        self._definitions = frozenset(definitions)
+        self._definitions, self._needed = frozenset(definitions), frozenset(needed)
         self._followed: dict[GroupKind, _Followed] = {}
         self._asides: dict[GroupKind, asyncio.Task[None]] = {}  # watches of definitions, for their changes alone
         self._absent: set[GroupKind] = set()
         self._looks = len(LOOKS)
         self._woken = asyncio.Event()
         self._looked = asyncio.Event()
+        self._told = asyncio.Event()  # something about a kind, since it was asked last
         self._troubles: dict[GroupKind, ArgosyError] = {}
 
     async def run(self) -> None:
@@ -122,11 +127,29 @@ class Everything:
             self._asides.clear()
 
     async def synced(self) -> None:
-        """Until every kind that was found at first has been listed once; those that cannot be are in `troubles`."""
+        """Until every kind that was found at first has been listed once; those that cannot be are in `troubles`.
+
+        None of those that are needed may be among them: a server that starts may refuse anything, and soon no longer.
+        """
         await self._looked.wait()
         for kind in tuple(self._followed):
             while (each := self._followed.get(kind)) is not None and not each.settled.is_set():
                 await each.settled.wait()  # and again, where all of it was wanted meanwhile
+        said: Sequence[str] = ()
+        while lacking := self.lacking():
+            if lacking != said:
+                log.warning("nothing is begun yet: %s", "; ".join(lacking))
+            said = lacking
+            self._told.clear()
+            await self._told.wait()
+
+    def lacking(self) -> list[str]:
+        """Of those that are needed, why each that is not known is not."""
+        return [
+            f"{kind} is needed and cannot be listed: {self._troubles.get(kind) or 'the cluster does not serve it yet'}"
+            for kind in sorted(self._needed)
+            if not self.knows(kind)
+        ]
 
     def look_again(self) -> None:
         """`is_watched`, or the thrift, gives other answers now."""
@@ -147,8 +170,10 @@ class Everything:
 
     def knows(self, kind: GroupKind) -> bool:
         """Has the cache all of this kind, but for what is on its way? If not, its silence means nothing."""
-        followed = self._followed.get(kind)
-        return followed is not None and followed.informer.synced.is_set() and kind not in self._troubles
+        if kind in self._troubles or not self.knew(kind):
+            return False
+        # k8s: a server that starts may not find what it serves, and there was something of what is needed
+        return kind not in self._needed or self._followed[kind].informer.is_served
 
     def knew(self, kind: GroupKind) -> bool:
         """Had the cache all of this kind at some moment? So it may be old, where the server is away."""
@@ -177,7 +202,8 @@ class Everything:
         wanted = {
             kind: info.version
             for kind, info in catalog.items()
-            if {"list", "watch"}.issubset(info.verbs) and self._is_watched(kind, info.verbs)
+            if {"list", "watch"}.issubset(info.verbs)
+            and (kind in self._needed or self._is_watched(kind, info.verbs))
         }
         await self._leave([kind for kind in self._followed if kind not in wanted], catalog)
         for kind, version in wanted.items():
@@ -191,6 +217,7 @@ class Everything:
         self._read &= catalog.keys()
         for kind in self._definitions & catalog.keys() - self._asides.keys():
             self._asides[kind] = self._watch_aside(kind)
+        self._told.set()
 
     async def _leave(self, kinds: Sequence[GroupKind], catalog: Catalog) -> None:
         """A kind that is not served counts as gone when it is missing twice: a server that starts may forget some."""
@@ -229,7 +256,7 @@ class Everything:
             self._cache,
             metadata_only=not is_whole,
             clock=self._clock,
-            refused=REFUSED,
+            refused=None if kind in self._needed else REFUSED,  # all else waits for it
             kept=self._thrift.kept if is_whole else _metadata,
             afresh=afresh,
         )
@@ -263,6 +290,7 @@ class Everything:
         return asyncio.create_task(keep(), name=f"everything {kind}")
 
     def _report(self, kind: GroupKind, followed: _Followed, error: ArgosyError | None) -> None:
+        self._told.set()
         if error is None:
             followed.failures = 0
             followed.settled.set()

@@ -57,6 +57,7 @@ class Informer:
         self._told = ""  # the last trouble that was logged, so that it is logged once
         self.listeners: list[Listener] = []
         self.report: Report | None = None  # told of what lasts, and of every list that could be had
+        self.is_served = True  # as far as is known
         self.synced = asyncio.Event()  # the cache is what the cluster had at some moment, even if that is nothing
 
     async def run(self) -> None:
@@ -88,7 +89,7 @@ class Informer:
         for manifest in listed.values():
             self._notice(manifest)
         self._afresh = False
-        self._version, self._told = listing.version, ""
+        self._version, self._told, self.is_served = listing.version, "", True
         self._synced()
 
     async def _follow(self) -> None:
@@ -139,6 +140,7 @@ class Informer:
         if not self._told:
             log.debug("%s is not served yet", self._kind)
             self._told = "not served"
+        self.is_served = False
         self._synced()
         await self._pause(NOT_SERVED, relist=True)
 

@@ -1,0 +1,142 @@
+"""An engine delivers nothing, and gives nothing up, while it cannot read what its settings rest on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_room import CONTROL, Room, conditions, config_map, engine_room
+
+from argosy.app.vitals import Vitals
+from argosy.cluster import Cluster
+from argosy.model.errors import ArgosyError, ClusterError, Forbidden
+from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime import informer
+from argosy.runtime.clock import Backoff
+
+pytestmark = pytest.mark.anyio
+PROJECT, SECRET = GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret")
+APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+BROKEN = ClusterError("etcdserver: leader changed", code=500)
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(informer, "RECONNECT", Backoff(0.001, 0.01))
+    monkeypatch.setattr(informer, "NOT_SERVED", Backoff(0.01, 0.01))
+
+
+class Blinking:
+    """The same cluster, of which one kind cannot be listed for a while."""
+
+    def __init__(self, cluster: Cluster, kind: GroupKind, error: ArgosyError | None) -> None:
+        self._cluster, self._kind, self.error = cluster, kind, error
+        self.refusals = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def list(self, kind: GroupKind, **selectors: Any) -> Any:
+        self._blink(kind)
+        return await self._cluster.list(kind, **selectors)
+
+    async def watch(self, kind: GroupKind, **selectors: Any) -> Any:
+        self._blink(kind)
+        async for event in self._cluster.watch(kind, **selectors):
+            yield event
+            self._blink(kind)
+
+    def _blink(self, kind: GroupKind) -> None:
+        if kind == self._kind and self.error is not None:
+            self.refusals += 1
+            raise self.error
+
+
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def going(room: Room) -> None:
+    """An Application of project team that is being deleted, and what it has delivered."""
+    await room.project()
+    room.repository.push({"app/settings.yaml": config_map(a="1")})
+    await room.deliver(project="team", metadata={"finalizers": [FINALIZER]})
+    tracking = {"argocd.argoproj.io/tracking-id": "models:/ConfigMap:ml/settings"}
+    delivered = config_map(a="1")
+    delivered["metadata"] = {"name": "settings", "namespace": "ml", "annotations": tracking}
+    await room.cluster.create(delivered)
+    await room.cluster.delete(APP)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [(PROJECT, BROKEN), (PROJECT, ClusterError("not found", code=404)), (SECRET, Forbidden("no"))]
+)
+async def test_a_server_that_refuses_settings_at_first_makes_nobody_give_up_what_it_has(
+    tmp_path: Path, kind: GroupKind, error: ClusterError, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Blinking] = []
+
+    def blinking(cluster: Cluster) -> Any:
+        seen.append(Blinking(cluster, kind, error))
+        return seen[0]
+
+    async with engine_room(tmp_path, seen=blinking) as room:
+        vitals = Vitals(8, clock=room.clock)
+        vitals.engine = room.engine
+        await going(room)
+        await until(lambda: seen[0].refusals > 10)
+        assert (await room.app())["metadata"]["finalizers"] == [FINALIZER]
+        (said,) = vitals.unready()
+        assert said.startswith(f"{kind} is needed and cannot be listed: ") and said in caplog.text
+        seen[0].error = None
+        await until(lambda: not vitals.unready())
+        await room.until_gone("argoproj.io/Application", "models", CONTROL)
+        assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_projects_that_cannot_be_read_for_a_while_are_not_taken_for_gone(tmp_path: Path) -> None:
+    seen: list[Blinking] = []
+
+    def blinking(cluster: Cluster) -> Any:
+        seen.append(Blinking(cluster, PROJECT, None))
+        return seen[0]
+
+    async with engine_room(tmp_path, seen=blinking) as room:
+        await room.project()
+        room.repository.push({"app/settings.yaml": config_map(a="1")})
+        await room.deliver(project="team", metadata={"finalizers": [FINALIZER]}, syncPolicy={"automated": {}})
+        await room.until_synced()
+        seen[0].error = ClusterError("the server could not find the requested resource", code=404)
+        await room.project("another")  # the watch ends, and what is listed then is not found
+        await until(lambda: not room.engine.settings.rules().projects.get("team"))
+        app = await room.app()
+        assert not conditions(app["status"], "InvalidSpecError")
+        await room.cluster.delete(APP)
+        await until(lambda: seen[0].refusals > 10)
+        assert (await room.app())["metadata"]["finalizers"] == [FINALIZER]
+        seen[0].error = None
+        await room.until_gone("argoproj.io/Application", "models", CONTROL)
+        assert await room.get("ConfigMap", "settings") is None
+
+
+async def test_kinds_that_settings_exclude_hold_settings_all_the_same(tmp_path: Path) -> None:
+    """And applications see nothing of them."""
+    only = "- apiGroups: ['']\n  kinds: [ServiceAccount]\n"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    async with engine_room(tmp_path, {"resource.inclusions": only}) as room:
+        await room.project()
+        room.repository.push({"app/account.yaml": account, "app/settings.yaml": config_map(a="1")})
+        await room.deliver(project="team", syncPolicy={"automated": {}})
+        app = await room.until_synced()
+        assert [each["kind"] for each in app["status"]["resources"]] == ["ServiceAccount"]
+        room.engine.everything.look_again()
+        await until(lambda: GroupKind("", "Service") not in room.engine.everything.kinds)
+        assert {APP.group_kind, PROJECT, SECRET, GroupKind("", "ConfigMap")} <= room.engine.everything.kinds
+        await room.configure({"resource.inclusions": ""})
+        await room.until(lambda status: len(status["resources"]) == 2)
