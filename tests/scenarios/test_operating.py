@@ -160,7 +160,25 @@ def test_it_is_not_well_while_the_api_server_sleeps(operated: Operated) -> None:
         said = operated.until_ill("its Lease as")
         assert "has not been renewed" in said
         assert prometheus_text.one(operated.metrics(), "argosy_member") == 0
-        assert operated.ask("/readyz") == (200, "ok\n")
+        assert operated.ask("/readyz") == operated.ask("/livez") == (200, "ok\n")
+    operated.until_well()
+
+
+@in_full
+def test_one_that_begins_while_the_api_server_is_away_waits_for_it(operated: Operated) -> None:
+    work, port = operated.work, free_port()
+    work.proxy.is_away = True
+    try:
+        one = work.start(*FLAGS, "--port", str(port))
+        late = Operated(work, port)
+        late.until(lambda: one.log().count("the API server is away") > 1)
+        assert late.ask("/livez") == (200, "ok\n") and late.ask("/readyz")[0] == 503
+    finally:
+        work.proxy.is_away = False
+    late.until(lambda: late.ask("/readyz") == (200, "ok\n"))
+    one.end(signal.SIGTERM)
+    assert one.process.wait(30) == 0
+    operated.until(lambda: work.are_shared(1))
     operated.until_well()
 
 
@@ -173,6 +191,7 @@ def test_a_worker_that_is_held_up_is_named_until_it_goes_on(operated: Operated) 
         work.repository.push({f"{app}/settings.yaml": config_map(app, value="held up")})
         said = operated.until_ill("has been worked on for")
         assert f"Application {CONTROL}/{app} has been worked on for" in said
+        assert operated.ask("/livez")[0] == 503
         assert prometheus_text.one(operated.metrics(), "workqueue_longest_running_processor_seconds") > 2
     operated.until_well()
 

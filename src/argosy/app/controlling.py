@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from argosy.app import addon_duty
 from argosy.app.engine import Engine, EngineOptions, lead_engine, share_engine
@@ -25,6 +25,7 @@ from argosy.cluster.connection import in_cluster
 from argosy.cluster.kube import connect
 from argosy.desk.control import control_namespace
 from argosy.model.errors import ClusterError, UserError
+from argosy.runtime.insisting import insist
 from argosy.schema.definitions import definition
 
 KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
@@ -63,27 +64,27 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str], None])
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     cluster = await connect(target.connection)
     try:
-        work: list[asyncio.Task[None]] = []
         vitals = Vitals(options.workers, options.stuck)
-        if options.delivers:
-            namespace = options.namespace or await control_namespace(cluster)
-            await _prepare(cluster, namespace)
-            work.append(asyncio.create_task(_lead(cluster, options, namespace, target, vitals), name="engine"))
-        else:
-            namespace = options.namespace or target.connection.namespace
-        if addons:
-            duty = addon_duty.work(addons, cluster, namespace, elects=options.elects, stands=vitals.stands_beside)
-            work.append(asyncio.create_task(duty, name="add-ons on duty"))
-        ready(target, namespace)
         measures = [vitals.measured, *(each.metrics for each in addons if each.metrics)]
         unready = vitals.unready if options.delivers else nothing
-        async with probed(options.port, Signs(measures, vitals.troubles, unready)):
+        async with probed(options.port, Signs(measures, vitals.troubles, unready, vitals.stuck)):
+            preparing = asyncio.create_task(_namespace(cluster, options, target))
+            await _until(stop, [preparing])
+            if stop.is_set():
+                return
+            namespace, work = preparing.result(), []
+            if options.delivers:
+                work.append(asyncio.create_task(_lead(cluster, options, namespace, target, vitals), name="engine"))
+            if addons:
+                duty = addon_duty.work(addons, cluster, namespace, elects=options.elects, stands=vitals.stands_beside)
+                work.append(asyncio.create_task(duty, name="add-ons on duty"))
+            ready(target, namespace)
             await _until(stop, work)
     finally:
         await cluster.close()
 
 
-async def _until(stop: asyncio.Event, work: list[asyncio.Task[None]]) -> None:
+async def _until(stop: asyncio.Event, work: Sequence[asyncio.Task[Any]]) -> None:
     """All of it, or none: who watches this process starts it again."""
     ending = asyncio.create_task(stop.wait())
     await asyncio.wait({ending, *work}, return_when=asyncio.FIRST_COMPLETED)
@@ -102,6 +103,15 @@ def target_here(options: TargetOptions) -> Target:
         connection = in_cluster()
         return Target(connection, f"the cluster around this Pod ({connection.server})")
     return find_target(options)
+
+
+async def _namespace(cluster: Cluster, options: ControllerOptions, target: Target) -> str:
+    """Where settings are, as soon as there is what an engine needs. An API server that is away is waited for."""
+    if not options.delivers:
+        return options.namespace or target.connection.namespace
+    namespace = options.namespace or await insist(lambda: control_namespace(cluster))
+    await insist(lambda: _prepare(cluster, namespace))
+    return namespace
 
 
 async def _prepare(cluster: Cluster, namespace: str) -> None:

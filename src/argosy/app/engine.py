@@ -45,6 +45,7 @@ from argosy.policy.clusters import HERE, KnownCluster
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
 from argosy.runtime.about import about
 from argosy.runtime.everything import Everything
+from argosy.runtime.insisting import insist
 from argosy.runtime.members import Members
 from argosy.source.git.footprint import Footprint
 from argosy.source.git.refs import Refs
@@ -317,7 +318,7 @@ async def lead_engine(
     signs = vitals or Vitals(options.workers)
 
     async def work() -> None:
-        await wait_for_no_members(cluster, namespace)
+        await insist(lambda: wait_for_no_members(cluster, namespace))
         await signs.kept(Engine(cluster, options, namespace))
 
     await lead(work, cluster, namespace=namespace, name=LEASE, identity=identity, stands=signs.stands)
@@ -329,7 +330,7 @@ async def share_engine(
     """An engine as one of several: it has those applications that nobody else has."""
     signs = vitals or Vitals(options.workers)
 
-    dead = await wait_for_no_leader(cluster, namespace)
+    dead = await insist(lambda: wait_for_no_leader(cluster, namespace))
 
     async def is_alone() -> None:
         while True:

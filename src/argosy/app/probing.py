@@ -1,8 +1,8 @@
 """A port for who watches over this process: whether it works, and what it counts.
 
-In: functions that give metrics, and what speaks against its being well, or ready. Out: answers to GET /healthz, /readyz
-and /metrics. Never: anything else; reads more of a question than its first line needs; keeps who asks waiting for the
-rest of it.
+In: functions that give metrics, and what speaks against its being well, or ready. Out: answers to GET /healthz,
+/livez, /readyz and /metrics. Never: anything else; reads more of a question than its first line needs; keeps who asks
+waiting for the rest of it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ def nothing() -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Signs:
-    """What is answered: metrics, and sentences that speak against its being well, or ready."""
+    """What is answered: metrics, and sentences that speak against its being well, ready, or of use any longer."""
 
     measures: Sequence[Callable[[], str]] = ()
     troubles: Callable[[], Sequence[str]] = nothing
     unready: Callable[[], Sequence[str]] = nothing
+    stuck: Callable[[], Sequence[str]] = nothing  # only what a new process would mend
 
 
 @contextlib.asynccontextmanager
@@ -80,9 +81,10 @@ def _found(method: str, path: str, signs: Signs) -> tuple[str, str]:
     path = path.partition("?")[0]
     if method != "GET":
         return "405 Method Not Allowed", "GET alone is answered here\n"
-    if path in ("/healthz", "/readyz"):
-        against = signs.troubles() if path == "/healthz" else signs.unready()
+    asked = {"/healthz": signs.troubles, "/livez": signs.stuck, "/readyz": signs.unready}.get(path)
+    if asked is not None:
+        against = asked()
         return ("503 Service Unavailable", "".join(f"{each}\n" for each in against)) if against else ("200 OK", "ok\n")
     if path == "/metrics":
         return "200 OK", "".join(each() for each in signs.measures)
-    return "404 Not Found", "there are /healthz, /readyz and /metrics\n"
+    return "404 Not Found", "there are /healthz, /livez, /readyz and /metrics\n"

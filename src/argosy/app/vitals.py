@@ -71,7 +71,11 @@ class Vitals:
         return self._was_joined
 
     def troubles(self) -> list[str]:
-        return [*self._of_lease(), *self._of_cache(), *self._of_work()]
+        return [*self._of_lease(), *self._of_silence(), *self._of_watches(), *self._of_work()]
+
+    def stuck(self) -> list[str]:
+        """Those of them that a new process would mend: it could not do more while the API server is away."""
+        return [*self._of_watches(), *self._of_work()]
 
     def measured(self) -> str:
         return text([*of_process(), *([] if self.engine is None else of_engine(self.engine))])
@@ -89,14 +93,15 @@ class Vitals:
             elif not each.leads and (silent := each.silence()) > UNHEARD:
                 yield f"the API server has not answered for {silent:.0f} s: nobody knows who leads"
 
-    def _of_cache(self) -> Iterator[str]:
-        if self.engine is None:
+    def _of_silence(self) -> Iterator[str]:
+        if self.engine is not None and self.engine.is_silent():
+            silent = self._clock.monotonic() - self.engine.heard.heard_at
+            yield f"nothing has been heard of the cluster for {silent:.0f} s"
+
+    def _of_watches(self) -> Iterator[str]:
+        if self.engine is None or self.engine.is_silent():
             return
-        now, heard = self._clock.monotonic(), self.engine.heard
-        if self.engine.is_silent():
-            yield f"nothing has been heard of the cluster for {now - heard.heard_at:.0f} s"
-            return
-        everything = self.engine.everything
+        now, heard, everything = self._clock.monotonic(), self.engine.heard, self.engine.everything
         for kind in sorted(everything.kinds - everything.troubles.keys()):  # what a cluster refuses is no fault of ours
             fed = heard.fed.get(kind)
             if fed is not None and now - fed > STALE:

@@ -50,7 +50,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--addons", default="", metavar="NAME[=VARIANT],…", help=about)
     about = "run the add-ons alone: an Argo CD delivers the Applications"
     parser.add_argument("--no-engine", action="store_true", help=about)
-    about = "serve /healthz, /readyz and /metrics on this port (default: nothing is served)"
+    about = "serve /healthz, /livez, /readyz and /metrics on this port (default: nothing is served)"
     parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
     about = "seconds without progress until /healthz says so (default: 600)"
     parser.add_argument("--stuck-after", type=seconds, default=600.0, metavar="SECONDS", help=about)

@@ -51,7 +51,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--hostname", action="append", default=[], metavar="NAME", help=about)
     about = "clone that promotions are written in (default: the page shows environments only)"
     parser.add_argument("--repo", type=Path, metavar="DIR", help=about)
-    about = "serve /healthz, /readyz and /metrics on this port besides, without a login (default: not)"
+    about = "serve /healthz, /livez, /readyz and /metrics on this port besides, without a login (default: not)"
     parser.add_argument("--metrics-port", type=int, default=0, metavar="N", help=about)
     parser.add_argument("--no-browser", action="store_true", help="do not open the page in a browser")
     add_log_flags(parser)

@@ -27,6 +27,10 @@ class Unavailable(TransientError):
         self.retry_after = retry_after
 
 
+class Untrusted(Unavailable):
+    """Somebody answers, and cannot show that it is the one that was asked for: somebody must act."""
+
+
 def refusal(
     code: int, content: bytes, headers: Mapping[str, str], *, host: str, key: ResourceKey | None = None
 ) -> ArgosyError:

@@ -21,7 +21,7 @@ from yarl import URL
 from argosy.cluster.auth import Credentials, Identity
 from argosy.cluster.connection import Connection
 from argosy.cluster.proxy import is_loopback, proxy_for
-from argosy.cluster.refusals import Unavailable, answered_without_json, refusal
+from argosy.cluster.refusals import Unavailable, Untrusted, answered_without_json, refusal
 from argosy.cluster.sending import BEFORE_SENDING
 from argosy.model.errors import ClusterError, UserError
 from argosy.model.names import ResourceKey
@@ -176,8 +176,8 @@ class Wire:
 
     def _unreachable(self, error: BaseException) -> Unavailable:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            what = f"its certificate is not trusted: {error.certificate_error}"
-        elif isinstance(error, TimeoutError):
+            return Untrusted(f"{self._host}: its certificate is not trusted: {error.certificate_error}")
+        if isinstance(error, TimeoutError):
             what = "did not answer in time"
         elif isinstance(error, aiohttp.ClientConnectorError):
             what = f"cannot be reached: {error.os_error.strerror or error.os_error}"

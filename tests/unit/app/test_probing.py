@@ -28,6 +28,7 @@ async def ask(port: int, question: bytes) -> str:
 
 @pytest.mark.parametrize(("question", "code", "text"), [
     ("GET /healthz HTTP/1.1", "200", "ok\n"),
+    ("GET /livez HTTP/1.1", "200", "ok\n"),
     ("GET /readyz?verbose HTTP/1.1", "200", "ok\n"),
     ("GET /metrics HTTP/1.1", "200", "jobs 1\nruns 2\n"),
     ("GET /secrets HTTP/1.1", "404", "there are /healthz"),
@@ -41,11 +42,14 @@ async def test_what_is_asked_is_answered(question: str, code: str, text: str) ->
 
 
 async def test_what_speaks_against_it_is_told_a_line_each() -> None:
-    signs = Signs(troubles=lambda: ["its Lease has run out", "nothing moves"], unready=lambda: ["not yet"])
+    troubles = ["its Lease has run out", "nothing moves"]
+    signs = Signs(troubles=lambda: troubles, unready=lambda: ["not yet"], stuck=lambda: troubles[1:])
     async with probed(-1, signs) as port:
         well = await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
+        alive = await ask(port, b"GET /livez HTTP/1.1\r\n\r\n")
         ready = await ask(port, b"GET /readyz HTTP/1.1\r\n\r\n")
     assert well.startswith("HTTP/1.1 503 ") and well.endswith("\r\n\r\nits Lease has run out\nnothing moves\n")
+    assert alive.startswith("HTTP/1.1 503 ") and alive.endswith("\r\n\r\nnothing moves\n")
     assert ready.startswith("HTTP/1.1 503 ") and ready.endswith("\r\n\r\nnot yet\n")
 
 

@@ -130,7 +130,7 @@ def test_services_policies_and_budgets_are_for_the_pods(options: InstallOptions)
         assert spec["containers"][0]["resources"]["requests"].keys() == {"cpu", "memory"}
         assert {"livenessProbe", "readinessProbe", "startupProbe"} <= spec["containers"][0].keys()
         liveness = spec["containers"][0]["livenessProbe"]
-        assert liveness["httpGet"] == {"path": "/healthz", "port": "metrics"}
+        assert liveness["httpGet"] == {"path": "/livez", "port": "metrics"}
         assert liveness["failureThreshold"] * liveness["periodSeconds"] == 120
         assert ("affinity" in spec) is options.is_ha
 

@@ -109,8 +109,8 @@ def _container(part: str, options: InstallOptions) -> dict[str, Any]:
         "ports": ports,
         # Before it is ready it has listed what lives in the cluster.
         "startupProbe": _asked("/readyz", periodSeconds=2, failureThreshold=300),
-        # An API server that is away for a moment is no reason to begin anew.
-        "livenessProbe": _asked("/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=12),
+        # An API server that is away is no reason to begin anew.
+        "livenessProbe": _asked("/livez", periodSeconds=10, timeoutSeconds=5, failureThreshold=12),
         "readinessProbe": _asked("/readyz", periodSeconds=5),
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
         "securityContext": LOCKED,
