@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import signal
+import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -132,6 +133,21 @@ async def test_metrics_have_a_port_of_their_own(plane: Any, tmp_path: Path) -> N
     async with await open_page(plane, tmp_path, metrics_port=-1) as found:
         assert isinstance(found, Served)
         assert (await asked(found.url, "/metrics"))[0] == 401
+
+
+async def test_once_its_watches_have_ended_every_probe_says_so(plane: Any, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    async with await open_page(plane, tmp_path, metrics_port=port) as found:
+        for path in ("/healthz", "/livez", "/readyz"):
+            assert (await asked(f"http://127.0.0.1:{port}", path))[::2] == (200, b"ok\n")
+        (watching,) = [each for each in asyncio.all_tasks() if each.get_coro().__qualname__ == "Lookout.run"]  # type: ignore[union-attr]
+        watching.cancel()
+        await asyncio.wait({watching})
+        for path in ("/healthz", "/livez", "/readyz"):
+            code, _, told = await asked(f"http://127.0.0.1:{port}", path)
+            assert (code, told) == (503, b"the watches of the cluster have ended\n")
+        assert (await asked(found.url, "/healthz"))[0] == 503
 
 
 @pytest.mark.parametrize("flags", [{"certificate": Path("a")}, {"key": Path("a")}, {"repository": Path("/nowhere")}])

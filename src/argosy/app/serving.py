@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -33,13 +33,15 @@ from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.confine.crew import Crew
-    from argosy.server.site import ServeOptions
+    from argosy.server.doors.entry import Entry
+    from argosy.server.site import ServeOptions, Site
     from argosy.source.repositories import Repositories
 
 USUAL_PORT: Final = 8484
 AUDIT: Final = "audit.log"
 MOST_AUDIT: Final = 5 << 20  # bytes of a file; the one before is kept
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
+ENDED: Final = "the watches of the cluster have ended"
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - with TLS, where somebody asks for it
 
 
@@ -157,7 +159,6 @@ async def serving(
     """While it is open, requests are answered. `repositories` and `crew`: those of an engine in this process."""
     from argosy.app.site import opened_site
     from argosy.server import build
-    from argosy.server.api.metrics import measured
 
     check(options)
     listeners = _listeners(options)
@@ -172,11 +173,21 @@ async def serving(
             with _audit_kept(options.place), masked(entry.mask):
                 async with (
                     listening(entry, listeners, certificate=certificate, closing=entry.close),
-                    probed(options.metrics_port, Signs([lambda: measured(site, entry)]), is_loopback=told.is_loopback),
+                    probed(options.metrics_port, _signs(site, entry), is_loopback=told.is_loopback),
                 ):
                     found = _served(options, told, port, where)
                     with entering.told(options.place, found.url) if found.is_loopback else contextlib.nullcontext():
                         yield found
+
+
+def _signs(site: Site, entry: Entry) -> Signs:
+    """Who answers is ready: everything was listed before. A cluster that is away comes back, and pages say so."""
+    from argosy.server.api.metrics import measured
+
+    def ended() -> Sequence[str]:
+        return [ENDED] if site.lookout.has_ended else ()
+
+    return Signs([lambda: measured(site, entry)], ended, ended, ended)
 
 
 def _listeners(options: PageOptions) -> list[socket.socket]:
