@@ -122,6 +122,21 @@ def test_what_it_counts_is_what_happened(operated: Operated) -> None:
     assert operated.ask("/healthz") == operated.ask("/readyz") == (200, "ok\n")
 
 
+def test_one_that_comes_later_and_is_paused_is_counted_too(operated: Operated) -> None:
+    """Nobody works on it, so nobody claims it: it has its place all the same."""
+    work, one = operated.work, prometheus_text.one
+    made = work.listed()[0]
+    metadata = {"name": "paused", "annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}
+    app = {"apiVersion": made["apiVersion"], "kind": made["kind"], "metadata": metadata, "spec": made["spec"]}
+    assert work.running.request("POST", APPS, app).code == 201
+    operated.until(lambda: one(operated.metrics(), "argosy_applications") > len(work.apps))
+    found = operated.metrics()
+    assert one(found, "argosy_shard_applications") == one(found, "argosy_applications")
+    assert one(found, "argocd_app_info", name="paused") == 1
+    assert work.running.request("DELETE", f"{APPS}/paused").code == 200
+    operated.until(lambda: one(operated.metrics(), "argosy_applications") == len(work.apps))
+
+
 def test_no_line_has_a_password_that_the_controller_works_with(operated: Operated) -> None:
     """Of a repository's Secret, and of an address; both belong to a host that nobody answers for."""
     work, canaries = operated.work, ("cnry-5f0c-in-a-secret", "cnry-91ab-in-an-address")

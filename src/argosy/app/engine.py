@@ -175,6 +175,8 @@ class Engine:
         kind = (after or before or {}).get("kind")
         if kind == APPLICATION.kind and before is not None and after is None:
             self.measures.forget(key_of(before))
+            if self.controller.claims is not None:
+                self.controller.claims.forget(key_of(before))
         if kind == APPLICATION.kind and (before or {}).get("spec") != (after or {}).get("spec"):
             self._local = None
         self._look(self.controller.noticed(before, after), before, after)

@@ -129,7 +129,7 @@ def of_engine(engine: Engine) -> Iterator[Family]:
 def _ours(engine: Engine) -> list[Manifest]:
     found = engine.cache.list(APPLICATION)
     claims = engine.controller.claims
-    return list(found) if claims is None else [app for app in found if key_of(app) in claims.ours]
+    return list(found) if claims is None else [app for app in found if claims.has(key_of(app))]
 
 
 def _of_queue(engine: Engine) -> Iterator[Family]:

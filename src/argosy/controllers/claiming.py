@@ -25,12 +25,16 @@ class Claims:
     def __init__(self, members: Members) -> None:
         self.members = members
         self._fences: dict[ResourceKey, str] = {}  # what we wrote into those that are ours
-        self._ours: set[ResourceKey] = set()
+        self._ours: set[ResourceKey] = set()  # as of the last change, and what was claimed since
 
-    @property
-    def ours(self) -> frozenset[ResourceKey]:
-        """Those that are ours as far as was found out."""
-        return frozenset(self._ours)
+    def has(self, key: ResourceKey) -> bool:
+        """Whether it is ours, also where nobody works on it: one that is paused is never claimed."""
+        return self.members.standing(name_of(key)) is not Standing.ELSEWHERE
+
+    def forget(self, key: ResourceKey) -> None:
+        """It is gone."""
+        self._fences.pop(key, None)
+        self._ours.discard(key)
 
     @contextmanager
     def step(self, key: ResourceKey) -> Iterator[Standing]:
@@ -40,8 +44,7 @@ class Claims:
 
     def changed(self, keys: Iterable[ResourceKey]) -> tuple[set[ResourceKey], set[ResourceKey]]:
         """Of all there are, those that are ours since the last time, and those that are no longer."""
-        standings = {key: self.members.standing(name_of(key)) for key in keys}
-        ours = {key for key, standing in standings.items() if standing is not Standing.ELSEWHERE}
+        ours = {key for key in keys if self.has(key)}
         come, gone = ours - self._ours, self._ours - ours
         self._ours = ours
         for key in gone:
@@ -62,7 +65,7 @@ class Claims:
         patch = {"metadata": {"resourceVersion": version, "annotations": {names.FENCE: fence}}}
         claimed = await cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
         self._fences[key] = fence
-        if self.members.standing(name_of(key)) is not Standing.ELSEWHERE:  # else it may come back, and is to be told
+        if self.has(key):  # else it may come back, and is to be told
             self._ours.add(key)
         return claimed
 

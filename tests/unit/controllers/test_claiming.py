@@ -10,6 +10,7 @@ from argosy.cluster import Cluster
 from argosy.controllers.claiming import Claims
 from argosy.model import annotations as names
 from argosy.model.errors import Conflict
+from argosy.model.manifest import key_of
 from argosy.runtime.members import Members
 
 pytestmark = pytest.mark.anyio
@@ -33,6 +34,13 @@ async def test_a_fence_of_any_version_is_raised_and_all_else_stays(
     claimed = await claims.claim(await made(cluster, namespace, held), cluster)
     assert claimed["metadata"]["annotations"] == {LATER: "{}", names.FENCE: then}
     assert await claims.claim(claimed, cluster) is claimed, "once is enough"
+
+
+async def test_of_what_is_gone_no_fence_is_kept(cluster: Cluster, namespace: str) -> None:
+    claims = Claims(Members(cluster, namespace, identity="one"))
+    claimed = await claims.claim(await made(cluster, namespace, None), cluster)
+    claims.forget(key_of(claimed))
+    assert (await claims.claim(claimed, cluster))["metadata"]["annotations"][names.FENCE] == "2/one"
 
 
 async def test_one_that_was_read_before_another_claimed_it_is_not_claimed(cluster: Cluster, namespace: str) -> None:
