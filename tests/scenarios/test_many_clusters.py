@@ -270,6 +270,18 @@ async def test_a_frozen_cluster_of_many_applications_leaves_workers_to_the_other
         await room.until(is_unknown, name)
 
 
+async def test_one_that_was_called_and_is_not_to_be_looked_at_lets_others_in(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[ResourceKey] = []
+    monkeypatch.setattr(room.engine.grounds, "passed", passed.append)
+    paused = {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}
+    await room.deliver(destination=THERE, metadata=paused)
+    async with asyncio.timeout(20):
+        while ResourceKey("argoproj.io", "Application", CONTROL, "models") not in passed:
+            await asyncio.sleep(0.01)
+
+
 async def test_an_operation_says_what_it_waits_for_and_can_be_ended(room: Room, far: Far) -> None:
     room.repository.push(ONE)
     await far.declare(room, far.config(bearerToken="nobody"))

@@ -131,7 +131,7 @@ class Engine:
             clock,
             self._establish,
             self.queue.add,
-            most=max(1, options.workers // 2),
+            workers=options.workers,
         )
         self._heard: dict[str, Refs] = {}
         self._prints: dict[str, Footprint | None] = {}

@@ -23,6 +23,7 @@ from argosy.pipeline.ground import Ground, Shut
 from argosy.policy.clusters import HERE, KnownCluster
 from argosy.report.wire import mapping
 from argosy.runtime import Cache, Clock
+from argosy.runtime.admission import Admission
 from argosy.runtime.clock import within
 
 log = logging.getLogger(__name__)
@@ -42,11 +43,11 @@ class Grounds:
         establish: Callable[[KnownCluster, Manifest], Outpost],
         wake: Callable[[ResourceKey], None],
         *,
-        most: int,
+        workers: int,
     ) -> None:
-        """`cache` is that of the Applications; at most `most` of them are worked on in one cluster at a time."""
+        """`cache` is that of the Applications."""
         self._here, self._settings, self._cache, self._clock = here, settings, cache, clock
-        self._establish, self._wake, self._most = establish, wake, most
+        self._establish, self._wake, self._admission = establish, wake, Admission(workers, wake)
         self._outposts: dict[str, Outpost] = {}  # by the name of the Secret
         self._marks: dict[str, object] = {}
         self._unused: dict[str, float] = {}  # since when
@@ -70,9 +71,12 @@ class Grounds:
         if known is not None and known.server == HERE:
             return nullcontext(self._here)
         outpost = None if known is None else self._outpost(known)
-        if outpost is None:
+        if known is None or outpost is None:
             return nullcontext(Shut(f"cluster {app.destination.name or app.destination.server} is not known any more"))
-        return self._within(outpost, app.key)
+        return self._within(known.secret, outpost, app.key)
+
+    def passed(self, app: ResourceKey) -> None:
+        self._admission.ended(app)
 
     def _outpost(self, known: KnownCluster) -> Outpost | None:
         """The one that is there, unless its Secret says something else by now."""
@@ -87,31 +91,23 @@ class Grounds:
             outpost = self._establish(known, secret)
             outpost.changed = lambda: self.wake_all(known.secret)
             self._outposts[known.secret], self._marks[known.secret] = outpost, mark
+            self._admission.open(known.secret, lambda: outpost.is_slow)
             self._work[known.secret] = asyncio.create_task(outpost.run(), name=f"cluster {known.name}")
         self._unused.pop(known.secret, None)
         return self._outposts[known.secret]
 
     @contextlib.contextmanager
-    def _within(self, outpost: Outpost, app: ResourceKey) -> Iterator[Ground | Shut]:
+    def _within(self, secret: str, outpost: Outpost, app: ResourceKey) -> Iterator[Ground | Shut]:
         ground = outpost.ground
         if ground is None:
             yield Shut(outpost.said)  # whoever goes there is woken when that changes
-            return
-        most = 1 if outpost.is_slow else self._most
-        if len(outpost.inside) >= most:
-            outpost.waiting[app] = None
+        elif not self._admission.enter(secret, app):
             yield Shut()
-            return
-        outpost.waiting.pop(app, None)
-        outpost.inside.add(app)
-        try:
-            yield ground
-        finally:
-            outpost.inside.discard(app)
-            if outpost.waiting:
-                following = next(iter(outpost.waiting))
-                del outpost.waiting[following]
-                self._wake(following)
+        else:
+            try:
+                yield ground
+            finally:
+                self._admission.leave(secret, app)
 
     def wake_all(self, secret: str) -> None:
         for app in self._goers().get(secret, ()):
@@ -166,9 +162,8 @@ class Grounds:
     def _close(self, secret: str) -> None:
         self._unused.pop(secret, None)
         self._marks.pop(secret, None)
-        outpost = self._outposts.pop(secret)
-        for app in outpost.waiting:
-            self._wake(app)
+        del self._outposts[secret]
+        self._admission.close(secret)
         task = self._work.pop(secret)
         task.cancel()
         self._ending.add(task)

@@ -22,7 +22,7 @@ from argosy.controllers.settings import Settings
 from argosy.live import Keeping, Tracking, indexes
 from argosy.model.errors import ArgosyError, UserError
 from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.names import GroupKind
 from argosy.pipeline.assembling import Assembler
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.ground import Ground
@@ -58,8 +58,6 @@ class Outpost:
         self.following: tuple[Counted, Everything] | None = None  # what it is filled from, while it answers
         self.ground: Ground | None = None
         self.cache = Cache()
-        self.inside: set[ResourceKey] = set()  # applications that are worked on
-        self.waiting: dict[ResourceKey, None] = {}  # and those that wait for their turn
         self._said = ""
         self._pulse: Pulse | None = None
         self._everything: Everything | None = None

@@ -119,6 +119,7 @@ class ApplicationController:
         try:
             return await self._steps(key, context)
         finally:
+            self.pipeline.fleet.passed(key)
             told = self._busy.pop(key)
             if told is not None and not self.pipeline.is_at_rest(told):
                 self.wake(key)

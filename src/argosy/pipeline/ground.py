@@ -15,7 +15,7 @@ from typing import Protocol
 from argosy.compare import Memory
 from argosy.live import CacheReader
 from argosy.model.application import Application
-from argosy.model.names import GroupKind
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.assembling import Assembler
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.looking import Looker
@@ -72,6 +72,9 @@ class Fleet(Protocol):
     def entered(self, app: Application) -> AbstractContextManager[Ground | Shut]:
         """The ground of its destination, which is in use until the end. The destination is one that is known."""
 
+    def passed(self, app: ResourceKey) -> None:
+        """Its passes are over for now, whether or not it came to its ground."""
+
     def grounds(self) -> Iterable[Ground]:
         """Those that are open."""
 
@@ -86,6 +89,9 @@ class OnlyHere:
         if app.destination.is_here:
             return nullcontext(self._ground)
         return nullcontext(Shut(f"nobody here opens cluster {app.destination.name or app.destination.server}"))
+
+    def passed(self, app: ResourceKey) -> None:
+        pass
 
     def grounds(self) -> Iterable[Ground]:
         return (self._ground,)
