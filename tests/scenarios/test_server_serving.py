@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import http.client
 import json
 import re
@@ -22,6 +23,7 @@ from ready_argosy import start
 from serving import environment, served
 
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.tls import fingerprint, self_signed
 from argosy.app.serving import PageOptions, Served, check, serving
 from argosy.model.errors import UserError
 from argosy.schema.definitions import definition
@@ -127,6 +129,37 @@ async def test_beyond_this_machine_there_is_tls_with_a_fingerprint_and_no_code(p
         assert (tmp_path / "page" / "tls.key").stat().st_mode & 0o777 == 0o600
     async with await open_page(plane, tmp_path, listen="0.0.0.0", hostnames=("argosy.example.com",)) as again:
         assert again.fingerprint == found.fingerprint
+
+
+async def test_a_renewed_certificate_is_served_without_a_restart(
+    plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brought by another link to another folder, as a kubelet does with a Secret."""
+    monkeypatch.setattr("argosy.app.listening.RENEWED", 0.02)
+    files = tmp_path / "tls.crt", tmp_path / "tls.key"
+
+    def bring(name: str, *, has_key: bool = True) -> str:
+        self_signed(tmp_path / name / "tls.crt", tmp_path / name / "tls.key", ["localhost"], [])
+        for each in files if has_key else files[:1]:
+            (tmp_path / "next").symlink_to(tmp_path / name / each.name)
+            (tmp_path / "next").replace(each)
+        return fingerprint(tmp_path / name / "tls.crt").replace(":", "").lower()
+
+    async def shown(port: int) -> str:
+        pem = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port), timeout=PATIENCE)
+        return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+
+    first = bring("one")
+    async with await open_page(plane, tmp_path, listen="0.0.0.0", certificate=files[0], key=files[1]) as found:
+        port = urlsplit(found.url).port
+        assert port and await shown(port) == first
+        bring("half", has_key=False)  # it does not fit the key that is there
+        await asyncio.sleep(0.2)
+        assert await shown(port) == first
+        second = bring("two")
+        async with asyncio.timeout(PATIENCE):
+            while await shown(port) != second:
+                await asyncio.sleep(0.02)
 
 
 async def test_metrics_have_a_port_of_their_own(plane: Any, tmp_path: Path) -> None:

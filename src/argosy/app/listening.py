@@ -11,6 +11,7 @@ import contextlib
 import errno
 import logging
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import Any, Final
 
 from argosy.model.errors import UserError
 
+log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
+RENEWED: Final = 10.0  # seconds between looks at the files of a certificate
 STALLED: Final = 60.0  # seconds in which a client takes nothing at all of what waits for it
 
 
@@ -26,6 +29,16 @@ STALLED: Final = 60.0  # seconds in which a client takes nothing at all of what 
 class Certificate:
     certificate: Path
     key: Path
+
+    def load(self, context: ssl.SSLContext) -> None:
+        context.load_cert_chain(self.certificate, self.key)
+
+    def stamp(self) -> tuple[tuple[int, int], ...]:
+        """Another one when another certificate is there; empty while there is none."""
+        with contextlib.suppress(OSError):
+            found = [each.stat() for each in (self.certificate, self.key)]
+            return tuple((each.st_ino, each.st_mtime_ns) for each in found)
+        return ()
 
 
 def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port") -> socket.socket:
@@ -82,20 +95,42 @@ async def listening(
     )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     server = Server(config)
+    stamp = certificate.stamp() if certificate else ()
     task = asyncio.create_task(server.serve(sockets=list(listeners)))
+    renewing: asyncio.Task[None] | None = None
     try:
         while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn tells it by a flag only
             await asyncio.sleep(0.002)
         if task.done():
             await task
+        if certificate and config.ssl:
+            renewing = asyncio.create_task(_renewed(certificate, stamp, config.ssl), name="renewed certificate")
         yield int(listeners[0].getsockname()[1])
     finally:
         closing()
+        if renewing:
+            renewing.cancel()
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
             await task
         for each in listeners:
             each.close()
+
+
+async def _renewed(certificate: Certificate, stamp: tuple[tuple[int, int], ...], context: ssl.SSLContext) -> None:
+    """Connections that come have what is in the files: whoever renews it cannot tell a process. Those that are open
+    stay."""
+    while True:
+        await asyncio.sleep(RENEWED)
+        if stamp == (stamp := certificate.stamp()) or not stamp:
+            continue
+        try:
+            certificate.load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # one that does not fit must not be half taken
+            certificate.load(context)
+            log.info("%s has changed and is served from now on", certificate.certificate)
+        except (OSError, ssl.SSLError) as error:
+            why = "%s has changed and cannot be used (%s): the one before is served"
+            log.warning(why, certificate.certificate, error.strerror or error)
 
 
 def _protocol() -> type[asyncio.Protocol]:

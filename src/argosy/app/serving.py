@@ -137,7 +137,7 @@ def check(options: PageOptions) -> None:
     if options.certificate and options.key:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            context.load_cert_chain(options.certificate, options.key)
+            Certificate(options.certificate, options.key).load(context)
         except (OSError, ssl.SSLError) as error:
             why = error.strerror or "they do not belong together, or are not PEM"
             message = f"the certificate and its key cannot be used ({why}); name two PEM files that belong together"
