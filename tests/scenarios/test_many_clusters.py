@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from argosy.apiserver.tls import certificates
 from argosy.app.outpost import AGAIN
 from argosy.app.vitals import Vitals
 from argosy.model.names import ResourceKey
+from argosy.runtime.about import fields
 
 THERE = {"name": "far", "namespace": "ml"}
 EXEC = "client.authentication.k8s.io/v1"
@@ -147,6 +149,17 @@ async def test_a_cluster_with_a_certificate_of_somebody_else_is_never_told_a_tok
     await room.until_synced()
 
 
+class Noted(logging.Handler):
+    """What each line is about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.about: list[dict[str, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.about.append(dict(fields()))
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
@@ -161,8 +174,12 @@ async def test_a_secret_that_cannot_be_read_is_told_with_its_field(
     data = encoded({"name": "far", "server": "https://far.example", **values})
     metadata = {"name": "cluster-far", "namespace": CONTROL, "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
     await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
+    noted = Noted()
+    logging.getLogger("argosy.app.outpost").addHandler(noted)
     await room.deliver(destination=THERE)
     said = await room.until_condition("ComparisonError")
+    logging.getLogger("argosy.app.outpost").removeHandler(noted)
+    assert noted.about == [{}]  # a cluster is not about the application that needed it first
     assert "cluster far" in said and words in said and "(Secret cluster-far)" in said
     await room.until(is_unknown)
 

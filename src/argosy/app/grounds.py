@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -54,6 +55,7 @@ class Grounds:
         self._work: dict[str, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._swept = asyncio.Event()
+        self._context = contextvars.copy_context()
 
     @property
     def outposts(self) -> tuple[Outpost, ...]:
@@ -92,7 +94,10 @@ class Grounds:
             outpost.changed = lambda: self.wake_all(known.secret)
             self._outposts[known.secret], self._marks[known.secret] = outpost, mark
             self._admission.open(known.secret, lambda: outpost.is_slow)
-            self._work[known.secret] = asyncio.create_task(outpost.run(), name=f"cluster {known.name}")
+            # It is not about the application that needs it first, and goes on when the step on that has ended.
+            self._work[known.secret] = asyncio.create_task(
+                outpost.run(), name=f"cluster {known.name}", context=self._context.copy()
+            )
         self._unused.pop(known.secret, None)
         return self._outposts[known.secret]
 
@@ -138,6 +143,7 @@ class Grounds:
 
     async def run(self) -> None:
         """Until cancelled: closes what nobody needs."""
+        self._context = contextvars.copy_context()
         try:
             while True:
                 with contextlib.suppress(TimeoutError):

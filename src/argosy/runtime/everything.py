@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -104,10 +105,11 @@ class Everything:
         self._looked = asyncio.Event()
         self._told = asyncio.Event()  # something about a kind, since it was asked last
         self._troubles: dict[GroupKind, ArgosyError] = {}
+        self._context = contextvars.copy_context()
 
     async def run(self) -> None:
         """Until cancelled."""
-        failures = 0
+        self._context, failures = contextvars.copy_context(), 0
         try:
             while True:
                 try:
@@ -287,7 +289,8 @@ class Everything:
                     log.exception("%s: watching again", kind)
                     await sleep(self._clock, AWAY.delay(failures))
 
-        return asyncio.create_task(keep(), name=f"everything {kind}")
+        # Whoever wants a kind first may be at something else: the watch is not about that, and outlives it.
+        return asyncio.create_task(keep(), name=f"everything {kind}", context=self._context.copy())
 
     def _report(self, kind: GroupKind, followed: _Followed, error: ArgosyError | None) -> None:
         self._told.set()

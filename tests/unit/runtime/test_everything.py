@@ -17,6 +17,7 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime import everything as module
 from argosy.runtime import informer
+from argosy.runtime.about import about, fields
 from argosy.runtime.cache import Cache
 from argosy.runtime.clock import Backoff
 from argosy.runtime.everything import Everything
@@ -410,3 +411,26 @@ async def test_what_the_thrift_wants_since_is_seen_when_it_is_told_to_look_again
         thrift.is_wanted = lambda each: "later" in (each["metadata"].get("labels") or {})  # type: ignore[method-assign]
         found.all.look_again()
         await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
+
+
+class Noting(Thrifty):
+    """And what it is about whenever something is kept."""
+
+    def __init__(self) -> None:
+        self.about: list[dict[str, str]] = []
+
+    def kept(self, manifest: Manifest) -> Manifest:
+        if manifest["kind"] == SECRET.kind:
+            self.about.append(dict(fields()))
+        return super().kept(manifest)
+
+
+async def test_a_watch_is_not_about_whoever_wanted_it_first(cluster: Cluster, namespace: str, eventually: Any) -> None:
+    await cluster.create(secret(namespace, "s"))
+    thrift = Noting()
+    with about(member="m"):
+        async with following(cluster, thrift=thrift) as found:
+            with about(application="argocd/web"):
+                found.all.reads(SECRET)
+            await eventually(lambda: found.all.knows(SECRET))
+    assert thrift.about and all(each == {"member": "m"} for each in thrift.about)
