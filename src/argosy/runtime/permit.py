@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from argosy.cluster.sending import BEFORE_SENDING
-from argosy.model.errors import ArgosyError, TransientError
+from argosy.model.errors import TransientError
 from argosy.runtime.clock import Clock
 
 T = TypeVar("T")
 
 
-class NotOurs(ArgosyError):
+class NotOurs(TransientError):
     """Another may be at work on it by now. Nobody must act: whoever has it goes on."""
 
 

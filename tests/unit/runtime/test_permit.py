@@ -6,9 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+import sync_stage
 
 from argosy.cluster import Cluster
 from argosy.cluster.sending import BEFORE_SENDING
+from argosy.model.application import Progress
 from argosy.model.errors import TransientError
 from argosy.model.manifest import key_of
 from argosy.pipeline.doorway import Doorway
@@ -44,6 +46,23 @@ async def test_a_step_that_was_taken_away_changes_nothing(clock: Any, cluster: C
     found = (await cluster.list(key_of(made).group_kind, namespace=namespace)).items
     assert "data" not in next(each for each in found if each["metadata"]["name"] == "one")
     assert "two" not in [each["metadata"]["name"] for each in found]
+
+
+async def test_a_sync_whose_permit_is_refused_has_not_failed_and_goes_on_when_there_is_one(
+    clock: Any, cluster: Cluster, namespace: str
+) -> None:
+    """A Lease that is late is no reason that a revision would never be tried again."""
+    wanted = sync_stage.config("one", namespace=namespace)
+    stage = sync_stage.Stage(cluster, [wanted], engine=Doorway(cluster, lambda key: None))
+    is_late = True
+    with under(Step("argocd/demo", lambda: not is_late, 4.0, clock)):
+        before = stage.begin()
+        with pytest.raises(TransientError):
+            await stage.step()
+        assert stage.state is before and await cluster.get(key_of(wanted)) is None
+        is_late = False
+        assert (await stage.finish()).progress is Progress.SUCCEEDED
+    await cluster.delete(key_of(wanted))
 
 
 async def test_who_is_about_to_send_is_asked_once_more(clock: Any) -> None:
