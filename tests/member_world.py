@@ -39,8 +39,9 @@ class Change(NamedTuple):
 
 
 class World:
-    def __init__(self, seed: int) -> None:
-        self.rng, self.time = random.Random(seed), 0.0
+    def __init__(self, seed: int, longest: float = 4.0) -> None:
+        """`longest`: seconds that a change may take. What takes more than 4 is not done once nobody waits for it."""
+        self.rng, self.time, self.longest = random.Random(seed), 0.0, longest
         self._order, self._coming = itertools.count(1), list[tuple[float, int, Callable[[], None]]]()
         self._before, self.processes = asyncio.all_tasks(), list[Process]()
         random.seed(seed)  # backoffs
@@ -264,7 +265,7 @@ class Process:
                     step = next(self._steps)
                     for _ in range(rng.randint(1, 4)):
                         await self._pause(rng.random() * 1.5)
-                        await carried(lambda: self._change(key, step))  # noqa: B023
+                        await carried(lambda: self._change(key, step), "change")  # noqa: B023
             await self._pause(rng.random() * 0.2)
 
     async def _pause(self, seconds: float) -> None:
@@ -277,14 +278,19 @@ class Process:
         began = self.world.time
         await self._pause(max(0.0, self.world.rng.random() - 0.7))
         BEFORE_SENDING.get()()
-        sent = self.world.time
-        left = max(0.0, began + 4.0 - sent) * 0.99
+        sent, is_waiting = self.world.time, True
+        left = max(0.0, began + self.world.longest - sent) * 0.99
 
         def does() -> None:
-            self.world.changes.append(Change(key, self.name, step, sent, self.world.time))
+            is_soon = self.world.time < began + 4.0
+            if is_soon or (is_waiting and not self.is_asleep and not self.is_dead):
+                self.world.changes.append(Change(key, self.name, step, sent, self.world.time))
 
-        if not self.world.is_away:
-            await self._asked(does, most=left)
+        try:
+            if not self.world.is_away:
+                await self._asked(does, most=left)
+        finally:
+            is_waiting = False
 
 
 def faults(changes: list[Change]) -> list[str]:

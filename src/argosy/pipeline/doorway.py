@@ -167,7 +167,7 @@ class Doorway:
         def call() -> Awaitable[Manifest]:
             return self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager)
 
-        made = await (call() if dry_run else carried(call))
+        made = await (call() if dry_run else carried(call, _told("create", manifest)))
         return made if dry_run or subresource_of else self._keep(made)
 
     async def apply(
@@ -176,13 +176,13 @@ class Doorway:
         def call() -> Awaitable[Manifest]:
             return self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
 
-        return await call() if dry_run else self._keep(await carried(call))
+        return await call() if dry_run else self._keep(await carried(call, _told("apply", manifest)))
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
         def call() -> Awaitable[Manifest]:
             return self._cluster.replace(manifest, dry_run=dry_run, manager=manager)
 
-        return await call() if dry_run else self._keep(await carried(call))
+        return await call() if dry_run else self._keep(await carried(call, _told("replace", manifest)))
 
     async def patch(
         self,
@@ -204,7 +204,7 @@ class Doorway:
                 api_version=api_version,
             )
 
-        return self._keep(await carried(call))
+        return self._keep(await carried(call, f"patch {key}"))
 
     async def delete(
         self,
@@ -217,13 +217,21 @@ class Doorway:
     ) -> None:
         cached = self._cached(key)
         await carried(
-            lambda: self._cluster.delete(key, propagation=propagation, uid=uid, version=version, grace=grace)
+            lambda: self._cluster.delete(key, propagation=propagation, uid=uid, version=version, grace=grace),
+            f"delete {key}",
         )
         self._wrote.pop(key, None)
         if cached is not None and not cached["metadata"].get("deletionTimestamp"):
             self._deleted[key] = cached
         if len(self._deleted) > MOST:
             del self._deleted[next(iter(self._deleted))]
+
+
+def _told(verb: str, manifest: Manifest) -> str:
+    """For people, also of one whose name the server gives."""
+    metadata = manifest["metadata"]
+    name = metadata.get("name") or metadata.get("generateName")
+    return f"{verb} {'/'.join(filter(None, (manifest['kind'], metadata.get('namespace'), name)))}"
 
 
 def _are_same(one: Manifest, other: Manifest) -> bool:

@@ -30,10 +30,10 @@ NOBODY: Final[Roster] = frozenset()
 
 @dataclass(frozen=True)
 class SharedTerms:
-    """Nobody begins a call on a Lease that ends before the call must have ended."""
+    """Nobody begins a call shortly before its Lease ends, and none goes on longer than the Lease, renewed or not."""
 
     lease: float = 10.0  # until another takes over, so that it has all of it 15 s after a kill
-    request: float = 4.0  # the longest that a call which changes something takes
+    request: float = 4.0  # kept free for a call that changes something; longer ones need a Lease that is renewed
     renew: float = 2.0
     patience: float = 1.0  # for what is under way on what goes to another; then nothing of it may change any more
 

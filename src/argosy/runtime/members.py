@@ -11,7 +11,7 @@ over that roster gives it. What holds two apart:
    member claims the key. So of two that claim it at once, the one that wrote last sees the other.
 3. A member whose Lease stands still for its whole length is dead once its Lease is deleted in the version that stood
    still: whoever renews it later is refused, and is a new member that has nothing.
-4. Nothing that changes something begins here on a Lease that could end before it does: see `Step`.
+4. Nothing that changes something begins here shortly before our Lease ends, or goes on when it has: see `Step`.
 """
 
 from __future__ import annotations
@@ -101,8 +101,11 @@ class Members:
         return self._established
 
     def is_valid(self) -> bool:
-        """Whether a call that begins now ends before our Lease does."""
-        return self._renewed_at + self._terms.lease - self._terms.request > self._clock.monotonic()
+        """Whether a call that begins now has its time before our Lease ends, even if that is never renewed again."""
+        return self._ends() - self._terms.request > self._clock.monotonic()
+
+    def _ends(self) -> float:
+        return self._renewed_at + self._terms.lease
 
     def overdue(self) -> float:
         """For how many seconds our Lease has run out; 0 while it is valid, or is still to be made."""
@@ -126,7 +129,7 @@ class Members:
         if standing is not Standing.OURS:
             yield standing
             return
-        step = Step(key, self.is_valid, self._terms.request, self._clock)
+        step = Step(key, self.is_valid, self._ends, self._terms.request, self._clock)
         step.on_quiet = self._quiet
         self._steps.add(step)
         try:
@@ -178,9 +181,9 @@ class Members:
 
     async def _renounce(self) -> None:
         """Nothing is ours from here on; returns when nothing is under way."""
-        self._forget()
         for step in tuple(self._steps):
-            step.take_away()
+            step.take_away()  # while it is known when our Lease ends
+        self._forget()
         self.on_change()
         while any(not step.is_quiet for step in self._steps):
             await sleep(self._clock, BREATH)

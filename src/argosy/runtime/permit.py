@@ -1,12 +1,14 @@
 """What stands before each call that changes something: whether whoever makes it may still do so.
 
 In: the step that this task is on, if it is one that can be taken away. Out: the call's answer, or NotOurs. Never: lets
-a call begin once its step is taken away; leaves one behind that nobody waits for.
+a call begin once its step is taken away, or last longer than the Lease that it is under; leaves one behind that nobody
+waits for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,8 +17,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 from argosy.cluster.sending import BEFORE_SENDING
 from argosy.model.errors import TransientError
-from argosy.runtime.clock import Clock
+from argosy.runtime.clock import Clock, Timer
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -25,8 +28,8 @@ class NotOurs(TransientError):
 
 
 class Permit(Protocol):
-    async def carry(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Make the call, if that may be."""
+    async def carry(self, call: Callable[[], Awaitable[T]], what: str) -> T:
+        """Make the call, if that may be. `what` it does, for people."""
 
 
 _current: Final[ContextVar[Permit | None]] = ContextVar("permit", default=None)
@@ -42,64 +45,96 @@ def under(permit: Permit) -> Iterator[None]:
         _current.reset(before)
 
 
-async def carried(call: Callable[[], Awaitable[T]]) -> T:
+async def carried(call: Callable[[], Awaitable[T]], what: str) -> T:
     """A call that changes something; without a permit anybody may."""
     permit = _current.get()
-    return await (call() if permit is None else permit.carry(call))
+    return await (call() if permit is None else permit.carry(call, what))
 
 
 class Step:
-    """One step on a key. Whoever gave it may take it away: from then on nothing is begun."""
+    """One step on a key. Whoever gave it may take it away: from then on nothing is begun.
 
-    def __init__(self, key: str, is_valid: Callable[[], bool], seconds: float, clock: Clock) -> None:
+    What has begun goes on for as long as the Lease under it does, which may be renewed meanwhile: a server may take
+    half a minute to ask others about a write. Once the step is taken away it has `seconds` more.
+    """
+
+    def __init__(
+        self, key: str, is_valid: Callable[[], bool], ends: Callable[[], float], seconds: float, clock: Clock
+    ) -> None:
+        """`is_valid`: whether a call may begin. `ends`: when the Lease does, by the clock, as it was renewed last."""
         self.key = key
-        self._is_valid, self._seconds, self._clock = is_valid, seconds, clock
-        self._calls: set[asyncio.Task[Any]] = set()
-        self._is_taken = self._has_ended = False
+        self._is_valid, self._ends, self._seconds, self._clock = is_valid, ends, seconds, clock
+        self._calls: dict[asyncio.Task[Any], Timer] = {}
+        self._until: float | None = None  # once it is taken away
+        self._has_ended = False
         self.on_quiet: Callable[[], None] = lambda: None
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is under way, and nothing will be."""
-        return (self._is_taken or self._has_ended) and not self._calls
+        return (self._until is not None or self._has_ended) and not self._calls
 
     def take_away(self) -> None:
-        self._is_taken = True
+        if self._until is None:
+            self._until = min(self._ends(), self._clock.monotonic() + self._seconds)
+            for task, timer in tuple(self._calls.items()):
+                timer.cancel()
+                self._limit(task)
         self._tell()
 
     def end(self) -> None:
         self._has_ended = True
         self._tell()
 
-    async def carry(self, call: Callable[[], Awaitable[T]]) -> T:
-        """No longer than the time that is kept free for it; whoever is cancelled meanwhile waits for its end."""
+    async def carry(self, call: Callable[[], Awaitable[T]], what: str) -> T:
+        """No longer than its Lease lasts; whoever is cancelled meanwhile waits for its end, which comes soon then."""
         self._check()
-        task = asyncio.create_task(self._sent(call))
-        self._calls.add(task)
-        task.add_done_callback(self._returned)
+        began, task = self._clock.monotonic(), asyncio.create_task(self._sent(call))
         # Not asyncio.wait with a second task: after a sleep of this process the call would go on before it is ended.
-        limit = self._clock.call_later(self._seconds, partial(_cancel, task))
+        self._watch(task, self._seconds)
+        task.add_done_callback(self._returned)
         try:
             await asyncio.shield(asyncio.wait({task}))
         except asyncio.CancelledError:
+            self._hurry(task)
             await asyncio.wait({task})
             raise
-        finally:
-            limit.cancel()
         if task.cancelled():
-            raise TransientError(f"no answer within {self._seconds:g} s")
+            said = f"{what} was given up after {self._clock.monotonic() - began:.0f} s without an answer"
+            log.warning("%s: %s: the Lease that it was under is over, or another has it", self.key, said)
+            raise NotOurs(f"{self.key}: {said}")
         return task.result()
+
+    def _watch(self, task: asyncio.Task[Any], seconds: float) -> None:
+        self._calls[task] = self._clock.call_later(seconds, partial(self._limit, task))
+
+    def _limit(self, task: asyncio.Task[Any]) -> None:
+        """End it with its Lease. It is looked at more often than that: timers do not count a machine's sleep."""
+        if (left := self._left()) > 0.0:
+            self._watch(task, min(left, self._seconds))
+        else:
+            _cancel(task)
+
+    def _hurry(self, task: asyncio.Task[Any]) -> None:
+        """Who asked for it wants to go: it is not waited for as long as its Lease lasts."""
+        if (timer := self._calls.get(task)) is not None:
+            timer.cancel()
+            soon = max(0.0, min(self._left(), self._seconds))
+            self._calls[task] = self._clock.call_later(soon, partial(_cancel, task))
+
+    def _left(self) -> float:
+        return (self._ends() if self._until is None else self._until) - self._clock.monotonic()
 
     async def _sent(self, call: Callable[[], Awaitable[T]]) -> T:
         BEFORE_SENDING.set(self._check)
         return await call()
 
     def _check(self) -> None:
-        if self._is_taken or self._has_ended or not self._is_valid():
+        if self._until is not None or self._has_ended or not self._is_valid():
             raise NotOurs(f"{self.key}: another may be at work on it")
 
     def _returned(self, task: asyncio.Task[Any]) -> None:
-        self._calls.discard(task)
+        self._calls.pop(task).cancel()
         if not task.cancelled():
             task.exception()  # whoever was cancelled does not ask for it
         self._tell()

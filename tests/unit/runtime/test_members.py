@@ -116,13 +116,13 @@ async def test_who_wakes_after_its_lease_ran_out_may_change_nothing(three: list[
 
     with sleeper.members.step(key) as standing:
         assert standing is Standing.OURS
-        await carried(change)
+        await carried(change, "change")
         sleeper.line.fault = lambda verb: TransientError("asleep")
         await passing(14, *three)  # its own clock stands still, and so does it
         assert all_of(three) == set(KEYS)
         sleeper.clock._time += 14
         with pytest.raises(NotOurs):
-            await carried(change)
+            await carried(change, "change")
     sleeper.line.fault = lambda verb: None
     await passing(4, *three, sleeper)
     assert done == [key]

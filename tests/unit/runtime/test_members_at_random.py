@@ -12,6 +12,7 @@ from argosy.runtime.member_leases import NOBODY, Roster, Seen, SharedTerms
 from argosy.runtime.members import Members, Standing
 
 pytestmark = pytest.mark.anyio
+LONG = 30.0  # seconds that webhooks may take
 SECONDS = 90.0  # that a world lasts
 WORLDS = 20
 ALL = ("sleep", "sleep", "sleep", "wake", "kill", "stop", "come", "away", "back", "jump")
@@ -19,8 +20,10 @@ ALL = ("sleep", "sleep", "sleep", "wake", "kill", "stop", "come", "away", "back"
 NAPS, STARTS = ("nap",), ("anew",)
 
 
-async def lived(seed: int, kind: type[Members] = Members, events: Sequence[str] = ALL) -> World:
-    world = World(seed)
+async def lived(
+    seed: int, kind: type[Members] = Members, events: Sequence[str] = ALL, longest: float = 4.0
+) -> World:
+    world = World(seed, longest)
     world.trouble = world.rng.choice([0.0, 0.05, 0.2, 0.4]) if events is ALL else 0.0
     living = [Process(world, f"m{number}", kind) for number in range(3)]
     for each in living:
@@ -104,6 +107,13 @@ async def test_no_two_members_are_at_work_on_one_key_at_once(seed: int) -> None:
 async def test_nor_are_they_in_moments_that_chance_hardly_ever_meets(seed: int, events: Sequence[str]) -> None:
     """Who wakes as it is taken for dead, and those that begin all at once."""
     world = await lived(seed, events=events)
+    assert not faults(world.changes)
+    assert len(world.changes) > 20
+
+
+@pytest.mark.parametrize("seed", range(WORLDS // 2))
+async def test_nor_are_they_where_changes_take_longer_than_a_lease(seed: int) -> None:
+    world = await lived(seed, longest=LONG)
     assert not faults(world.changes)
     assert len(world.changes) > 20
 

@@ -24,11 +24,11 @@ def config_map(name: str, namespace: str) -> dict[str, Any]:
 
 
 async def test_without_a_permit_everything_is_allowed() -> None:
-    assert await carried(lambda: asyncio.sleep(0, "done")) == "done"
+    assert await carried(lambda: asyncio.sleep(0, "done"), "say so") == "done"
 
 
 async def test_a_step_that_was_taken_away_changes_nothing(clock: Any, cluster: Cluster, namespace: str) -> None:
-    step = Step("argocd/app", lambda: True, 4.0, clock)
+    step = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
     door = Doorway(cluster, lambda key: None)
     with under(step):
         made = await door.create(config_map("one", namespace))
@@ -55,7 +55,7 @@ async def test_a_sync_whose_permit_is_refused_has_not_failed_and_goes_on_when_th
     wanted = sync_stage.config("one", namespace=namespace)
     stage = sync_stage.Stage(cluster, [wanted], engine=Doorway(cluster, lambda key: None))
     is_late = True
-    with under(Step("argocd/demo", lambda: not is_late, 4.0, clock)):
+    with under(Step("argocd/demo", lambda: not is_late, lambda: 10.0, 4.0, clock)):
         before = stage.begin()
         with pytest.raises(TransientError):
             await stage.step()
@@ -67,7 +67,7 @@ async def test_a_sync_whose_permit_is_refused_has_not_failed_and_goes_on_when_th
 
 async def test_who_is_about_to_send_is_asked_once_more(clock: Any) -> None:
     """A process may have slept since it began to open a connection."""
-    step = Step("argocd/app", lambda: True, 4.0, clock)
+    step = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
     sent = []
 
     async def call() -> None:
@@ -76,28 +76,54 @@ async def test_who_is_about_to_send_is_asked_once_more(clock: Any) -> None:
         sent.append("it")
 
     with under(step), pytest.raises(NotOurs):
-        await carried(call)
+        await carried(call, "send it")
     assert not sent and step.is_quiet
     BEFORE_SENDING.get()()  # it is asked of that call alone
 
 
-async def test_a_call_that_takes_longer_than_is_kept_free_for_it_is_given_up(clock: Any) -> None:
-    step = Step("argocd/app", lambda: True, 4.0, clock)
+async def test_a_call_lasts_as_long_as_its_lease_which_may_be_renewed_meanwhile(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """k8s: a webhook may take 30 s to say what it thinks of a write."""
+    ends = 10.0
+    step, answered = Step("argocd/app", lambda: True, lambda: ends, 4.0, clock), asyncio.Event()
     with under(step):
-        waiting = asyncio.create_task(carried(asyncio.Event().wait))
+        waiting = asyncio.create_task(carried(answered.wait, "apply ConfigMap/ml/a"))
         await asyncio.sleep(0.01)
-        clock.advance(4.1)
-        with pytest.raises(TransientError):
+        for _ in range(15):
+            clock.advance(2.0)
+            ends += 2.0
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        clock.advance(10.1)
+        with pytest.raises(NotOurs, match="apply ConfigMap/ml/a was given up after 40 s"):
             await waiting
+        assert "apply ConfigMap/ml/a" in caplog.text
     step.end()
+    assert step.is_quiet and clock.waits() == []
+
+
+async def test_a_call_of_a_step_that_was_taken_away_is_given_up_after_a_while(clock: Any) -> None:
+    step = Step("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
+    with under(step):
+        waiting = asyncio.create_task(carried(asyncio.Event().wait, "wait"))
+        await asyncio.sleep(0.01)
+        clock.advance(100.0)
+        step.take_away()
+        clock.advance(3.9)
+        await asyncio.sleep(0.01)
+        assert not waiting.done() and not step.is_quiet
+        clock.advance(0.2)
+        with pytest.raises(NotOurs):
+            await waiting
     assert step.is_quiet
 
 
 async def test_whoever_is_cancelled_waits_for_what_is_on_its_way(clock: Any) -> None:
-    step, answered, told = Step("argocd/app", lambda: True, 4.0, clock), asyncio.Event(), []
+    step, answered, told = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock), asyncio.Event(), []
     step.on_quiet = lambda: told.append("quiet")
     with under(step):
-        waiting = asyncio.create_task(carried(answered.wait))
+        waiting = asyncio.create_task(carried(answered.wait, "wait"))
         await asyncio.sleep(0.01)
     waiting.cancel()
     step.take_away()
@@ -108,3 +134,16 @@ async def test_whoever_is_cancelled_waits_for_what_is_on_its_way(clock: Any) -> 
         await waiting
     assert step.is_quiet and told
 
+
+async def test_whoever_is_cancelled_does_not_wait_for_ever(clock: Any) -> None:
+    step = Step("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
+    with under(step):
+        waiting = asyncio.create_task(carried(asyncio.Event().wait, "wait"))
+        await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.sleep(0.01)
+    clock.advance(4.1)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    step.end()
+    assert step.is_quiet and clock.waits() == []
