@@ -32,7 +32,7 @@ def test_the_command_of_the_pod_is_one() -> None:
     (deployment,) = [each for each in manifests() if each["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     chosen = command_line().parse_args([*container["command"][1:], *container["args"]])
-    assert (chosen.listen, chosen.metrics_port, chosen.no_browser) == ("0.0.0.0", 8083, True)
+    assert (chosen.listen, chosen.metrics_port, chosen.no_browser) == ("::", 8083, True)
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
     assert ports == {"https": 8484, "metrics": chosen.metrics_port}
 
@@ -51,7 +51,7 @@ async def test_its_account_may_all_that_the_page_needs_and_is_no_administrator(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     alone = cluster.acting_as(ACCOUNT)
-    options = PageOptions(port=0, listen="0.0.0.0", folder=tmp_path / "page")
+    options = PageOptions(port=0, listen="::", folder=tmp_path / "page")
     async with serving(alone, "a test", options, namespace=CONTROL, crew=shared_crew()) as page:
         assert page.fingerprint
         assert await alone.get(ResourceKey("", "Secret", CONTROL, "argocd-secret"))

@@ -131,6 +131,21 @@ async def test_beyond_this_machine_there_is_tls_with_a_fingerprint_and_no_code(p
         assert again.fingerprint == found.fingerprint
 
 
+@pytest.mark.parametrize(("has_ipv6", "by"), [(True, ("::1", "127.0.0.1")), (False, ("127.0.0.1",))])
+async def test_every_address_is_one_of_either_kind(
+    plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_ipv6: bool, by: tuple[str, ...]
+) -> None:
+    """Of an IPv6 cluster, of an older one, and of one where the kernel knows of no IPv6."""
+    if has_ipv6 and not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 on this machine")
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: has_ipv6)
+    async with await open_page(plane, tmp_path, listen="::", hostnames=("argosy.example.com",)) as found:
+        assert found.url.startswith("https://argosy.example.com:")
+        for address in by:
+            to = address, urlsplit(found.url).port
+            assert await asyncio.to_thread(ssl.get_server_certificate, to, timeout=PATIENCE)
+
+
 async def test_a_renewed_certificate_is_served_without_a_restart(
     plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,8 @@ def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
     try:
         listener.bind((address, port))
         listener.listen(BACKLOG)

@@ -193,11 +193,15 @@ def _signs(site: Site, entry: Entry) -> Signs:
 def _listeners(options: PageOptions) -> list[socket.socket]:
     wish = USUAL_PORT if options.port is None else options.port
     address = "127.0.0.1" if options.listen == "localhost" else options.listen
+    if address == "::" and not socket.has_dualstack_ipv6():  # nor will anybody ask for it by such an address
+        address = "0.0.0.0"  # noqa: S104 - as asked for
     first = bind(address, wish, any_port=options.port is None)
-    found = [first]
+    port, found = int(first.getsockname()[1]), [first]
     if address == "127.0.0.1":  # a browser may take localhost for the other one
         with contextlib.suppress(UserError, OSError):
-            found.append(bind("::1", int(first.getsockname()[1])))
+            found.append(bind("::1", port))
+    if address == "::":  # a socket for each kind: on one for both, addresses of the older kind would have another form
+        found.append(bind("0.0.0.0", port))  # noqa: S104 - as asked for
     return found
 
 

@@ -130,7 +130,7 @@ def _serves(options: InstallOptions) -> list[str]:
     where = f"{SERVER}.{options.namespace}"
     names = [*options.hostnames, SERVER, where, f"{where}.svc", f"{where}.svc.cluster.local"]
     files = ["--tls-cert", f"{TLS}/tls.crt", "--tls-key", f"{TLS}/tls.key"] if options.tls_secret else []
-    listening = ["--listen", "0.0.0.0", "--port", str(PAGE), "--metrics-port", str(METRICS[SERVER])]  # noqa: S104
+    listening = ["--listen", "::", "--port", str(PAGE), "--metrics-port", str(METRICS[SERVER])]
     hosts = [word for name in names for word in ("--hostname", name)]
     return ["serve", "--namespace", options.namespace, "--no-browser", *listening, *files, *hosts]
 
