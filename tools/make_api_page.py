@@ -90,8 +90,6 @@ worst of a project. `keepFullRevision=true` keeps all digits, `width=300` draws 
 
 - Chart repositories and registries: `helmcharts` and `oci-tags` are refused. Charts are read from Git.
 - Generators of ApplicationSets: they are kept and told of, `generate` is refused, and no Applications come of them.
-- Other clusters: they are declared and told of, with the state `Unknown`; argosy delivers to the one that it runs in.
-- `rotate-auth` answers 400: there is no token of a service account that could be rotated.
 - Terminals (`/terminal`), extensions and Dex.
 - gRPC: tools that speak it (the `argocd` command, Terraform's provider) cannot connect; use [`argosy app`](cli.md) and REST.
 

@@ -18,8 +18,11 @@ from fleet_world import Far, encoded, far_cluster
 from in_full import in_full
 
 from argosy.apiserver.tls import certificates
+from argosy.app.opening import opened
 from argosy.app.outpost import AGAIN
 from argosy.app.vitals import Vitals
+from argosy.desk.applications.desk import Desk
+from argosy.desk.connections.clusters import find, state_of
 from argosy.model.names import ResourceKey
 from argosy.runtime.about import fields
 
@@ -331,6 +334,12 @@ async def test_a_program_prints_what_lets_in(
     room.repository.push(ONE)
     await far.declare(room, json.dumps({**config, "tlsClientConfig": {"caData": far.authority}}))
     await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
-    assert "'our-login' is not run; allowed are" in await room.until_condition("ComparisonError")
+    desk = Desk(room.cluster, "a test", CONTROL, CONTROL, opener=opened)
+    declared = await find(desk, "far", is_name=True)
+    assert declared is not None
+    refusal = "'our-login' is not run; allowed are"
+    assert refusal in await room.until_condition("ComparisonError")
+    assert refusal in (await state_of(desk, declared))[0].message
     await room.configure({"cluster.execPrograms": "our-login"}, "argosy-cm")
     await room.until_synced()
+    assert (await state_of(desk, declared))[0].status == "Successful"  # told as the engine has it

@@ -28,8 +28,14 @@ PROGRAMS: Final = (
     "kubelogin",
     "tbot",
 )
+EXEC_PROGRAMS: Final = "cluster.execPrograms"  # in argosy-cm: more of them
 AWS_PROGRAM: Final = "argocd-k8s-auth"
 _LOADERS: Final = ("LD_", "DYLD_", "PYTHON", "NODE_", "BASH", "ENV")  # variables that make a program run something else
+
+
+def programs_of(argosy_cm: Mapping[str, str]) -> frozenset[str]:
+    """Those that may be run to be let into a cluster."""
+    return frozenset({*PROGRAMS, *argosy_cm.get(EXEC_PROGRAMS, "").replace(",", " ").split()})
 
 
 def values_of(secret: Manifest) -> dict[str, str]:

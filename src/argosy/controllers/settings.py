@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from argosy.cluster.fleet import PROGRAMS
+from argosy.cluster.fleet import programs_of
 from argosy.compare import read_compare_settings
 from argosy.health.assess import Assessor
 from argosy.health.facts import facts_from
@@ -49,7 +49,6 @@ KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-ce
 ARGOCD_SECRET: Final = "argocd-secret"  # noqa: S105 - its name
 _MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS, RBAC_CM})
 MASS_PRUNE: Final = "sync.massPrune"
-EXEC_PROGRAMS: Final = "cluster.execPrograms"
 _TYPE: Final = "argocd.argoproj.io/secret-type"
 EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
     "metadata": {"name": "default"},
@@ -203,8 +202,7 @@ class Settings:
 
     def programs(self) -> frozenset[str]:
         """Those that may be run to be let into a cluster."""
-        more = self._data(ARGOSY_CM).get(EXEC_PROGRAMS, "").replace(",", " ").split()
-        return frozenset({*PROGRAMS, *more})
+        return programs_of(self._data(ARGOSY_CM))
 
 
 def _heal(parameters: Mapping[str, str]) -> HealBackoff:

@@ -9,27 +9,29 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import time
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.cluster import Cluster, Versioned
-from argosy.cluster.fleet import check_address, connection_of
-from argosy.desk.applications.desk import Desk, Opener, now
+from argosy.cluster.connection import Connection
+from argosy.cluster.fleet import check_address, connection_of, programs_of
+from argosy.controllers.settings import ARGOSY_CM
+from argosy.desk.applications.desk import Desk, now
 from argosy.desk.connections.declared import (
     SECRET,
     Declared,
     all_declared,
     declare,
     declare_anew,
+    map_data,
     secret_name,
     withdraw,
 )
 from argosy.desk.connections.probing import BAD, GOOD, State
 from argosy.model.annotations import REFRESH
 from argosy.model.application import IN_CLUSTER
-from argosy.model.errors import ArgosyError, Conflict, UserError
+from argosy.model.errors import ArgosyError, Conflict, Forbidden, UserError
 from argosy.model.fields import Fields
 from argosy.model.names import ResourceKey
 
@@ -39,8 +41,8 @@ WHERE: Final = "cluster"
 ELSEWHERE: Final = "only those who deliver there ask it; see the conditions of its Applications"
 SECONDS: Final = 5.0  # that a cluster has to answer whether it can be reached
 LASTS: Final = 30.0  # seconds for which that answer is told again
-MOST_STATES: Final = 1000
-_STATES: Final[dict[str, tuple[float, tuple[State, str]]]] = {}
+MOST_KNOWN: Final = 1000
+Told = tuple[State, str]  # and the version of its server
 OWN: Final = Declared("", {"server": HERE, "name": HERE_NAME})  # needs no Secret
 # argo: what a client may see of how a cluster is reached; all else lets somebody in, or may
 _TLS: Final = ("insecure", "serverName")
@@ -71,41 +73,62 @@ def thing_of(declared: Declared) -> str:
     return f"{project}/{server_of(declared)}" if project else server_of(declared)
 
 
-async def state_of(desk: Desk, declared: Declared) -> tuple[State, str]:
-    """And the version of its server."""
+async def connection_to(desk: Desk, values: Mapping[str, str]) -> Connection:
+    """As the engine has it, which may run more programs than the usual ones."""
+    try:
+        allowed = programs_of(await map_data(desk, ARGOSY_CM))
+    except Forbidden:
+        allowed = programs_of({})
+    return connection_of(values, allowed)
+
+
+async def state_of(desk: Desk, declared: Declared) -> Told:
     if server_of(declared) == HERE:
         return await _asked(desk.cluster)
     if desk.opener is None:
         return State("Unknown", ELSEWHERE), ""
-    values = {**declared.values, "server": server_of(declared)}
-    mark = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()  # tells no secret
-    known = _STATES.get(mark)
-    if known is not None and known[0] > time.monotonic():
-        return known[1]
-    found = await _reached(desk.opener, values)
-    if len(_STATES) > MOST_STATES:
-        _STATES.clear()
-    _STATES[mark] = time.monotonic() + LASTS, found
-    return found
+    try:
+        connection = await connection_to(desk, _reachable(declared))
+        async with asyncio.timeout(SECONDS), desk.opener(connection) as cluster:
+            return await _asked(cluster)
+    except TimeoutError:
+        return State(BAD, f"no answer in {SECONDS:g} s", now()), ""
+    except ArgosyError as error:
+        return State(BAD, str(error), now()), ""
 
 
-async def _asked(cluster: Cluster) -> tuple[State, str]:
+def _reachable(declared: Declared) -> dict[str, str]:
+    return {**declared.values, "server": server_of(declared)}
+
+
+class States:
+    """Of many clusters; what was asked a moment ago is not asked again."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, Told]] = {}
+
+    async def of(self, desk: Desk, declared: Declared) -> Told:
+        if server_of(declared) == HERE:
+            return await state_of(desk, declared)
+        text = json.dumps(_reachable(declared), sort_keys=True)
+        mark, clock = hashlib.sha256(text.encode()).hexdigest(), asyncio.get_running_loop().time  # tells no secret
+        known = self._known.get(mark)
+        if known is not None and known[0] > clock():
+            return known[1]
+        found = await state_of(desk, declared)
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        self._known[mark] = clock() + LASTS, found
+        return found
+
+
+async def _asked(cluster: Cluster) -> Told:
     try:
         version = await cluster.version() if isinstance(cluster, Versioned) else ""
         await cluster.kinds()
     except ArgosyError as error:
         return State(BAD, str(error), now()), ""
     return State(GOOD, "", now()), version
-
-
-async def _reached(opener: Opener, values: Mapping[str, str]) -> tuple[State, str]:
-    try:
-        async with asyncio.timeout(SECONDS), opener(connection_of(values)) as cluster:
-            return await _asked(cluster)
-    except TimeoutError:
-        return State(BAD, f"no answer in {SECONDS:g} s", now()), ""
-    except ArgosyError as error:
-        return State(BAD, str(error), now()), ""
 
 
 def document(

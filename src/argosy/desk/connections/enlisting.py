@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
-from argosy.cluster.fleet import connection_of
 from argosy.desk.applications.desk import Desk, Opener
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared, declare_anew
@@ -70,7 +69,7 @@ async def enlist(
     async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
         given = _given(server, wanted, {**config, "bearerToken": token})
         if not wanted.is_here:
-            await _try(opener, {**given, "config": json.dumps(given["config"])})
+            await _try(desk, opener, {**given, "config": json.dumps(given["config"])})
         return await clusters.add(desk, given, replaces=wanted.replaces)
 
 
@@ -196,8 +195,8 @@ async def _has_filler(there: Cluster) -> bool:
         return False
 
 
-async def _try(opener: Opener, values: Mapping[str, Any]) -> None:
-    connection = connection_of({name: str(text) for name, text in values.items()})
+async def _try(desk: Desk, opener: Opener, values: Mapping[str, Any]) -> None:
+    connection = await clusters.connection_to(desk, {name: str(text) for name, text in values.items()})
     try:
         async with opener(connection) as cluster:
             await cluster.kinds()
@@ -221,11 +220,12 @@ async def rotate(desk: Desk, declared: Declared, opener: Opener) -> str:
         )
     namespace, account, old = claims
     values = {**declared.values, "server": clusters.server_of(declared)}
-    async with opener(connection_of(values)) as there, new_token(there, namespace, account) as token:
+    before = await clusters.connection_to(desk, values)
+    async with opener(before) as there, new_token(there, namespace, account) as token:
         changed = {**values, "config": json.dumps({**config, "bearerToken": token}, sort_keys=True)}
-        await _try(opener, changed)
+        await _try(desk, opener, changed)
         await declare_anew(desk, declared, changed)
-    async with opener(connection_of(changed)) as there:
+    async with opener(await clusters.connection_to(desk, changed)) as there:
         if old:
             await _revoke(there, ResourceKey("", "Secret", namespace, old))
     return f"{namespace}/{account}"

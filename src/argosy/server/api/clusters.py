@@ -82,7 +82,7 @@ async def got(asked: Asked) -> Json:
 
 
 async def _told(asked: Asked, declared: Declared) -> dict[str, Any]:
-    state, version = await clusters.state_of(desk_of(asked), declared)
+    state, version = await asked.site.part(clusters.States).of(desk_of(asked), declared)
     count = delivered_to(asked)[clusters.server_of(declared)]
     return clusters.document(declared, state, version, count, asked.site.lookout.rules.compare.masked_annotations)
 
@@ -167,7 +167,7 @@ ROUTES = (
     ),
     Route(
         "POST", f"{_PATH}/{{id}}/rotate-auth", May("clusters", "update", cluster), rotated,
-        "Refused: there is no token that could be rotated.", query=(ID,),
+        "Make a new token of its account, and revoke the old one.", query=(ID,),
         gives=schema.NOTHING, tag=TAG, operation="ClusterService_RotateAuth",
     ),
 )  # fmt: skip

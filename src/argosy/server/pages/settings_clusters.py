@@ -36,7 +36,7 @@ async def page(asked: Asked) -> Page:
 
 
 async def _row(asked: Asked, declared: Declared) -> dict[str, Any]:
-    state, version = await clusters.state_of(desk_of(asked), declared)
+    state, version = await asked.site.part(clusters.States).of(desk_of(asked), declared)
     server = clusters.server_of(declared)
     told = clusters.document(declared, state, version, delivered_to(asked)[server])
     return {
