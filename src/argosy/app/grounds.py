@@ -17,6 +17,7 @@ from typing import Final
 from argosy.app.outpost import Outpost
 from argosy.controllers.application import APPLICATION
 from argosy.controllers.settings import Settings
+from argosy.model.annotations import REFRESH
 from argosy.model.application import Application, Destination
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
@@ -179,5 +180,5 @@ class Grounds:
 def _mark(secret: Manifest, programs: frozenset[str]) -> object:
     """Changes when a cluster must be opened anew. argo: also when somebody asks for it by an annotation."""
     metadata = secret["metadata"]
-    asked = (metadata.get("annotations") or {}).get("argocd.argoproj.io/refresh")
+    asked = (metadata.get("annotations") or {}).get(REFRESH)
     return metadata.get("uid"), asked, tuple(sorted((secret.get("data") or {}).items())), programs

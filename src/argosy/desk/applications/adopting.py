@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from argosy.pipeline.looking import Look
 
 MOST_FIELDS: Final = 3  # that are named of an object
-MEMBER: Final = "argosy.dev/member=true"  # leases of controllers that share the work
-LEASE: Final = GroupKind("coordination.k8s.io", "Lease")
 APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")
 ADOPTED: Final[Mapping[str, str]] = {names.ENGINE: ARGOSY, names.SKIP_RECONCILE: "true"}
 
@@ -179,9 +177,7 @@ def _notes(app: Application, way: Way, engines: Engines, sight: _Sight, *, runs:
 
 async def _has_argosy(desk: Desk) -> bool:
     try:
-        if await has_engine(desk.cluster, desk.control):
-            return True
-        return bool((await desk.cluster.list(LEASE, namespace=desk.control, labels=MEMBER)).items)
+        return await has_engine(desk.cluster, desk.control)
     except ClusterError:  # who may not see leases is not told
         return True
 
