@@ -114,6 +114,19 @@ async def test_secrets_stay_where_they_are_unless_they_are_asked_for(one: Scene,
     assert await other.get("Secret", "repo", CONTROL) is None
 
 
+async def test_settings_that_are_left_out_are_named_with_the_flag_that_takes_them(one: Scene) -> None:
+    for name, data in (("argocd-gpg-keys-cm", {"4AEE18F83AFDEB23": "a key"}), ("argocd-notifications-cm", {})):
+        metadata = {"name": name, "namespace": CONTROL}
+        await one.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    plain = await one.argosy("admin", "export")
+    assert "argocd-gpg-keys-cm" not in plain.out
+    assert "the export is without argocd-gpg-keys-cm; --all-settings takes them along" in plain.err
+    whole = await one.argosy("admin", "export", "--all-settings")
+    names = {each["metadata"]["name"] for each in documents(whole.out)}
+    assert {"argocd-gpg-keys-cm", "argocd-notifications-cm"} < names
+    assert "is without" not in whole.err
+
+
 async def test_a_dry_run_tells_all_and_writes_nothing(one: Scene, other: Scene, tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     file.write_text((await one.argosy("admin", "export")).out)

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ SEE = "See also: docs/guides/moving.md, docs/reference/cli.md"
 API = "cli.argosy.dev/v1"
 STDIO = "-"
 SECRETS_ARE_IN = "the export holds Secrets: passwords, tokens and keys, for whoever reads it; keep it as you keep them"
+LEFT_OUT = "the export is without {names}; --all-settings takes them along, for an import by argosy"
 EXPORTS = ("admin export > argosy.yaml", "admin export -o argosy.yaml --all-settings", "admin export --secrets")
 IMPORTS = ("admin import argosy.yaml --dry-run", "admin import argosy.yaml -y --hold", "admin import - -y < a.yaml")
 
@@ -90,12 +92,16 @@ def run_export(chosen: argparse.Namespace) -> int:
         from argosy.desk.moving.shaping import exported, stream
 
         scope = _scope(chosen, desk)
-        found = [exported(each, scope.control) for each in await collected(desk.cluster, scope)]
+        there = await collected(desk.cluster, replace(scope, has_all_settings=True))
+        found = [exported(each, scope.control) for each in there if scope.has(each)]
         if not found:
             raise UserError(f"there is nothing of an installation in {scope.control}; name its namespace: -n NS")
         _write(chosen.out, stream(found))
         counts = ", ".join(f"{sum(each['kind'] == kind for each in found)} {kind}" for kind in _kinds(found))
         talk(f"exported {counts} of {scope.control}")
+        # Many installations have them empty. What is in them, such as keys that projects ask for, is missed elsewhere.
+        if left := [each["metadata"]["name"] for each in there if not scope.has(each) and each.get("data")]:
+            talk(f"argosy: {LEFT_OUT.format(names=', '.join(left))}")
         if scope.has_secrets:
             talk(f"argosy: {SECRETS_ARE_IN}")
         return 0
