@@ -86,3 +86,31 @@ async def test_metadata_alone_is_followed_until_something_is_an_applications(clu
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_becomes_an_applications_by_a_setting_is_told_whole(cluster: Cluster, namespace: str) -> None:
+    """Its data was not kept before, and of a Secret that is what must not be shown."""
+    cache, told, tracking = Cache(), list[Manifest](), [TRACKING]
+    everything = Everything(
+        cluster,
+        read_exclusions({}).is_watched,
+        cache,
+        lambda before, after: told.append(after or {}),
+        thrift=Keeping(lambda: tracking[0]),
+    )
+    metadata = {"name": "hidden", "namespace": namespace, "labels": {"app.kubernetes.io/instance": "models"}}
+    key = key_of(
+        await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"password": "eA=="}})
+    )
+    task = asyncio.create_task(everything.run())
+    try:
+        await asyncio.wait_for(everything.synced(), WAIT)
+        assert "data" not in (cache.get(key) or {})
+        tracking[0] = Tracking(control_namespace="argocd", method="label")
+        told.clear()
+        everything.look_again()
+        await eventually(lambda: "data" in (cache.get(key) or {}))
+        assert any(each.get("data") == {"password": "eA=="} for each in told)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -23,8 +23,8 @@ READ_WHOLE: Final = frozenset(
         APPLICATION,
         GroupKind("argoproj.io", "AppProject"),
         GroupKind("argoproj.io", "ApplicationSet"),
-        GroupKind("", "ConfigMap"),  # settings
-        GroupKind("", "Secret"),  # settings; the type of a token tells whose it is
+        GroupKind("", "ConfigMap"),  # settings: of others no data
+        GroupKind("", "Secret"),  # the same; the type of a token tells whose it is
         GroupKind("", "Namespace"),
         GroupKind("", "Pod"),  # images
         GroupKind("batch", "Job"),  # hooks
@@ -37,6 +37,7 @@ READ_WHOLE: Final = frozenset(
         STATEFUL_SET,  # templates of claims
     }
 )
+TEXTS: Final = frozenset({"data", "binaryData"})  # k8s: up to a mebibyte: a Helm release is a Secret like that
 MOST_SHAPES: Final = 5000
 
 
@@ -54,18 +55,34 @@ class Keeping:
     def is_wanted(self, manifest: Manifest) -> bool:
         return bool(owner(manifest, self._tracking()))
 
+    def is_short(self, manifest: Manifest) -> bool:
+        return is_slim(manifest) and self.is_wanted(manifest)
+
     def kept(self, manifest: Manifest) -> Manifest:
         """k8s: managedFields are half of a small object. They are read of what applications have, and of these."""
         if (known := self.once(manifest)) is not manifest:
             return known
         metadata = manifest["metadata"]
         entries = metadata.get("managedFields")
+        is_application = manifest["kind"] == APPLICATION.kind and manifest["apiVersion"].startswith(APPLICATION.group)
+        if not is_application and not self.is_wanted(manifest):
+            slim = {name: each for name, each in metadata.items() if name != "managedFields"} if entries else metadata
+            return self._little({**manifest, "metadata": slim} if entries else manifest)
         if not entries:
             return manifest
-        is_application = manifest["kind"] == APPLICATION.kind and manifest["apiVersion"].startswith(APPLICATION.group)
-        if is_application or self.is_wanted(manifest):
-            return {**manifest, "metadata": {**metadata, "managedFields": [self._shared(each) for each in entries]}}
-        return {**manifest, "metadata": {name: each for name, each in metadata.items() if name != "managedFields"}}
+        return {**manifest, "metadata": {**metadata, "managedFields": [self._shared(each) for each in entries]}}
+
+    def _little(self, manifest: Manifest) -> Manifest:
+        """Of the many and the large ones no more than is read of those that nobody tracks."""
+        if manifest["apiVersion"] != "v1":
+            return manifest
+        if manifest["kind"] == "Pod":
+            spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
+            return {**manifest, "spec": _images(spec), "status": _phase(status)}
+        is_setting = manifest["metadata"].get("namespace") == self._tracking().control_namespace
+        if manifest["kind"] not in ("ConfigMap", "Secret") or is_setting or TEXTS.isdisjoint(manifest):
+            return manifest
+        return {name: each for name, each in manifest.items() if name not in TEXTS}
 
     def _shared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """What is written in the same way has the same fields: they are kept once."""
@@ -81,3 +98,15 @@ class Keeping:
 def is_slim(manifest: Manifest) -> bool:
     """Whether something may have been left out of it."""
     return not manifest["metadata"].get("managedFields")
+
+
+def _images(spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: [{"name": each.get("name"), "image": each.get("image")} for each in spec.get(name) or ()]
+        for name in ("initContainers", "containers")
+        if name in spec
+    }
+
+
+def _phase(status: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in status.items() if name == "phase"}

@@ -44,6 +44,9 @@ class Thrift(Protocol):
     def is_wanted(self, manifest: Manifest) -> bool:
         """Whether all of this one is read, and so all of its kind."""
 
+    def is_short(self, manifest: Manifest) -> bool:
+        """Whether all of it is read, and it is not all there."""
+
     def kept(self, manifest: Manifest) -> Manifest:
         """The same, or without what nobody reads of it."""
 
@@ -55,6 +58,9 @@ class Lavish:
         return True
 
     def is_wanted(self, manifest: Manifest) -> bool:
+        return False
+
+    def is_short(self, manifest: Manifest) -> bool:
         return False
 
     def kept(self, manifest: Manifest) -> Manifest:
@@ -155,9 +161,10 @@ class Everything:
 
     def look_again(self) -> None:
         """`is_watched`, or the thrift, gives other answers now."""
-        for kind, each in tuple(self._followed.items()):
-            if not each.is_whole and any(map(self._thrift.is_wanted, self._cache.list(kind))):
-                self._want(kind)
+        for kind in tuple(self._followed):
+            if any(map(self._thrift.is_short, self._cache.list(kind))):
+                self._read.add(kind)
+                self._tell_anew(kind)
         self._woken.set()
 
     @property
@@ -245,10 +252,14 @@ class Everything:
         self._read.add(kind)
         followed = self._followed.get(kind)
         if followed is not None and not followed.is_whole:
-            log.debug("%s: whole from now on", kind)
-            followed.task.cancel()  # it may be this very task: then it ends when it waits next
-            self._followed[kind] = self._follow(kind, followed.version, afresh=True)
-            followed.settled.set()
+            self._tell_anew(kind)
+
+    def _tell_anew(self, kind: GroupKind) -> None:
+        log.debug("%s: whole from now on", kind)
+        followed = self._followed[kind]
+        followed.task.cancel()  # it may be this very task: then it ends when it waits next
+        self._followed[kind] = self._follow(kind, followed.version, afresh=True)
+        followed.settled.set()
 
     def _follow(self, kind: GroupKind, version: str, *, afresh: bool = False) -> _Followed:
         is_whole = kind in self._read or self._thrift.is_read(kind)

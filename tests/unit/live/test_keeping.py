@@ -31,9 +31,32 @@ def test_who_wrote_what_is_left_out_of_what_nobody_tracks(keeping: Keeping) -> N
     given = manifest()
     kept = keeping.kept(given)
     assert is_slim(kept) and not is_slim(given)
-    assert kept == {**given, "metadata": {"name": "x", "namespace": "ml", "uid": "x"}}
+    assert kept == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ml", "uid": "x"}}
     assert keeping.kept(kept) is kept
-    assert not keeping.is_wanted(given)
+    assert not keeping.is_wanted(given) and not keeping.is_short(kept)
+
+
+def test_data_is_kept_where_settings_are_and_of_what_is_tracked(keeping: Keeping) -> None:
+    for kind in ("ConfigMap", "Secret"):
+        given = {**manifest(kind), "type": "helm.sh/release.v1", "binaryData": {"x": "eA=="}}
+        assert keeping.kept(given).keys() == {"apiVersion", "kind", "metadata", "type"}
+        assert {"data", "binaryData"} <= keeping.kept(track(given, APP, TRACKING)).keys()
+        given["metadata"]["namespace"] = "argocd"
+        assert {"data", "binaryData"} <= keeping.kept(given).keys()
+    other = manifest("ConfigMap", "elsewhere.example/v1")
+    assert "data" in keeping.kept(other)
+
+
+def test_of_a_pod_that_a_workload_made_images_and_phase_are_kept(keeping: Keeping) -> None:
+    server = {"name": "server", "image": "registry.example/server:1", "env": [{"name": "A", "value": "b"}]}
+    given = {**manifest("Pod"), "spec": {"containers": [server], "nodeName": "one", "volumes": []}}
+    del given["data"]
+    given["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    kept = keeping.kept(given)
+    assert kept["spec"] == {"containers": [{"name": "server", "image": "registry.example/server:1"}]}
+    assert kept["status"] == {"phase": "Running"}
+    assert keeping.kept(track(given, APP, TRACKING))["spec"] == given["spec"]
+    assert keeping.kept({**manifest("Pod"), "spec": None})["status"] == {}
 
 
 def test_all_of_what_an_application_tracks_is_kept(keeping: Keeping) -> None:
@@ -65,9 +88,11 @@ def test_tracking_may_change(keeping: Keeping) -> None:
     keeping = Keeping(lambda: tracking[0])
     labelled = manifest()
     labelled["metadata"]["labels"] = {"app.kubernetes.io/instance": "models"}
-    assert not keeping.is_wanted(labelled)
+    kept = keeping.kept(labelled)
+    assert not keeping.is_wanted(labelled) and not keeping.is_short(kept)
     tracking[0] = Tracking(control_namespace="argocd", method="label")
     assert keeping.is_wanted(labelled)
+    assert keeping.is_short(kept) and not keeping.is_short(labelled)
 
 
 @pytest.mark.parametrize(

@@ -350,6 +350,9 @@ class Thrifty:
     def is_wanted(self, manifest: Manifest) -> bool:
         return "wanted" in (manifest["metadata"].get("labels") or {})
 
+    def is_short(self, manifest: Manifest) -> bool:
+        return self.is_wanted(manifest) and manifest.keys() == {"apiVersion", "kind", "metadata"}
+
     def kept(self, manifest: Manifest) -> Manifest:
         return {**manifest, "metadata": {**manifest["metadata"], "managedFields": []}}
 
