@@ -24,7 +24,6 @@ Examples:
 
 See also: docs/guides/install.md
 """
-NAMESPACE = "argosy"
 SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
 PAST = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
 API = "cli.argosy.dev/v1"
@@ -59,7 +58,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def add_namespace(parser: argparse.ArgumentParser, about: str) -> None:
-    parser.add_argument("-n", "--namespace", default=NAMESPACE, metavar="NS", help=about)
+    parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
 
 
 def add_writing(parser: argparse.ArgumentParser, about: str) -> None:
@@ -77,10 +76,10 @@ def install(chosen: argparse.Namespace) -> int:
 
 
 def _options(chosen: argparse.Namespace) -> InstallOptions:
-    from argosy.app.setup.in_cluster import USUAL_IMAGE, InstallOptions
+    from argosy.app.setup.in_cluster import USUAL_IMAGE, USUAL_NAMESPACE, InstallOptions
 
     return InstallOptions(
-        namespace=chosen.namespace,
+        namespace=chosen.namespace or USUAL_NAMESPACE,
         is_ha=chosen.ha,
         is_read_only=chosen.read_only,
         image=chosen.image or USUAL_IMAGE,

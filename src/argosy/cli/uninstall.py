@@ -45,7 +45,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 def uninstall(chosen: argparse.Namespace) -> int:
     from argosy.app.setup import in_cluster
 
-    options = in_cluster.InstallOptions(namespace=chosen.namespace)
+    options = in_cluster.InstallOptions(namespace=chosen.namespace or in_cluster.USUAL_NAMESPACE)
 
     def carry_out(talk: in_cluster.Talk) -> in_cluster.Planned:
         return in_cluster.uninstall(

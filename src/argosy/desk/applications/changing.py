@@ -16,6 +16,7 @@ from argosy.desk.applications.requests import check_free
 from argosy.model import annotations as names
 from argosy.model.application import Application, read_application
 from argosy.model.errors import PolicyError, UserError
+from argosy.model.finalizers import BACKGROUND as BACKGROUND_FINALIZER
 from argosy.model.manifest import Manifest
 from argosy.report import events
 from argosy.report.events import Reason
@@ -27,7 +28,6 @@ from argosy.sync.rollback import rollback_request
 
 FOREGROUND, BACKGROUND = "foreground", "background"
 OURS: Final = (names.RESOURCES_FINALIZER,)
-BACKGROUND_FINALIZER: Final = f"{names.RESOURCES_FINALIZER}/{BACKGROUND}"
 
 
 class AutoSyncOn(PolicyError):

@@ -13,9 +13,8 @@ from argosy.model.application import Progress
 from argosy.model.manifest import Manifest, dump
 from argosy.report.wire import mapping
 
-FENCE: Final = "argosy.dev/fence"  # who of this cluster's controllers has it
 # Of the moment, and of one cluster
-FLEETING: Final = frozenset({names.REFRESH, names.REFRESH_TIMESTAMP, names.NOTIFYING, FENCE})
+FLEETING: Final = frozenset({names.REFRESH, names.REFRESH_TIMESTAMP, names.NOTIFYING, names.FENCE})
 # Written by add-ons where it lives: what they know there is newer than a file
 LIVING: Final = frozenset({names.NOTIFIED, names.NOTEBOOK_STATUS, names.NOTEBOOK_SUMMARY})
 BODIES: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("type", "data")}
