@@ -73,9 +73,10 @@ def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
     assert rows[0] == ["SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT"]
     assert [both.far.address, "prod", "1.32", "Successful"] in rows
     assert ["https://kubernetes.default.svc", "in-cluster", "1.32", "Successful"] in rows
-    shown = both.argosy("get", "prod")
+    shown = both.argosy("get", "prod", "-o", "wide")
     assert f"Server URL:              {both.far.address}" in shown.out
     assert "oAuth authentication:    true" in shown.out and "Cert validation:         true" in shown.out
+    assert f"server: {both.far.address}\n" in both.argosy("get", "prod").out  # argo: YAML, unless somebody asks
     document = json.loads(both.argosy("get", both.far.address, "-o", "json").out)
     assert document["connectionState"]["status"] == "Successful" and both.token() not in json.dumps(document)
     removed = both.argosy("rm", "prod", "-y")
@@ -126,9 +127,44 @@ def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
     assert refused.code == 2 and "nothing to rotate" in refused.err
 
 
+def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both: Both) -> None:
+    both.add("--name", "first", "--namespace", "ml", "--shard", "3", "--label", "env=dev", "-y")
+    before = both.secret()
+    assert (before["shard"], before["namespaces"]) == ("3", "ml")
+    marks = ("--label", "env=prod", "--annotation", "team=ml")
+    said = both.argosy("set", "first", "--name", "prod", "--namespace", "ml", "--namespace", "web", *marks)
+    assert said.code == 0 and said.out == "Cluster 'first' updated.\n"
+    assert both.secret() == {**before, "name": "prod", "namespaces": "ml,web"}
+    document = json.loads(both.argosy("get", "prod", "-o", "json").out)
+    assert (document["labels"], document["annotations"]) == ({"env": "prod"}, {"team": "ml"})
+    assert both.argosy("set", "prod", "--namespace", "*").code == 0
+    assert both.secret() == {name: text for name, text in before.items() if name != "namespaces"} | {"name": "prod"}
+    said = both.argosy("set", "prod")
+    assert said.code == 2 and "give --name" in said.err
+    said = both.argosy("set", "in-cluster", "--name", "x")
+    assert said.code == 2 and "has no Secret that could be changed" in said.err
+
+
+def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both: Both) -> None:
+    said = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
+    assert said.code == 0 and "kube-public/cluster-info names no address" in said.err
+    assert both.secret()["server"] == both.far.address
+    cluster = {"server": "https://far.example:6443/", "certificate-authority-data": "QUJD"}
+    kubeconfig = json.dumps({"clusters": [{"cluster": cluster}]})
+    told = {"metadata": {"name": "cluster-info"}, "data": {"kubeconfig": kubeconfig}}
+    both.far.request("POST", "/api/v1/namespaces/kube-public/configmaps", told)
+    both.argosy("rm", "prod", "-y")
+    said = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
+    assert said.code == 0 and said.out == "Cluster 'https://far.example:6443' added\n"
+    assert json.loads(both.secret()["config"])["tlsClientConfig"]["caData"] == "QUJD"
+    assert both.is_let_in(both.token())
+    refused = both.add("--in-cluster", "--cluster-endpoint", "internal")
+    assert refused.code == 2 and "only use one of --in-cluster or --cluster-endpoint" in refused.err
+
+
 def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
-    for words in (("get", "nowhere"), ("rm", "nowhere", "-y"), ("rotate", "nowhere")):
-        said = both.argosy(*words)
+    for verb, *flags in (("get",), ("set", "--name", "x"), ("rm", "-y"), ("rotate",)):
+        said = both.argosy(verb, "nowhere", *flags)
         assert said.code == 2 and "there is no cluster 'nowhere'" in said.err and "argosy cluster list" in said.err
     said = both.argosy("add", "nowhere", "--context-kubeconfig", str(both.far.kubeconfig), "-y")
     assert said.code == 2 and 'context "nowhere" does not exist' in said.err

@@ -1,4 +1,4 @@
-"""`argosy cluster add|list|get|rm|rotate`: the clusters that Applications go to."""
+"""`argosy cluster add|list|get|set|rm|rotate`: the clusters that Applications go to."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ See also: docs/guides/clusters.md
 """
 SEE = "See also: docs/guides/clusters.md, docs/reference/cli.md"
 HEADINGS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT")
+ENDPOINTS = ("kubeconfig", "kube-public", "internal")
 FORMS = ("wide", "json", "yaml", "server")
 WIDTH = 25  # argo: of the labels in its get
 
@@ -50,14 +51,17 @@ def add_verbs(parts: Commands[argparse.ArgumentParser]) -> None:
     _add_flags(add)
     _programs(add)
     listing = _verb(parts, "list", "list clusters, and whether they answer", run_list, ("list", "list -o json"))
-    getting = _verb(parts, "get", "show a cluster", run_get, ("get prod", "get https://10.0.0.1:6443 -o yaml"))
-    for each, usual in ((listing, "wide"), (getting, "wide")):
+    getting = _verb(parts, "get", "show a cluster", run_get, ("get prod", "get https://10.0.0.1:6443 -o wide"))
+    setting = _verb(parts, "set", "change the name, namespaces, labels or annotations of a cluster", run_set,
+                    ("set prod --name production --namespace web", "set prod --namespace '*'"))  # fmt: skip
+    _set_flags(setting)
+    for each, usual in ((listing, "wide"), (getting, "yaml")):  # argo: as there
         each.add_argument("-o", "--output", choices=FORMS, default=usual, help=f"{', '.join(FORMS)} (default: {usual})")
     removing = _verb(parts, "rm", "let no Application go to a cluster any more", run_rm, ("rm prod", "rm prod -y"))
     rotating = _verb(parts, "rotate", "renew the token of a cluster, and revoke the old one", run_rotate,
                      ("rotate prod",))  # fmt: skip
     others = [_verb(parts, "rotate-auth", "the same as rotate, by Argo CD's name", run_rotate, ("rotate-auth prod",))]
-    for each in (getting, removing, rotating, *others):
+    for each in (getting, setting, removing, rotating, *others):
         each.add_argument("asked", metavar="SERVER|NAME", help="the address or the name of the cluster")
     removing.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
@@ -75,12 +79,25 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--system-namespace", default="kube-system", metavar="NS", help=about)
     parser.add_argument("--project", default="", metavar="NAME", help="the project whose cluster it is")
     parser.add_argument("--in-cluster", action="store_true", help="it is the one that argosy itself runs in")
+    about = "which address to write (default: kubeconfig): of the context, of its cluster-info, or as --in-cluster"
+    parser.add_argument("--cluster-endpoint", choices=ENDPOINTS, default="", help=about)
+    about = "written for Argo CD; argosy spreads Applications, and not clusters, over its controllers"
+    parser.add_argument("--shard", type=int, default=-1, metavar="N", help=about)
     parser.add_argument("--label", action="append", default=[], metavar="K=V", help="of its Secret; repeatable")
     parser.add_argument("--annotation", action="append", default=[], metavar="K=V", help="of its Secret; repeatable")
     parser.add_argument("--proxy-url", default="", metavar="URL", help="a proxy that leads there")
     parser.add_argument("--disable-compression", action="store_true", help="ask for answers that are not packed")
     parser.add_argument("--upsert", action="store_true", help="replace what is known of it")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _set_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--name", default="", metavar="NAME", help="what to call it from now on")
+    about = "manage only this from now on; repeatable; '*' for all"
+    parser.add_argument("--namespace", action="append", default=[], metavar="NS", help=about)
+    about = "of its Secret, in place of those that it has; repeatable"
+    parser.add_argument("--label", action="append", default=[], metavar="K=V", help=about)
+    parser.add_argument("--annotation", action="append", default=[], metavar="K=V", help=about)
 
 
 def _programs(parser: argparse.ArgumentParser) -> None:
@@ -229,6 +246,8 @@ def _lines(declared: Declared, state: State, version: str) -> list[str]:
 def run_add(chosen: argparse.Namespace) -> int:
     from argosy.app.opening import of_context
 
+    if chosen.in_cluster and chosen.cluster_endpoint:
+        raise UserError("Can only use one of --in-cluster or --cluster-endpoint")  # argo: its words
     connection = of_context(chosen.asked, chosen.context_kubeconfig or target_options(chosen).kubeconfig)
     wanted = _wanted(chosen)
     if not wanted.account and not wanted.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
@@ -274,14 +293,17 @@ def _wanted(chosen: argparse.Namespace) -> Any:
         config["proxyUrl"] = chosen.proxy_url
     if chosen.disable_compression:
         config["disableCompression"] = True
+    is_here = chosen.in_cluster or chosen.cluster_endpoint == "internal"
     return Enlisted(
-        name=chosen.name or ("in-cluster" if chosen.in_cluster else chosen.asked),
+        name=chosen.name or ("in-cluster" if is_here else chosen.asked),
         namespaces=tuple(each for text in chosen.namespace for each in text.split(",") if each),
         has_cluster_kinds=chosen.cluster_resources,
         account=chosen.service_account,
         system=chosen.system_namespace,
         project=chosen.project,
-        is_here=chosen.in_cluster,
+        is_here=is_here,
+        is_public=chosen.cluster_endpoint == "kube-public",
+        shard=chosen.shard if chosen.shard >= 0 else None,
         replaces=chosen.upsert,
         config=config,
         labels=_pairs(chosen.label, "--label"),
@@ -304,6 +326,27 @@ def _may(chosen: argparse.Namespace, question: str) -> bool:
             return True
         raise UserError("nobody can be asked here; say yes with -y")
     return asked(question)
+
+
+def run_set(chosen: argparse.Namespace) -> int:
+    given: dict[str, Any] = {
+        "name": chosen.name,
+        "namespaces": [""] if chosen.namespace == ["*"] else chosen.namespace,
+        "labels": _pairs(chosen.label, "--label"),
+        "annotations": _pairs(chosen.annotation, "--annotation"),
+    }
+    wanted = {name: value for name, value in given.items() if value}
+    if not wanted:
+        raise UserError("nothing is to be changed; give --name, --namespace, --label or --annotation")
+
+    async def work(desk: Desk) -> int:
+        from argosy.desk.connections.clusters import change
+
+        await change(desk, await _named(desk, chosen.asked), wanted, tuple(wanted))
+        print(f"Cluster '{chosen.asked}' updated.")
+        return 0
+
+    return at_desk(chosen, work, writes=True)
 
 
 def run_rm(chosen: argparse.Namespace) -> int:

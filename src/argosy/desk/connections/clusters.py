@@ -237,14 +237,16 @@ def _same(before: Declared, values: Mapping[str, str], given: Mapping[str, Any])
 async def change(desk: Desk, before: Declared, given: Mapping[str, Any], only: tuple[str, ...] = ()) -> Declared:
     """argo: `only` these fields (updatedFields), else all; what lets in stays where nothing else is given."""
     if before is OWN:
-        raise UserError(f"{HERE} has no Secret that could be changed; declare it first: POST /api/v1/clusters")
+        how = "argosy cluster add CONTEXT --in-cluster, or POST /api/v1/clusters"
+        raise UserError(f"{HERE} has no Secret that could be changed; declare it first: {how}")
     wanted = {name: value for name, value in given.items() if not only or name in only}
     values = read_values(wanted, server=server_of(before))
     if values["server"] != server_of(before):
         raise UserError("server is another one; delete this cluster, and add the other", where=WHERE)
+    config = _kept(before, values.get("config"))
     if only:
         values = {**before.values, **{key: text for key, text in values.items() if key in (*only, "server")}}
-    values["config"] = _kept(before, values.get("config"))
+    values["config"] = config
     return await declare_anew(desk, before, values, **_marks(wanted))
 
 

@@ -18,11 +18,13 @@ from typing import Any, Final
 
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
+from argosy.cluster.fleet import check_address
 from argosy.desk.applications.desk import Desk, Opener
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared, declare_anew
 from argosy.model.errors import ClusterError, Conflict, UserError
-from argosy.model.manifest import Manifest
+from argosy.model.fields import Fields
+from argosy.model.manifest import Manifest, load
 from argosy.model.names import ResourceKey
 
 # argo: its names, so that either program finds what the other made
@@ -48,6 +50,8 @@ class Enlisted:
     system: str = SYSTEM
     project: str = ""
     is_here: bool = False
+    is_public: bool = False  # at the address that the cluster itself tells everybody, in kube-public
+    shard: int | None = None  # argo: which of its controllers; here nobody asks
     replaces: bool = False
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     labels: Mapping[str, str] | None = None
@@ -57,26 +61,46 @@ class Enlisted:
 async def enlist(
     desk: Desk, there: Cluster, connection: Connection, wanted: Enlisted, opener: Opener, tell: Tell
 ) -> Declared:
-    server = clusters.HERE if wanted.is_here else connection.server
+    server, tls = clusters.HERE if wanted.is_here else connection.server, _tls(connection)
+    if wanted.is_public:
+        server, tls = await _published(there, tls, tell) or (server, tls)
     before = await clusters.find(desk, server)
     if before is not None and before is not clusters.OWN and not wanted.replaces:
         raise UserError("existing cluster spec is different; use upsert flag to force update")
-    config = {**wanted.config, "tlsClientConfig": _tls(connection)}
+    config = {**wanted.config, "tlsClientConfig": tls}
     if {"execProviderConfig", "awsAuthConfig"} & config.keys():
         return await clusters.add(desk, _given(server, wanted, config), replaces=wanted.replaces)
     if not wanted.account:
         await _make_manager(there, wanted, tell)
     async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
-        given = _given(server, wanted, {**config, "bearerToken": token})
         if not wanted.is_here:
-            await _try(desk, opener, {**given, "config": json.dumps(given["config"])})
+            # At the address of the context: the one that is written may lead there from Pods alone.
+            tried = {**config, "tlsClientConfig": _tls(connection), "bearerToken": token}
+            await _try(desk, opener, {"server": connection.server, "name": wanted.name, "config": json.dumps(tried)})
+        given = _given(server, wanted, {**config, "bearerToken": token})
         return await clusters.add(desk, given, replaces=wanted.replaces)
+
+
+async def _published(there: Cluster, tls: Mapping[str, Any], tell: Tell) -> tuple[str, dict[str, Any]] | None:
+    """argo: the first cluster of the kubeconfig in cluster-info, with its authority. None: there is no such address."""
+    try:
+        found = await there.get(ResourceKey("", "ConfigMap", "kube-public", "cluster-info")) or {}
+        config = load(str((found.get("data") or {}).get("kubeconfig") or ""))
+        cluster = Fields(config, "cluster-info").all_fields("clusters")[0].fields("cluster")
+        server, authority = cluster.text("server").rstrip("/"), cluster.text("certificate-authority-data")
+        check_address(server, "cluster-info")
+    except (ClusterError, UserError, IndexError) as error:
+        tell(f"argosy: kube-public/cluster-info names no address ({error}); that of the context is written")
+        return None
+    return server, {**tls, "caData": authority} if authority and not tls.get("insecure") else dict(tls)
 
 
 def _given(server: str, wanted: Enlisted, config: Mapping[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {"server": server, "name": wanted.name, "config": config, "project": wanted.project}
     if wanted.namespaces:
         given |= {"namespaces": list(wanted.namespaces), "clusterResources": wanted.has_cluster_kinds}
+    if wanted.shard is not None:
+        given["shard"] = wanted.shard
     for name, marks in (("labels", wanted.labels), ("annotations", wanted.annotations)):
         if marks:
             given[name] = dict(marks)
@@ -195,8 +219,8 @@ async def _has_filler(there: Cluster) -> bool:
         return False
 
 
-async def _try(desk: Desk, opener: Opener, values: Mapping[str, Any]) -> None:
-    connection = await clusters.connection_to(desk, {name: str(text) for name, text in values.items()})
+async def _try(desk: Desk, opener: Opener, values: Mapping[str, str]) -> None:
+    connection = await clusters.connection_to(desk, values)
     try:
         async with opener(connection) as cluster:
             await cluster.kinds()
