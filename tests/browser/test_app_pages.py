@@ -13,6 +13,8 @@ from engine_room import Room, config_map
 from in_full import in_full
 from pages_world import World, world
 
+from argosy.desk.beside import SETTLING
+
 OpenPage = Callable[..., Any]
 WEB = "/apps/argocd/web"
 OBJECT = f"{WEB}/r/apps/Deployment/ml/web"
@@ -423,3 +425,4 @@ async def _argocd_comes(room: Room) -> None:
 async def _argocd_goes(room: Room) -> None:
     await scale(room.cluster, 0)
     await asyncio.sleep(0.5)
+    room.clock.leap(SETTLING)  # the engine waits before it takes one for gone
