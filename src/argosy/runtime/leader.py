@@ -3,6 +3,10 @@
 Never: compares another machine's clock with ours. A candidate waits until *it* has seen the Lease unchanged for the
 whole lease; the leader stops before that, counted from before its last renewal was sent. All writes carry the version
 that was read, so of two who take at once one gets a Conflict.
+
+A process that was stopped and goes on does not know at once that it leads no longer: so whatever the work changes
+needs a permit, where it is asked for (`permit.carried`). None is given once the Lease should have been renewed, and no
+call goes on when the Lease is over.
 """
 
 from __future__ import annotations
@@ -22,7 +26,8 @@ from argosy.cluster import Cluster
 from argosy.model.errors import ArgosyError, ClusterError, Conflict
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
-from argosy.runtime.clock import SYSTEM_CLOCK, Backoff, Clock, sleep, within
+from argosy.runtime.clock import BOOT_CLOCK, Backoff, Clock, sleep, within
+from argosy.runtime.permit import Step, under
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +59,7 @@ async def lead(
     on_lost: Callable[[], None] = lambda: None,
     stands: Callable[[Election], None] = lambda election: None,
     terms: Terms = Terms(),  # noqa: B008 - frozen
-    clock: Clock = SYSTEM_CLOCK,
+    clock: Clock = BOOT_CLOCK,
 ) -> None:
     """Run `work` whenever we lead. Ends when `work` ends by itself, or when cancelled; both release the Lease.
 
@@ -68,12 +73,15 @@ async def lead(
         await election.win()
         election.leads = True
         log.info("%s: %s leads", key, election.identity)
-        working = asyncio.ensure_future(work())
+        permit = Step(str(key), election.is_valid, election.ends, terms.lease - terms.renew_deadline, clock)
+        with under(permit):
+            working = asyncio.ensure_future(work())
         keeping = asyncio.create_task(election.keep())
         try:
             await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
             if keeping.done():
                 log.warning("%s: %s lost the lead", key, election.identity)
+                permit.take_away()
                 on_lost()
         finally:
             await _cancelled(working)  # the Lease is kept while the work comes to its end
@@ -101,9 +109,17 @@ class Election:
         self.identity = identity
         self.leads = False
 
+    def is_valid(self) -> bool:
+        """Whether a call that begins now has its time before our Lease ends."""
+        return self._left() > 0.0
+
+    def ends(self) -> float:
+        """When our Lease does, by the clock, as it was renewed last."""
+        return self._renewed_at + self._terms.lease
+
     def overdue(self) -> float:
         """For how many seconds our Lease should have been renewed; 0 while it is valid."""
-        return max(0.0, self._clock.monotonic() - self._renewed_at - self._terms.lease)
+        return max(0.0, self._clock.monotonic() - self.ends())
 
     def silence(self) -> float:
         """Seconds since the server last told who leads."""

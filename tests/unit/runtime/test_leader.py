@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +12,11 @@ import pytest
 from faults import Faulty
 
 from argosy.cluster import Cluster
+from argosy.cluster.sending import BEFORE_SENDING
 from argosy.model.errors import TransientError
 from argosy.model.names import ResourceKey
 from argosy.runtime.leader import Terms, lead
+from argosy.runtime.permit import NotOurs, carried
 
 pytestmark = pytest.mark.anyio
 
@@ -29,11 +33,15 @@ class Candidate:
                                              identity=name, on_lost=self._lose, clock=clock))
 
     async def _work(self) -> None:
-        self.leads = True
+        self.leads, self.inside = True, contextvars.copy_context()
         try:
             await self.finish.wait()
         finally:
             self.leads = False
+
+    def change(self, call: Callable[[], Awaitable[str]]) -> asyncio.Task[str]:
+        """As its work would."""
+        return asyncio.get_running_loop().create_task(carried(call, "change"), context=self.inside)
 
     def _lose(self) -> None:
         self.lost += 1
@@ -139,6 +147,54 @@ async def test_a_request_that_hangs_does_not_keep_a_leader_beyond_its_deadline(t
     leader.line.replace = hang  # type: ignore[method-assign]
     moments = await passing(30, *two)
     assert leader.lost == 1 and moments[-1] == {next_one.name}
+
+
+async def test_a_leader_that_sleeps_past_its_lease_changes_nothing_when_it_wakes(two: list[Candidate]) -> None:
+    """Before it has found out that it leads no longer."""
+    await passing(5, *two)
+    leader, next_one = other(two)
+    sent, connected = asyncio.Event(), asyncio.Event()
+
+    async def call() -> str:
+        BEFORE_SENDING.get()()
+        sent.set()
+        return "done"
+
+    async def connects_first() -> str:
+        await connected.wait()  # which is when it falls asleep
+        return await call()
+
+    assert await leader.change(call) == "done"
+    late = leader.change(connects_first)
+    await asyncio.sleep(0.01)
+    sent.clear()
+    assert (await passing(20, next_one))[-1] == {next_one.name}
+    leader.clock._time += 20.0  # none of its timers has been looked at
+    connected.set()
+    for change in (late, leader.change(call)):
+        with pytest.raises(NotOurs):
+            await change
+    assert leader.leads and not sent.is_set()
+    await passing(1, leader)
+    assert not leader.leads and leader.lost == 1
+
+
+async def test_a_call_of_a_leader_ends_with_its_lease_and_not_before(two: list[Candidate]) -> None:
+    await passing(5, *two)
+    leader, _ = other(two)
+
+    async def hang() -> str:
+        return str(await asyncio.Event().wait())
+
+    hanging = leader.change(hang)
+    await passing(40, *two)
+    assert not hanging.done()  # the Lease under it is renewed
+    leader.cut_off()
+    await passing(11, *two)
+    assert leader.lost == 1 and not hanging.done()
+    await passing(4, *two)
+    with pytest.raises(NotOurs):
+        await hanging
 
 
 async def test_a_candidate_whose_clock_runs_fast_still_waits_for_a_living_leader(
