@@ -6,6 +6,7 @@ from memory, except for the list of kinds; changes anything without the permit o
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
@@ -151,8 +152,11 @@ class Doorway:
             key, container=container, follow=follow, tail=tail, since=since, previous=previous
         )
 
-    def acting_as(self, user: User) -> Cluster:
-        return self._cluster.acting_as(user)
+    def acting_as(self, user: User) -> Doorway:
+        """The same doorway: who goes through it as another needs a permit, too, and what they wrote is known."""
+        other = copy.copy(self)
+        other._cluster = self._cluster.acting_as(user)
+        return other
 
     # -- writing ------------------------------------------------------------------------------------------------
 

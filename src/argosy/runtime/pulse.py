@@ -7,6 +7,7 @@ Never: waits for an answer for ever; gives a cluster up because of one answer th
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -111,8 +112,10 @@ class Living:
     def logs(self, key: ResourceKey, **chosen: Any) -> AsyncIterator[str]:
         return self._cluster.logs(key, **chosen)
 
-    def acting_as(self, user: User) -> Cluster:
-        return self._cluster.acting_as(user)
+    def acting_as(self, user: User) -> Living:
+        other = copy.copy(self)
+        other._cluster = self._cluster.acting_as(user)
+        return other
 
     async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
         return await self._lasting(self._cluster.create(manifest, **terms))

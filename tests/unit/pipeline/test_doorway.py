@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cluster import User
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
@@ -43,6 +44,14 @@ async def test_an_answer_and_what_a_watch_tells_of_it_are_one() -> None:
         assert door.once(later) is later
         cache.put(later)
         assert await door.patch(KEY, {"data": {"x": "1"}}) is later  # nothing changed, and the watch was faster
+
+
+async def test_what_was_written_as_another_is_known_as_well() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        made = await door.acting_as(User("ann", ("system:masters",))).create(CONFIG)
+        assert door.newest(KEY, cache.get(KEY)) is made
 
 
 async def test_events_are_not_remembered_since_nobody_follows_them() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sync_stage
 
-from argosy.cluster import Cluster
+from argosy.cluster import Cluster, User
 from argosy.cluster.sending import BEFORE_SENDING
 from argosy.model.application import Progress
 from argosy.model.errors import TransientError
@@ -42,6 +42,8 @@ async def test_a_step_that_was_taken_away_changes_nothing(clock: Any, cluster: C
         ):
             with pytest.raises(NotOurs):
                 await change
+        with pytest.raises(NotOurs):
+            await door.acting_as(User("ann", ("system:masters",))).create(config_map("two", namespace))
         await door.create(config_map("three", namespace), dry_run=True)  # changes nothing
     found = (await cluster.list(key_of(made).group_kind, namespace=namespace)).items
     assert "data" not in next(each for each in found if each["metadata"]["name"] == "one")

@@ -8,9 +8,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 from engine_room import LeapingClock
 
+from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.plane import Plane
+from argosy.cluster import User
 from argosy.cluster.refusals import Unavailable
 from argosy.model.errors import ClusterError, UserError
-from argosy.runtime.pulse import LONGEST, PATIENCE, Pulse
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.runtime.pulse import LONGEST, PATIENCE, Living, Pulse
 
 
 async def answers() -> None:
@@ -94,3 +99,22 @@ async def test_an_answer_that_takes_long_makes_it_slow() -> None:
     await asyncio.sleep(0.02)
     clock.leap(3.0)
     assert pulse.is_slow and not pulse.said
+
+
+class Silent(EmbeddedCluster):
+    """Whoever asks."""
+
+    def acting_as(self, user: User) -> Silent:
+        return self
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        await silent()
+        return None
+
+
+async def test_calls_as_another_end_with_it_as_well() -> None:
+    async with Plane.open() as plane:
+        pulse = await beating(refuses, LeapingClock())
+        other = Living(Silent(plane), pulse).acting_as(User("ann"))
+        with pytest.raises(Unavailable, match="Unauthorized"):
+            await other.get(ResourceKey("", "ConfigMap", "default", "a"))
