@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
@@ -39,6 +40,8 @@ class Doorway:
         self._cluster, self._cached, self._clock, self._kept = cluster, cached, clock, kept
         self._wrote: dict[ResourceKey, Manifest] = {}
         self._deleted: dict[ResourceKey, Manifest] = {}  # as it was cached then
+        self._writing = Counter[ResourceKey]()  # calls that are under way
+        self._gone: dict[ResourceKey, object] = {}  # of these, what a watch saw go meanwhile, by its uid
         self._kinds: Catalog = {}
         self._kinds_until = 0.0
 
@@ -84,9 +87,11 @@ class Doorway:
             self.newest(key, after)  # what was written is needed no longer, once it is told
         else:
             self._deleted.pop(key, None)
-            wrote = self._wrote.get(key)
-            if wrote is not None and wrote["metadata"].get("uid") == manifest["metadata"].get("uid"):
+            uid, wrote = manifest["metadata"].get("uid"), self._wrote.get(key)
+            if wrote is not None and wrote["metadata"].get("uid") == uid:
                 del self._wrote[key]
+            if key in self._writing:
+                self._gone[key] = uid  # the answer to a write may come later than news of its end
 
     def _keep(self, manifest: Manifest) -> Manifest:
         key = key_of(manifest)
@@ -98,6 +103,8 @@ class Doorway:
         self._deleted.pop(key, None)
         if key.group_kind in EVENTS:
             return manifest  # nobody follows them, so that none would ever be forgotten
+        if key in self._gone and self._gone[key] == manifest["metadata"].get("uid"):
+            return manifest  # no watch will tell of it again
         if version_of(manifest):  # k8s: where versions are no numbers nobody knows which is newer
             self._wrote.pop(key, None)
             if not is_told:
@@ -160,6 +167,16 @@ class Doorway:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
+    async def _changed(self, key: ResourceKey, call: Callable[[], Awaitable[Manifest]], verb: str) -> Manifest:
+        self._writing[key] += 1
+        try:
+            return self._keep(await carried(call, f"{verb} {key}"))
+        finally:
+            self._writing[key] -= 1
+            if not self._writing[key]:
+                del self._writing[key]
+                self._gone.pop(key, None)
+
     async def create(
         self,
         manifest: Manifest,
@@ -171,7 +188,7 @@ class Doorway:
         def call() -> Awaitable[Manifest]:
             return self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager)
 
-        made = await (call() if dry_run else carried(call, _told("create", manifest)))
+        made = await (call() if dry_run else carried(call, f"create {_told(manifest)}"))
         return made if dry_run or subresource_of else self._keep(made)
 
     async def apply(
@@ -180,13 +197,13 @@ class Doorway:
         def call() -> Awaitable[Manifest]:
             return self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
 
-        return await call() if dry_run else self._keep(await carried(call, _told("apply", manifest)))
+        return await call() if dry_run else await self._changed(key_of(manifest), call, "apply")
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
         def call() -> Awaitable[Manifest]:
             return self._cluster.replace(manifest, dry_run=dry_run, manager=manager)
 
-        return await call() if dry_run else self._keep(await carried(call, _told("replace", manifest)))
+        return await call() if dry_run else await self._changed(key_of(manifest), call, "replace")
 
     async def patch(
         self,
@@ -208,7 +225,7 @@ class Doorway:
                 api_version=api_version,
             )
 
-        return self._keep(await carried(call, f"patch {key}"))
+        return await self._changed(key, call, "patch")
 
     async def delete(
         self,
@@ -231,11 +248,11 @@ class Doorway:
             del self._deleted[next(iter(self._deleted))]
 
 
-def _told(verb: str, manifest: Manifest) -> str:
+def _told(manifest: Manifest) -> str:
     """For people, also of one whose name the server gives."""
     metadata = manifest["metadata"]
     name = metadata.get("name") or metadata.get("generateName")
-    return f"{verb} {'/'.join(filter(None, (manifest['kind'], metadata.get('namespace'), name)))}"
+    return "/".join(filter(None, (manifest["kind"], metadata.get("namespace"), name)))
 
 
 def _are_same(one: Manifest, other: Manifest) -> bool:

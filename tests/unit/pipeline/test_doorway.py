@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.apiserver.plane import Plane
 from argosy.cluster import User
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -52,6 +55,32 @@ async def test_what_was_written_as_another_is_known_as_well() -> None:
         door = Doorway(cluster, cache.get)
         made = await door.acting_as(User("ann", ("system:masters",))).create(CONFIG)
         assert door.newest(KEY, cache.get(KEY)) is made
+
+
+class Late(EmbeddedCluster):
+    """Answers to patches come later than what watches tell."""
+
+    async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
+        made = await super().patch(key, patch, **terms)
+        await self.meanwhile(made)
+        return made
+
+    door: Doorway
+
+    async def meanwhile(self, made: Manifest) -> None:
+        await self.delete(key_of(made))
+        self.door.notice(made, None)
+
+
+async def test_what_went_before_the_answer_to_a_write_came_is_gone() -> None:
+    async with Plane.open() as plane:
+        cluster = Late(plane)
+        cluster.door = door = Doorway(cluster, lambda key: None)
+        await door.create(CONFIG)
+        await door.patch(KEY, {"data": {"x": "1"}})
+        assert door.newest(KEY, None) is None
+        made = await door.create(CONFIG)  # another of that name
+        assert door.newest(KEY, None) is made
 
 
 async def test_events_are_not_remembered_since_nobody_follows_them() -> None:
