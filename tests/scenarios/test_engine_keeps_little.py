@@ -11,7 +11,7 @@ import pytest
 from engine_room import CONTROL, PATIENCE, Room, config_map, engine_room
 from wiped_server import REAL
 
-from argosy.model.manifest import Manifest
+from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 
 pytestmark = pytest.mark.anyio
@@ -64,6 +64,27 @@ async def test_what_lived_before_an_application_wants_it_is_looked_at_as_a_whole
     await room.until_synced()
     assert (await room.cluster.get(ROLE) or {})["rules"] == MORE
     assert (await room.get("ConfigMap", "settings") or {})["data"] == {"a": "theirs"}
+
+
+async def test_what_was_asked_for_is_forgotten_with_what_it_was_asked_of(room: Room) -> None:
+    """A stranger's is asked for as a whole, for as long as it is there and an application wants it."""
+    looker = room.engine.pipeline.here.looker
+    settings = {**config_map(a="theirs"), "metadata": {"name": "settings", "namespace": "ml"}}
+    room.repository.push({"app/settings.yaml": config_map(a="ours")})
+    made = await room.cluster.create(settings)
+    await room.deliver()
+    await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
+    assert looker.asked_for() == 1
+    await room.cluster.delete(key_of(made))
+    await eventually(lambda: room.engine.cache.get(key_of(made)) is None)
+    await room.settled()
+    assert looker.asked_for() == 0
+    await room.cluster.create(settings)
+    await eventually(lambda: room.engine.cache.get(key_of(made)))
+    await room.settled()
+    assert looker.asked_for() == 1
+    await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
+    await eventually(lambda: looker.asked_for() == 0)
 
 
 async def test_a_resource_to_prune_whose_kind_no_application_has_any_more_is_pruned(room: Room) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import starmap
 from typing import Any, Final
 
 from argosy.cluster import Catalog
@@ -47,6 +48,7 @@ from argosy.model.hooks import is_hook
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
+from argosy.pipeline.answers import Answers, Asked
 from argosy.pipeline.assembling import Assembled
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.permitting import Allowed, permission, refuse_strangers
@@ -116,14 +118,18 @@ class Looker:
         self.cluster, self.cache, self.memory, self.knows = cluster, cache, memory, knows
         self._applications = cache if applications is None else applications
         self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
-        self._versions: dict[ResourceKey, tuple[object, Manifest]] = {}
-        self._whole: dict[ResourceKey, tuple[object, Manifest]] = {}  # of what the cache has less of
+        self._versions, self._whole = Answers(), Answers()  # in another version; of what the cache has less of
         self._seen: dict[ResourceKey, _Seen] = {}
         self.predictions = Predictions(cluster)
 
     def forget(self, app: ResourceKey) -> None:
         self._seen.pop(app, None)
-        self.predictions.forget(app)
+        for each in (self._versions, self._whole, self.predictions):
+            each.forget(app)
+
+    def asked_for(self) -> int:
+        """How many manifests are kept beside the cache."""
+        return self._versions.count() + self._whole.count()
 
     async def look(
         self,
@@ -139,7 +145,8 @@ class Looker:
         refuse_strangers(assembled.keys, app, rules, kinds)
         allowed = permission(app, project, rules, kinds)
         live = self._newest(app, assembled, rules, allowed)
-        live |= await self._asked_for(assembled.keys, live, kinds, allowed)
+        whole = await self._whole.to(app.key, map(self._whole_of, filter(is_slim, live.values())))
+        live |= await self._asked_for(assembled.keys, live, kinds, allowed) | whole
         given = (project, assembled.desired, rules, kinds)
         spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS))
         seen = self._seen.get(app.key)
@@ -186,7 +193,8 @@ class Looker:
         live: dict[ResourceKey, Manifest],
     ) -> Look:
         instance = instance_name(app, rules.tracking)
-        live |= await self._in_their_versions(assembled.desired, live)
+        others = starmap(self._in_its_version, in_other_versions(assembled.desired, live))
+        live |= await self._versions.to(app.key, others)
         compare_rules = rules_for(app, rules.compare, mark=repr(rules.tracking))
         settled = self._settled(assembled.desired, live, rules)
         predicted = await self.predictions.of(app.key, assembled.desired, live, compare_rules)
@@ -221,37 +229,25 @@ class Looker:
     async def _asked_for(
         self, keys: Sequence[ResourceKey], live: Mapping[ResourceKey, Manifest], kinds: Catalog, allowed: Allowed
     ) -> dict[ResourceKey, Manifest]:
-        """What the cache does not tell of, or not all, because it does not follow the kind, or not yet."""
+        """What the cache does not tell of, because it does not follow the kind, or not yet."""
         unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.knows(kind)}
         found: dict[ResourceKey, Manifest] = {}
         for key in keys if unknown else ():
-            if key.group_kind in unknown and key not in live and allowed(key):
-                try:
-                    there = await self.cluster.get(key)
-                except ClusterError as error:
-                    raise UserError(f"{key.kind} {key.name} cannot be read: {error}") from error
-                if there is not None:
-                    found[key] = there
-        for key, slim in live.items():
-            if not is_slim(slim):
-                self._whole.pop(key, None)
-            elif (whole := await self._all_of(key, slim)) is not None:
-                found[key] = whole
+            is_asked = key.group_kind in unknown and key not in live and allowed(key)
+            if is_asked and (there := await self._read(key)) is not None:
+                found[key] = there
         return found
 
-    async def _all_of(self, key: ResourceKey, slim: Manifest) -> Manifest | None:
-        """Asked for once for each version: what no application tracks yet, or is of a kind that none had until now."""
-        mark = slim["metadata"].get("uid"), slim["metadata"].get("resourceVersion")
-        known = self._whole.get(key)
-        if known is None or known[0] != mark:
-            try:
-                there = await self.cluster.get(key)
-            except ClusterError as error:
-                raise UserError(f"{key.kind} {key.name} cannot be read: {error}") from error
-            if there is None:
-                return None
-            known = self._whole[key] = mark, there
-        return known[1]
+    def _whole_of(self, slim: Manifest) -> Asked:
+        """Of what no application tracks yet, or is of a kind that none had until now."""
+        key, metadata = key_of(slim), slim["metadata"]
+        return Asked(key, (metadata.get("uid"), metadata.get("resourceVersion")), partial(self._read, key))
+
+    async def _read(self, key: ResourceKey) -> Manifest | None:
+        try:
+            return await self.cluster.get(key)
+        except ClusterError as error:
+            raise UserError(f"{key.kind} {key.name} cannot be read: {error}") from error
 
     def whole(self, look: Look) -> Iterable[Manifest]:
         """All that it manages, and what is below that."""
@@ -270,28 +266,23 @@ class Looker:
         found = aggregate(app.key, judged, uid=app.uid)
         return Assessment(found.health, found.message) if live else None
 
-    async def _in_their_versions(
-        self, desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest]
-    ) -> dict[ResourceKey, Manifest]:
+    def _in_its_version(self, manifest: Manifest, other: Manifest) -> Asked:
         """What Git writes in another version than the cluster prefers, as Git writes it.
 
         To apply nothing at all, and only for show, gives what lives in the version that is asked for.
         """
-        found: dict[ResourceKey, Manifest] = {}
-        for manifest, other in in_other_versions(desired, live):
-            key, metadata = key_of(manifest), other["metadata"]
-            mark = (metadata.get("uid"), metadata.get("resourceVersion"), manifest["apiVersion"])
-            known = self._versions.get(key)
-            if known is None or known[0] != mark:
-                asked = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
-                nothing = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": asked}
-                try:
-                    known = mark, await self.cluster.apply(nothing, manager=READER, dry_run=True)
-                except ClusterError:
-                    continue  # it is compared as it is; a sync will say what is wrong
-                self._versions[key] = known
-            found[key] = known[1]
-        return found
+        metadata = other["metadata"]
+        named = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
+        nothing = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": named}
+
+        async def ask() -> Manifest | None:
+            try:
+                return await self.cluster.apply(nothing, manager=READER, dry_run=True)
+            except ClusterError:
+                return None  # it is compared as it is; a sync will say what is wrong
+
+        mark = (metadata.get("uid"), metadata.get("resourceVersion"), manifest["apiVersion"])
+        return Asked(key_of(manifest), mark, ask)
 
     @staticmethod
     def _settled(
