@@ -180,6 +180,20 @@ def test_it_is_not_well_while_the_api_server_sleeps(operated: Operated) -> None:
 
 
 @in_full
+def test_a_worker_that_is_held_up_is_named_until_it_goes_on(operated: Operated) -> None:
+    """What renders sleeps: whoever waits for it does, too."""
+    operated.until_well()
+    app, work = operated.work.apps[0], operated.work
+    with asleep(renderer_of(work.controllers[0].process.pid)):
+        work.repository.push({f"{app}/settings.yaml": config_map(app, value="held up")})
+        said = operated.until_ill("has been worked on for")
+        assert f"Application {CONTROL}/{app} has been worked on for" in said
+        assert operated.ask("/livez")[0] == 503
+        assert prometheus_text.one(operated.metrics(), "workqueue_longest_running_processor_seconds") > 2
+    operated.until_well()
+
+
+@in_full
 def test_one_that_begins_while_the_api_server_is_away_waits_for_it(operated: Operated) -> None:
     work, port = operated.work, free_port()
     work.proxy.is_away = True
@@ -194,20 +208,6 @@ def test_one_that_begins_while_the_api_server_is_away_waits_for_it(operated: Ope
     one.end(signal.SIGTERM)
     assert one.process.wait(30) == 0
     operated.until(lambda: work.are_shared(1))
-    operated.until_well()
-
-
-@in_full
-def test_a_worker_that_is_held_up_is_named_until_it_goes_on(operated: Operated) -> None:
-    """What renders sleeps: whoever waits for it does, too."""
-    operated.until_well()
-    app, work = operated.work.apps[0], operated.work
-    with asleep(renderer_of(work.controllers[0].process.pid)):
-        work.repository.push({f"{app}/settings.yaml": config_map(app, value="held up")})
-        said = operated.until_ill("has been worked on for")
-        assert f"Application {CONTROL}/{app} has been worked on for" in said
-        assert operated.ask("/livez")[0] == 503
-        assert prometheus_text.one(operated.metrics(), "workqueue_longest_running_processor_seconds") > 2
     operated.until_well()
 
 
