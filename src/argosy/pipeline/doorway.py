@@ -20,6 +20,7 @@ from argosy.runtime.permit import carried
 
 MOST: Final = 20_000
 EVENTS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
+LINGERING: Final = frozenset({GroupKind("", "Pod"), GroupKind("", "Namespace")})
 KINDS_SECONDS: Final = 10.0  # though a change of a definition is mostly noticed before
 DEFINING: Final = frozenset(
     {GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("apiregistration.k8s.io", "APIService")}
@@ -242,7 +243,7 @@ class Doorway:
             f"delete {key}",
         )
         self._wrote.pop(key, None)
-        if cached is not None and not cached["metadata"].get("deletionTimestamp"):
+        if cached is not None and propagation is Propagation.BACKGROUND and _goes_at_once(key, cached):
             self._deleted[key] = cached
         if len(self._deleted) > MOST:
             del self._deleted[next(iter(self._deleted))]
@@ -253,6 +254,13 @@ def _told(manifest: Manifest) -> str:
     metadata = manifest["metadata"]
     name = metadata.get("name") or metadata.get("generateName")
     return "/".join(filter(None, (manifest["kind"], metadata.get("namespace"), name)))
+
+
+def _goes_at_once(key: ResourceKey, manifest: Manifest) -> bool:
+    """k8s: what has finalizers, and a Pod or a Namespace, is there for a while after it was deleted."""
+    metadata = manifest["metadata"]
+    is_slow = key.group_kind in LINGERING or metadata.get("finalizers") or metadata.get("deletionTimestamp")
+    return not is_slow
 
 
 def _are_same(one: Manifest, other: Manifest) -> bool:

@@ -48,12 +48,16 @@ def is_controller(manifest: Manifest) -> bool:
 
 def is_running(found: Manifest) -> bool:
     """Whether an Argo CD's controller runs behind it, is to run, or has not ended yet. In the sandbox it only plays."""
-    metadata, spec, status = found["metadata"], found.get("spec") or {}, found.get("status") or {}
-    if SIMULATED in (metadata.get("annotations") or {}):
+    spec, status = found.get("spec") or {}, found.get("status") or {}
+    if _plays(found):
         return False
     if found.get("kind") == POD:
         return status.get("phase") not in OVER
     return _count(spec.get("replicas", 1)) > 0 or _count(status.get("replicas")) > 0
+
+
+def _plays(found: Manifest) -> bool:
+    return SIMULATED in (found["metadata"].get("annotations") or {})
 
 
 def _count(value: Any) -> int:
@@ -117,9 +121,14 @@ class Engines:
 
 
 def engines_of(found: Iterable[Manifest]) -> Engines:
-    """From what is labelled as an application controller. Pods are told where nothing else in their namespace is."""
+    """From what is labelled as an application controller. Pods are told where nothing else in their namespace is.
+
+    A real cluster makes Pods also for what only plays a controller: they play, too.
+    """
+    found = tuple(found)
     running = [each for each in found if is_running(each)]
     told = {each["metadata"].get("namespace") for each in running if each.get("kind") != POD}
+    told |= {each["metadata"].get("namespace") for each in found if _plays(each)}
     names = {
         f"{each.get('kind')} {each['metadata'].get('namespace')}/{each['metadata']['name']}"
         for each in running

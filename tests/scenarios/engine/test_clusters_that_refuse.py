@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from engine_room import Room, conditions, config_map
+from engine_room import PATIENCE, Room, conditions, config_map
 from wiped_server import IS_ASKED_FOR, REAL, REASON
 
+from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 
 if not IS_ASKED_FOR:
@@ -87,3 +89,8 @@ async def _policy(room: Room, name: str) -> None:
     bound = {"policyName": "no", "validationActions": ["Deny"]}
     kind = {**api, "kind": "ValidatingAdmissionPolicyBinding"}
     await room.cluster.create({**kind, "metadata": {"name": "no"}, "spec": bound})
+    async with asyncio.timeout(PATIENCE):  # k8s: a server compiles it after a while
+        with pytest.raises(ClusterError, match="no such settings"):
+            while True:
+                await room.cluster.create({**config_map(), "metadata": {"name": name, "namespace": "ml"}}, dry_run=True)
+                await asyncio.sleep(0.1)

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
-from argosy.cluster import User
+from argosy.cluster import Propagation, User
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.doorway import Doorway
@@ -108,6 +108,17 @@ async def test_what_was_deleted_counts_as_gone_until_the_cache_tells_otherwise()
         assert door.is_deleted(KEY, made)
         cache.put(again := await cluster.create(CONFIG))
         assert not door.is_deleted(KEY, again)
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+async def test_what_stays_for_a_while_after_it_was_deleted_is_not_gone(is_held: bool) -> None:
+    held = {**CONFIG, "metadata": {**CONFIG["metadata"], "finalizers": ["example.com/held"]}}
+    async with EmbeddedCluster.open() as cluster:
+        cache = Cache()
+        door = Doorway(cluster, cache.get)
+        cache.put(made := await door.create(held if is_held else CONFIG))
+        await door.delete(KEY, propagation=Propagation.BACKGROUND if is_held else Propagation.FOREGROUND)
+        assert not door.is_deleted(KEY, made)
 
 
 async def test_one_that_a_watch_saw_go_is_not_remembered() -> None:

@@ -91,3 +91,5 @@ def test_pods_are_told_where_nothing_else_of_them_is() -> None:
     left = workload("Pod", None, metadata={"name": "c-0"})
     assert engines_of([workload(), left]).argocd == ("StatefulSet argocd/c",)
     assert engines_of([workload(replicas=0), left]).argocd == ("Pod argocd/c-0",)
+    played = workload(metadata={"annotations": {"sandbox.argosy.dev/simulated": "simulated by argosy"}})
+    assert not engines_of([played, left]).argocd  # a real cluster made it
