@@ -8,6 +8,7 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from argosy.apiserver.tls import certificates
 from argosy.app.opening import opened
 from argosy.app.outpost import AGAIN
 from argosy.app.vitals import Vitals
+from argosy.cluster.connection import Connection
+from argosy.cluster.kube import connect
 from argosy.desk.applications.desk import Desk
 from argosy.desk.connections.clusters import find, state_of
 from argosy.model.names import ResourceKey
@@ -343,3 +346,36 @@ async def test_a_program_prints_what_lets_in(
     await room.configure({"cluster.execPrograms": "our-login"}, "argosy-cm")
     await room.until_synced()
     assert (await state_of(desk, declared))[0].status == "Successful"  # told as the engine has it
+
+
+class Slowly:
+    """The same cluster, but each object takes a while to come into it."""
+
+    def __init__(self, cluster: Any, begun: asyncio.Event) -> None:
+        self._cluster, self._begun = cluster, begun
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._change, name) if name in ("apply", "create", "patch") else getattr(self._cluster, name)
+
+    async def _change(self, verb: str, *given: Any, **terms: Any) -> Any:
+        self._begun.set()
+        await asyncio.sleep(0.5)
+        return await getattr(self._cluster, verb)(*given, **terms)
+
+
+async def test_a_step_in_another_cluster_that_has_begun_ends_when_the_engine_does(
+    tmp_path: Path, far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+
+    async def slowly(connection: Connection) -> Any:
+        return Slowly(await connect(connection), begun)
+
+    monkeypatch.setattr("argosy.app.outpost.connect", slowly)
+    async with engine_room(tmp_path) as room:
+        room.repository.push({"app/settings.yaml": config_map(a="1")})
+        await far.declare(room)
+        await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
+        await asyncio.wait_for(begun.wait(), 30)
+    assert await far.get("ConfigMap", "settings") is not None
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "cluster far"]

@@ -236,6 +236,7 @@ class Engine:
         finally:
             if self.sharing is not None:
                 await self.sharing.end()  # at once: others wait for what was ours
+            await self.grounds.close()
             self.repositories.close()
             if self._own_crew is not None:
                 await self._own_crew.close()

@@ -143,18 +143,19 @@ class Grounds:
             each.follow_settings()
 
     async def run(self) -> None:
-        """Until cancelled: closes what nobody needs."""
+        """Until cancelled: closes what nobody needs. The others stay open for what has begun: see `close`."""
         self._context = contextvars.copy_context()
-        try:
-            while True:
-                with contextlib.suppress(TimeoutError):
-                    await within(self._clock, SWEPT, self._swept.wait())
-                self._swept.clear()
-                self._sweep()
-        finally:
-            for secret in list(self._outposts):
-                self._close(secret)
-            await asyncio.gather(*self._ending, return_exceptions=True)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await within(self._clock, SWEPT, self._swept.wait())
+            self._swept.clear()
+            self._sweep()
+
+    async def close(self) -> None:
+        """When nobody works any more."""
+        for secret in list(self._outposts):
+            self._close(secret)
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
     def _sweep(self) -> None:
         goers, now = self._goers(), self._clock.monotonic()
