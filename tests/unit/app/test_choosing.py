@@ -87,12 +87,13 @@ def test_nothing_is_said_where_a_flag_or_kubeconfig_chose(home: Path, monkeypatc
     assert told == []
 
 
-def test_a_kubeconfig_that_cannot_be_read_keeps_nobody_from_what_runs(
+def test_a_kubeconfig_that_cannot_be_read_keeps_nobody_from_what_runs_and_that_is_said(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(home / "gone"))
+    told = f"this asks the sandbox (https://127.0.0.1:2); KUBECONFIG leads nowhere: {home / 'gone'}"
     with runs(state_home() / "sandbox", 2), runs(home / "dd", 3):
-        assert asked() == ("https://127.0.0.1:2", [])
+        assert asked() == ("https://127.0.0.1:2", [told])
 
 
 def test_when_one_ends_another_that_still_runs_is_found_again(home: Path) -> None:
