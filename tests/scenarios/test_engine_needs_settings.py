@@ -20,6 +20,7 @@ from argosy.runtime.clock import Backoff
 pytestmark = pytest.mark.anyio
 PROJECT, SECRET = GroupKind("argoproj.io", "AppProject"), GroupKind("", "Secret")
 APP = ResourceKey("argoproj.io", "Application", CONTROL, "models")
+ROLES = "rbac.authorization.k8s.io/v1"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
 BROKEN = ClusterError("etcdserver: leader changed", code=500)
 
@@ -140,3 +141,27 @@ async def test_kinds_that_settings_exclude_hold_settings_all_the_same(tmp_path: 
         assert {APP.group_kind, PROJECT, SECRET, GroupKind("", "ConfigMap")} <= room.engine.everything.kinds
         await room.configure({"resource.inclusions": ""})
         await room.until(lambda status: len(status["resources"]) == 2)
+
+
+async def test_what_an_application_had_goes_with_it_though_its_kind_cannot_be_listed(tmp_path: Path) -> None:
+    """What its status tells of is asked for, one by one."""
+    tracking = {"argocd.argoproj.io/tracking-id": "models:rbac.authorization.k8s.io/Role:ml/reader"}
+    place = {"name": "reader", "namespace": "ml"}
+    role = {"apiVersion": ROLES, "kind": "Role", "metadata": {**place, "annotations": tracking}, "rules": []}
+    strangers = {**role, "metadata": {**place, "name": "strangers"}}
+    told = [{"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "Role", **place, "name": name}
+            for name in ("reader", "strangers")]  # fmt: skip
+
+    def blinking(cluster: Cluster) -> Any:
+        return Blinking(cluster, GroupKind("rbac.authorization.k8s.io", "Role"), BROKEN)
+
+    async with engine_room(tmp_path, seen=blinking) as room:
+        for each in (role, strangers):
+            await room.cluster.create(each)
+        await room.deliver(path="nowhere", metadata={"finalizers": [FINALIZER]})
+        await room.until(lambda status: conditions(status, "ComparisonError"))
+        await room.patch_app({"status": {"resources": told}})
+        await room.cluster.delete(APP)
+        await room.until_gone("argoproj.io/Application", "models", CONTROL)
+        assert await room.get("rbac.authorization.k8s.io/Role", "reader") is None
+        assert await room.get("rbac.authorization.k8s.io/Role", "strangers") is not None

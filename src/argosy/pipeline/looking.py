@@ -55,7 +55,7 @@ from argosy.pipeline.permitting import Allowed, permission, refuse_strangers
 from argosy.pipeline.predictions import Predictions
 from argosy.pipeline.rules import Rules
 from argosy.report.conditions import Condition, ConditionType
-from argosy.report.resources import Resource, resource_of
+from argosy.report.resources import Resource, resource_of, told_keys
 
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 READER: Final = "argosy-reader"
@@ -257,6 +257,16 @@ class Looker:
         """What is marked as the application's, where nobody knows what it desires."""
         excludes = rules.exclusions.excludes
         return managed(self.cache, instance_name(app, rules.tracking), (), lambda key: not excludes(key.group_kind))
+
+    async def belongings(
+        self, app: Application, live: Mapping[ResourceKey, Manifest], rules: Rules, kinds: Catalog
+    ) -> dict[ResourceKey, Manifest]:
+        """What lives, and what else the application's status tells of and is marked as its own: of a kind that cannot
+        be listed the cache says nothing. Raises UserError where that cannot be read either."""
+        instance, excludes = instance_name(app, rules.tracking), rules.exclusions.excludes
+        told = told_keys(app.status)
+        asked = await self._asked_for(told, live, kinds, lambda key: not excludes(key.group_kind))
+        return {**live, **{key: each for key, each in asked.items() if owner(each, rules.tracking) == instance}}
 
     async def health_of_tracked(self, app: Application, rules: Rules) -> Assessment | None:
         """How what is marked as the application's fares. None: nothing of it lives."""

@@ -42,6 +42,7 @@ from argosy.sync.automatic import Later, Refusal, Start, Target, decide
 from argosy.sync.deleting import Deleted, awaits_hooks, delete_further
 
 HARD: Final = "hard"
+UNKNOWN_HOOKS: Final = "hooks of its deletion are not known"
 UNSEEN: Final = "Failed to load live state"
 CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again
 PATIENCE: Final = 180.0  # argo: seconds for which a host that gives no answer is not spoken of
@@ -224,16 +225,24 @@ class Pipeline:
 
         if look.resources is None and awaits_hooks(app):  # argo: no hook is passed over because its source is away
             said = "; ".join(each.message for each in look.conditions)
-            found = Deleted(app.finalizers, wait=AWAY, error=f"hooks of its deletion are not known: {said}")
-        else:
-            found = await delete_further(
-                app,
-                look.live or ground.looker.tracked(app, rules),
-                look.comparison.hooks,
-                cluster=ground.cluster,
-                assess_all=rules.assess_all,
-                may_delete=may_delete,
-            )
+            return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=f"{UNKNOWN_HOOKS}: {said}"))
+        known = look.live or ground.looker.tracked(app, rules)
+        try:
+            live = await ground.looker.belongings(app, known, rules, kinds)
+        except UserError as error:  # nothing is left behind because nobody can see it
+            return self._deleted(app, Deleted(app.finalizers, wait=AWAY, error=str(error)))
+        found = await delete_further(
+            app,
+            live,
+            look.comparison.hooks,
+            cluster=ground.cluster,
+            assess_all=rules.assess_all,
+            may_delete=may_delete,
+        )
+        return self._deleted(app, found)
+
+    def _deleted(self, app: Application, found: Deleted) -> Passed:
+        """What a step of a deletion came to."""
         patch: dict[str, Any] = {}
         if found.finalizers != app.finalizers:
             patch["metadata"] = {"finalizers": list(found.finalizers)}

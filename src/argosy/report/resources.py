@@ -5,7 +5,7 @@ In: keys with their manifests, sync statuses and assessments. Out: `status.resou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from argosy.model.flow import Assessment, SyncStatus
 from argosy.model.hooks import is_hook, sync_options, wave
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey, split_api_version
-from argosy.report.wire import given
+from argosy.report.wire import given, mappings
 
 _CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 
@@ -66,6 +66,12 @@ def _confirms(manifest: Manifest | None) -> bool:
 def resources_wire(resources: Iterable[Resource], *, shows_health: bool) -> list[dict[str, Any]]:
     """argo: health is written only where the installation asks for it."""
     return [_wire(each, shows_health=shows_health) for each in sorted(resources, key=lambda each: each.key)]
+
+
+def told_keys(status: Mapping[str, Any]) -> list[ResourceKey]:
+    """Whom `status.resources` tells of."""
+    parts = ("group", "kind", "namespace", "name")
+    return [ResourceKey(*(str(each.get(part) or "") for part in parts)) for each in mappings(status.get("resources"))]
 
 
 def _wire(resource: Resource, *, shows_health: bool) -> dict[str, Any]:
