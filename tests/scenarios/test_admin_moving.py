@@ -92,12 +92,20 @@ def _steady(document: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_a_second_import_changes_nothing(one: Scene, other: Scene, tmp_path: Path) -> None:
+    """Neither what the first one held, nor what somebody released since."""
     file = tmp_path / "all.yaml"
     file.write_text((await one.argosy("admin", "export", "--secrets")).out)
-    first = await other.argosy("admin", "import", str(file), "--secrets", "-y")
+    import_all = ("admin", "import", str(file), "--secrets", "--hold", "-y")
+    first = await other.argosy(*import_all)
     assert first.code == 0, first.out + first.err
-    again = await other.argosy("admin", "import", str(file), "--secrets", "--dry-run")
+    held = (await other.app())["metadata"]["annotations"]["argosy.dev/hold"]
+    again = await other.argosy(*import_all, "--verbose")
     assert "Plan: 0 to create, 0 to change, 0 to prune" in again.out
+    assert "= Application models in argocd  unchanged: argosy.dev/hold stays as it is here" in again.out
+    assert (await other.app())["metadata"]["annotations"]["argosy.dev/hold"] == held
+    assert (await other.argosy("app", "release", "models")).code == 0
+    assert "Plan: 0 to create, 0 to change, 0 to prune" in (await other.argosy(*import_all)).out
+    assert "argosy.dev/hold" not in ((await other.app())["metadata"].get("annotations") or {})
 
 
 async def test_secrets_stay_where_they_are_unless_they_are_asked_for(one: Scene, other: Scene, tmp_path: Path) -> None:
@@ -176,7 +184,8 @@ async def test_an_operation_under_way_is_neither_moved_nor_written_over(
     assert "operation" not in moved
     assert moved["status"].get("operationState", {}).get("phase") != "Running"
     hold = {"argocd.argoproj.io/skip-reconcile": "true"}  # nobody begins it
-    await other.patch_app({"metadata": {"annotations": hold}, "operation": {"sync": {}}})
+    metadata = {"annotations": hold, "labels": {"env": "prod"}}
+    await other.patch_app({"metadata": metadata, "operation": {"sync": {}}})
     refused = await other.argosy("admin", "import", str(file), "-y")
     assert refused.code == 5
     assert "an operation is under way" in refused.out

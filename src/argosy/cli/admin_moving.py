@@ -65,6 +65,8 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
     about = "end operations that are under way on what is imported, instead of refusing"
     add("--stop-operation", action="store_true", help=about)
     add("--hold", action="store_true", help="hold automated syncs of new Applications, until: argosy app release")
+    about = "take holds, and who delivers, from the file also where people decided otherwise here"
+    add("--decisions", action="store_true", help=about)
     about = "pass over what has one of these labels"
     add("--skip-resources-with-labels", default="", metavar="NAME,NAME", help=about)
     add("--verbose", action="store_true", help="tell what is unchanged, too")
@@ -138,6 +140,7 @@ def run_import(chosen: argparse.Namespace) -> int:
             _scope(chosen, desk),
             prunes=chosen.prune,
             stops=chosen.stop_operation,
+            decides=chosen.decisions,
             hold=hold,
             skipped_labels=_words(chosen.skip_resources_with_labels),
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.desk.moving.collecting import KINDS, Scope
-from argosy.desk.moving.shaping import LIVING, OVER, exported
+from argosy.desk.moving.shaping import DECIDED, LIVING, OVER, exported
 from argosy.model import annotations as names
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
@@ -41,6 +41,7 @@ class Wish:
     scope: Scope
     prunes: bool = False
     stops: bool = False  # operations that are under way
+    decides: bool = False  # also over what people decided here
     hold: Hold | None = None
     skipped_labels: tuple[str, ...] = ()
 
@@ -49,7 +50,7 @@ class Wish:
 class Change:
     verb: Verb
     key: ResourceKey
-    why: str = ""  # it is passed over, or refused
+    why: str = ""  # it is passed over, refused, or left as people decided
     body: Mapping[str, Any] = field(default_factory=dict)  # to create, or a merge patch
     version: str = ""  # resourceVersion of what was read
     is_refused: bool = False
@@ -108,7 +109,8 @@ def _update(key: ResourceKey, wanted: Mapping[str, Any], before: Manifest, wish:
     if any(each.get("kind") == "ArgoCD" for each in mappings(before["metadata"].get("ownerReferences"))):
         return Change(Verb.SKIP, key, "an operator keeps it: change the ArgoCD resource")
     have = exported(before, "")
-    patch = merge_patch.diff(_compared(have), _compared(wanted, living=have))
+    kept = LIVING if wish.decides else LIVING | DECIDED
+    patch = merge_patch.diff(_compared(have), _compared(wanted, have, kept))
     if key.kind == "Application":
         if not mapping(have.get("status")).get("history") and mapping(wanted.get("status")).get("history"):
             patch["status"] = wanted["status"]  # what it was elsewhere; a history of its own is newer than any file
@@ -116,7 +118,15 @@ def _update(key: ResourceKey, wanted: Mapping[str, Any], before: Manifest, wish:
             if not wish.stops:
                 return Change(Verb.UPDATE, key, UNDER_WAY, is_refused=True) if patch else Change(Verb.UNCHANGED, key)
             patch |= _stopped(before)
-    return Change(Verb.UPDATE if patch else Verb.UNCHANGED, key, body=patch, version=version)
+    why = _left_as_decided(have, wanted) if not wish.decides else ""
+    return Change(Verb.UPDATE if patch else Verb.UNCHANGED, key, why, body=patch, version=version)
+
+
+def _left_as_decided(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    here, there = (each["metadata"].get("annotations") or {} for each in (have, wanted))
+    others = sorted(name for name in DECIDED if here.get(name) != there.get(name))
+    stay = "stays as it is" if len(others) == 1 else "stay as they are"
+    return f"{', '.join(others)} {stay} here; --decisions takes what the file has" if others else ""
 
 
 def is_under_way(app: Manifest) -> bool:
@@ -136,15 +146,17 @@ def _stopped(before: Manifest) -> dict[str, Any]:
     return {"operation": None} if "operation" in before else {}
 
 
-def _compared(found: Mapping[str, Any], living: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Without its status, and with what add-ons wrote where it lives."""
+def _compared(
+    found: Mapping[str, Any], living: Mapping[str, Any] | None = None, kept_names: frozenset[str] = frozenset()
+) -> dict[str, Any]:
+    """Without its status, and with annotations of these names as they are where it lives."""
     kept = {name: value for name, value in found.items() if name not in ("status", "apiVersion")}
     metadata = dict(found["metadata"])
     annotations = dict(metadata.get("annotations") or {})
     if living is not None:
         there = living["metadata"].get("annotations") or {}
-        annotations = {name: text for name, text in annotations.items() if name not in LIVING}
-        annotations |= {name: there[name] for name in LIVING if name in there}
+        annotations = {name: text for name, text in annotations.items() if name not in kept_names}
+        annotations |= {name: there[name] for name in kept_names if name in there}
     metadata["annotations"] = annotations
     metadata["labels"] = dict(metadata.get("labels") or {})
     metadata["finalizers"] = list(metadata.get("finalizers") or [])

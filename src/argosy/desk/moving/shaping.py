@@ -17,6 +17,8 @@ from argosy.report.wire import mapping
 FLEETING: Final = frozenset({names.REFRESH, names.REFRESH_TIMESTAMP, names.NOTIFYING, names.FENCE})
 # Written by add-ons where it lives: what they know there is newer than a file
 LIVING: Final = frozenset({names.NOTIFIED, names.NOTEBOOK_STATUS, names.NOTEBOOK_SUMMARY})
+# Decided by people where it lives: to take it from a file would sync what they hold, or hand over what they adopted
+DECIDED: Final = frozenset({names.HOLD, names.ENGINE, names.SKIP_RECONCILE, names.DELETION_APPROVED})
 BODIES: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("type", "data")}
 OVER: Final = frozenset(each.value for each in Progress if each.is_over)
 

@@ -1,0 +1,50 @@
+"""What an import plans, without a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.desk.moving.collecting import Scope
+from argosy.desk.moving.planning import Change, Verb, Wish, planned
+from argosy.report.holds import Hold
+
+SCOPE = Scope("argocd", has_secrets=True)
+DECISIONS = {
+    "argosy.dev/hold": '{"reason": "it loses orders"}',
+    "argosy.dev/engine": "argosy",
+    "argocd.argoproj.io/skip-reconcile": "true",
+    "argocd.argoproj.io/deletion-approved": "2026-01-01T00:00:00Z",
+}
+
+
+def application(annotations: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    metadata = {"name": "shop", "namespace": "argocd", "annotations": annotations or {}}
+    spec = {"source": {"repoURL": "https://git.example.com/shop"}, "syncPolicy": {"automated": {}}}
+    return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec, **more}
+
+
+def change(file: dict[str, Any], live: dict[str, Any] | None, wish: Wish | None = None) -> Change:
+    (found,) = planned([file], [live] if live else [], wish or Wish(SCOPE))
+    return found
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_what_people_decided_here_is_kept_whatever_the_file_says(name: str) -> None:
+    decided, plain = application({name: DECISIONS[name]}), application()
+    for file, live in ((plain, decided), (decided, plain)):
+        found = change(file, live, Wish(SCOPE, hold=Hold("imported")))
+        assert found.verb is Verb.UNCHANGED
+        assert name in found.why
+        asked = change(file, live, Wish(SCOPE, decides=True))
+        assert asked.verb is Verb.UPDATE and not asked.why
+        assert asked.body["metadata"]["annotations"] == {name: DECISIONS[name] if file is decided else None}
+    other = change({**plain, "spec": {"source": {}}}, decided)
+    assert other.verb is Verb.UPDATE and "metadata" not in other.body
+
+
+def test_what_was_decided_elsewhere_goes_along_with_what_is_new_here() -> None:
+    made = change(application(DECISIONS), None, Wish(SCOPE, hold=Hold("imported")))
+    assert made.verb is Verb.CREATE
+    assert made.body["metadata"]["annotations"] == DECISIONS
