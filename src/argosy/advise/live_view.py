@@ -162,7 +162,8 @@ class SettingsView:
     judged: frozenset[GroupKind] = frozenset()  # kinds whose health is judged there, by whatever rule
     is_engine: bool = False  # argosy delivers there itself
     observes: tuple[str, ...] = ()  # argosy only observes there: the controllers of the Argo CD that delivers
-    renewed: str = ""  # when that was last said, RFC 3339
+    has_argocd: bool | None = None  # whether a controller of an Argo CD runs; None: that may not be seen
+    renewed: str = ""  # when an engine of argosy last said that it delivers, RFC 3339
 
 
 class Answer(NamedTuple):

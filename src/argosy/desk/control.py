@@ -5,7 +5,7 @@ In: a cluster. Out: a namespace. Never: creates one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from argosy.cluster import ClusterReader
@@ -13,11 +13,11 @@ from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.member_leases import LABELS
-from argosy.runtime.member_leases import LEASE as MEMBERS
 from argosy.setup.installing.words import CONTROL
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
 NAMESPACE: Final = GroupKind("", "Namespace")
+LEASES: Final = GroupKind("coordination.k8s.io", "Lease")
 USUAL: Final = "argocd"
 LEASE: Final = "argosy-application-controller"  # held by the engine that delivers
 
@@ -41,13 +41,18 @@ async def _asked(cluster: ClusterReader, kind: GroupKind, labels: str = "") -> S
 
 async def has_engine(cluster: ClusterReader, namespace: str) -> bool:
     """Whether an engine of argosy holds the right to deliver there, alone or with others."""
-    lease = await cluster.get(ResourceKey("coordination.k8s.io", "Lease", namespace, LEASE))
-    return bool(((lease or {}).get("spec") or {}).get("holderIdentity")) or await has_members(cluster, namespace)
+    lease = await cluster.get(ResourceKey(*LEASES, namespace, LEASE))
+    return bool(held((lease,))) or bool(await members_of(cluster, namespace))
 
 
-async def has_members(cluster: ClusterReader, namespace: str) -> bool:
-    """Whether engines share the work there; not where that may not be seen."""
+async def members_of(cluster: ClusterReader, namespace: str) -> list[Manifest]:
+    """Leases of engines that share the work there; none where that may not be seen."""
     try:
-        return bool((await cluster.list(MEMBERS, namespace=namespace, labels=LABELS)).items)
+        return held((await cluster.list(LEASES, namespace=namespace, labels=LABELS)).items)
     except ClusterError:
-        return False
+        return []
+
+
+def held(leases: Iterable[Manifest | None]) -> list[Manifest]:
+    """Those that somebody holds: whoever stops gives the Lease back, and it stays there without a holder."""
+    return [each for each in leases if each and (each.get("spec") or {}).get("holderIdentity")]

@@ -58,7 +58,7 @@ async def head_checks(
     )
     return [
         HeadCheck("cluster", Mark.OK, f"cluster reachable{f' ({version})' if version else ''}"),
-        _owner(view),
+        _owner(view, workloads),
         _alive(view, workloads, product, now, apps),
         *_beside(view, apps),
     ]
@@ -90,7 +90,7 @@ async def _workloads(asking: Asking, view: SettingsView) -> list[Manifest]:
     return [each for some in found for each in some if each["metadata"]["name"] in names]
 
 
-def _owner(view: SettingsView) -> HeadCheck:
+def _owner(view: SettingsView, workloads: Sequence[Manifest]) -> HeadCheck:
     if view.owner:
         text = f"ArgoCD CR {view.namespace}/{view.owner} is the owner of {SETTINGS}"
         return HeadCheck("owner", Mark.OK, text)
@@ -99,7 +99,12 @@ def _owner(view: SettingsView) -> HeadCheck:
         return HeadCheck("owner", Mark.OK, f"{SETTINGS} in {view.namespace} is {who}: settings go right into it")
     if view.is_there:
         return HeadCheck("owner", Mark.UNKNOWN, f"{SETTINGS} in {view.namespace} cannot be read: who owns it?")
-    return HeadCheck("owner", Mark.BAD, f"there is no {SETTINGS} in {view.namespace}")
+    if workloads or view.has_argocd:  # argo: none of its parts starts without
+        text = f"there is no {SETTINGS} in {view.namespace}, and Argo CD needs one: apply its manifests again"
+        return HeadCheck("owner", Mark.BAD, text)
+    if view.has_argocd is None:
+        return HeadCheck("owner", Mark.UNKNOWN, f"there is no {SETTINGS} in {view.namespace}: is there an Argo CD?")
+    return HeadCheck("owner", Mark.OK, f"no {SETTINGS} in {view.namespace}, and no Argo CD: defaults hold")
 
 
 def _alive(

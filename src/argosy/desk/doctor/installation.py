@@ -18,7 +18,7 @@ from argosy.advise.live_view import OperatorState, SettingsView
 from argosy.advise.rules.live.judging import NOTEBOOK
 from argosy.advise.rules.live.stalling import spec_written
 from argosy.desk.beside import seen_engines
-from argosy.desk.control import LEASE, has_members
+from argosy.desk.control import LEASE, LEASES, held, members_of
 from argosy.desk.doctor.asking import Asking
 from argosy.desk.health.linting import DISAGREES, lint_settings
 from argosy.desk.health.sources import Source
@@ -36,7 +36,6 @@ from argosy.setup.openshift import DEPLOYMENT, PLACES
 
 POD: Final = GroupKind("", "Pod")
 STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
-LEASES: Final = GroupKind("coordination.k8s.io", "Lease")
 OPERATOR: Final = "gitops-operator"
 CONTROLLER: Final = "application-controller"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -57,24 +56,25 @@ class Settings:
 
 
 async def read_installation(asking: Asking, control: str) -> Settings:
-    resources, config, lease, is_shared, engines = await asyncio.gather(
+    resources, config, lease, members, engines = await asyncio.gather(
         asking.all_of(ARGOCD, control),
         asking.get(ResourceKey(*CONFIG_MAP, control, SETTINGS)),
         asking.get(ResourceKey(*LEASES, control, LEASE)),
-        has_members(asking.cluster, control),
+        members_of(asking.cluster, control),
         seen_engines(asking.cluster, control),
     )
     resource = resources[0] if len(resources) == 1 else None
-    is_engine = is_shared or bool(mapping((lease or {}).get("spec")).get("holderIdentity"))
+    leases = held((lease, *members))
     data = {str(key): str(value) for key, value in mapping((config or {}).get("data")).items()}
     view = SettingsView(
         namespace=control,
         data=data if config is not None else None,
         is_there=config is not None or CONFIG_MAP in asking.unread,
         judged=_judged(data),
-        is_engine=is_engine and not engines.argocd,  # where an Argo CD runs, what it is told counts
-        observes=engines.argocd if is_engine else (),
-        renewed=str(mapping((lease or {}).get("spec")).get("renewTime") or ""),
+        is_engine=bool(leases) and not engines.argocd,  # where an Argo CD runs, what it is told counts
+        observes=engines.argocd if leases else (),
+        has_argocd=bool(engines.argocd) if engines.is_known else None,
+        renewed=max((str(mapping(each["spec"]).get("renewTime") or "") for each in leases), default=""),
     )
     view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _owner(config))
     if resource is not None and config is not None:

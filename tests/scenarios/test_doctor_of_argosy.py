@@ -1,0 +1,67 @@
+"""`argosy doctor` of an installation of argosy itself: without an Argo CD, with members, with clusters elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from app_desk import Scene, scene
+from engine_room import CONTROL
+
+from argosy.desk.control import LEASE
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
+from argosy.runtime.member_leases import fresh_lease
+
+pytestmark = pytest.mark.anyio
+SETTINGS = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
+LONE = ResourceKey("coordination.k8s.io", "Lease", CONTROL, LEASE)
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    async with scene(tmp_path) as found:
+        yield found
+
+
+def lease(holder: str, ago: float) -> Manifest:
+    """As a controller that works alone leaves it."""
+    renewed = f"{datetime.now(UTC) - timedelta(seconds=ago):%Y-%m-%dT%H:%M:%S.%f}Z"
+    metadata = {"name": LONE.name, "namespace": CONTROL}
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+async def test_settings_that_nobody_made_are_defaults_where_no_argo_cd_is(desk: Scene) -> None:
+    await desk.cluster.delete(SETTINGS)
+    await desk.cluster.create(lease("me", 1.0))
+    said = await desk.argosy("doctor")
+    head = said.out.splitlines()[0]
+    assert said.code == 0, said
+    assert f"ok no argocd-cm in {CONTROL}, and no Argo CD: defaults hold" in head and "ok argosy delivers" in head
+
+
+async def test_an_argo_cd_without_its_settings_is_ill(desk: Scene) -> None:
+    await desk.cluster.delete(SETTINGS)
+    labels = {"app.kubernetes.io/name": "argocd-application-controller"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "argocd:v3.2.4"}]}}
+    spec = {"serviceName": "x", "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": "ours-application-controller", "namespace": CONTROL, "labels": labels}
+    await desk.cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+    said = await desk.argosy("doctor")
+    assert said.code == 1 and f"there is no argocd-cm in {CONTROL}, and Argo CD needs one" in said.out, said
+
+
+@pytest.mark.parametrize("left", ["", "killed"])
+async def test_members_count_whatever_a_controller_that_worked_alone_has_left(desk: Scene, left: str) -> None:
+    await desk.cluster.create(lease(left, 448.0))
+    await desk.cluster.create(fresh_lease(CONTROL, "one", 10.0, datetime.now(UTC)))
+    said = await desk.argosy("doctor")
+    assert said.code == 0 and "ok argosy delivers" in said.out, said
+    await desk.cluster.delete(ResourceKey(*LONE[:3], "argosy-member-one"))
+    said = await desk.argosy("doctor")
+    told = "argosy's controller gave its last sign 7m" if left else "whether a controller runs cannot be seen"
+    assert told in said.out, said
