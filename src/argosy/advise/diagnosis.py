@@ -54,6 +54,7 @@ USUAL: Final[Mapping[str, Remedy]] = {
     "AGY516": Remedy("one definition"),
     "AGY517": Remedy("look at it"),
     "AGY518": Remedy("look at it"),
+    "AGY519": Remedy("cluster"),
 }
 
 
@@ -133,7 +134,7 @@ def lines(
 
 def _order(finding: Finding) -> tuple[int, int, str]:
     """What makes others: above all what keeps manifests from being made, and last that something is ill at all."""
-    early = finding.rule.id in ("AGY505", "AGY509", "AGY510")
+    early = finding.rule.id in ("AGY505", "AGY509", "AGY510", "AGY519")
     late = finding.rule.id in ("AGY515", "AGY517", "AGY518")
     return -finding.severity.weight, late - early, finding.rule.id
 

@@ -15,6 +15,7 @@ from argosy.report.wire import given
 from argosy.sync.gates import deadline_of, without_deadline
 from argosy.sync.retry import is_resting
 
+WAITING: Final = "waiting for "  # so begins what an operation says that is put off
 _MOST: Final = 3
 _BLOCK: Final = re.compile(r"waiting for NotebookValidationJob (?P<job>\S+), which blocks wave (?P<wave>-?\d+)")
 
@@ -31,7 +32,7 @@ class Wait:
 
     @property
     def text(self) -> str:
-        what = ", ".join(self.objects[:_MOST]) or self.message or "its turn"
+        what = ", ".join(self.objects[:_MOST]) or self.message.removeprefix(WAITING) or "its turn"
         more = f" and {len(self.objects) - _MOST} more" if len(self.objects) > _MOST else ""
         where = f"wave {self.wave}" if self.wave is not None else "its first wave"
         when = f" of {self.phase}" if self.phase and self.phase != "Sync" else ""

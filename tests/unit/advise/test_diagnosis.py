@@ -94,6 +94,12 @@ def test_who_is_well_has_no_line() -> None:
 # -- the gate ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_sync_that_is_put_off_says_once_that_it_waits() -> None:
+    seen = app(status=running(message="waiting for cluster prod (https://x): connection refused"))
+    wait = wait_of(seen, view(seen))
+    assert wait is not None and wait.text.endswith(": waits for cluster prod (https://x): connection refused")
+
+
 def test_the_gate_of_a_running_sync_names_the_wave_its_objects_and_how_long_it_runs() -> None:
     seen = app(status=running(result("Job", "train")), rows=(row("Job", "train", "batch", wave=2),))
     wait = wait_of(seen, view(seen))

@@ -125,3 +125,21 @@ def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_
         (finding,) = diagnose(view(app(sync="OutOfSync", fields=differing, status=state)))
         found[kind] = finding.severity
     assert found == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.YOUR_CHANGE: Severity.INFO}
+
+
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        ("cluster prod (https://x): connection refused", "see whether it answers by now: argosy cluster get prod"),
+        ("cluster my prod (https://x): Unauthorized", "see it: argosy cluster get 'my prod'; then renew its"),
+        (
+            "cluster prod (https://x): config: is no JSON (Secret cluster-prod)",
+            "correct Secret cluster-prod in namespace argocd; see what it says: argosy cluster get prod",
+        ),
+        ('namespace "ml" for ConfigMap "a" is not managed', "argosy cluster set https://kubernetes.default.svc "),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_looked_at_by_its_name(said: str, way: str) -> None:
+    ill = app(sync="Unknown", conditions=[("ComparisonError", f"Failed to load live state: {said}")])
+    assert way in advised("AGY519", view(ill))
+    assert [each.rule.id for each in diagnose(view(ill))] == ["AGY519"]

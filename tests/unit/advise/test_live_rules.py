@@ -120,6 +120,14 @@ CHILD = {"annotations": {"argocd.argoproj.io/tracking-id": "root:argoproj.io/App
 ROOT = row("Application", "child", "argoproj.io")
 
 
+def unread(said: str) -> LiveView:
+    """As a cluster is spoken of that tells nothing."""
+    return view(app(sync="Unknown", conditions=[("ComparisonError", f"Failed to load live state: {said}")]))
+
+
+AWAY = [unread("cluster prod (https://10.0.0.1:6443): connection refused"), unread("ServiceAccount robot")]
+
+
 class Case(NamedTuple):
     bad: Sequence[tuple[LiveView, str]]  # what is seen, and words that the finding must have
     good: Sequence[LiveView]
@@ -226,6 +234,7 @@ CASES: Mapping[str, Case] = {
         [
             view(app(sync="Unknown", conditions=[("ComparisonError", "deploy: app path does not exist")])),
             view(app()),
+            *AWAY,
         ],
     ),
     "AGY506": Case(
@@ -321,7 +330,7 @@ CASES: Mapping[str, Case] = {
                 "targetRevision main is not in the repository",
             ),
         ],
-        [view(app(conditions=[("ComparisonError", REFUSED)])), view(app())],
+        [view(app(conditions=[("ComparisonError", REFUSED)])), view(app()), *AWAY],
     ),
     "AGY510": Case(
         [
@@ -510,6 +519,26 @@ CASES: Mapping[str, Case] = {
             )
         ],
         [view(app(health="Progressing")), view(app())],
+    ),
+    "AGY519": Case(
+        [
+            (AWAY[0], "cluster prod (https://10.0.0.1:6443) cannot be reached: connection refused"),
+            (unread("cluster prod (https://x): Unauthorized"), "cluster prod (https://x) does not let anybody in"),
+            (
+                unread("cluster prod (https://x): config: is no JSON (Secret cluster-prod)"),
+                "Secret cluster-prod of cluster prod (https://x) does not let anybody in: config: is no JSON",
+            ),
+            (
+                unread('namespace "ml" for ConfigMap "settings" is not managed'),
+                'is not managed whole: namespace "ml" for ConfigMap',
+            ),
+            (unread("ServiceAccount robot cannot be read"), "cannot be read: ServiceAccount robot cannot be read"),
+            (
+                view(app(conditions=[("InvalidSpecError", "there are no clusters with this name: prod")])),
+                "is not known: there are no clusters with this name: prod",
+            ),
+        ],
+        [view(app(conditions=[("ComparisonError", REFUSED)])), view(app())],
     ),
 }
 LIVE = [number for number, rule in CATALOGUE.items() if rule.is_live]

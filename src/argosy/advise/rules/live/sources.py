@@ -13,6 +13,7 @@ from typing import Final
 from argosy.advise.cause import CauseKind
 from argosy.advise.finding import Severity, Sight
 from argosy.advise.live_view import LiveApp, LiveView, RepositorySecret
+from argosy.advise.rules.live.destinations import cluster_trouble
 from argosy.advise.rules.rule import live_rule
 
 LABEL: Final = "argocd.argoproj.io/secret-type=repository"
@@ -46,7 +47,10 @@ def source_trouble(message: str) -> str:
 
 
 def _broken(view: LiveView) -> Iterator[tuple[LiveApp, str]]:
-    return ((app, said) for app in view.apps if (said := app.said("ComparisonError") or app.said("InvalidSpecError")))
+    for app in view.apps:
+        said = app.said("ComparisonError") or app.said("InvalidSpecError")
+        if said and not cluster_trouble(app):
+            yield app, said
 
 
 def _unreachable(view: LiveView) -> Iterator[Sight]:

@@ -60,7 +60,8 @@ def _under_way(view: LiveView, app: LiveApp) -> tuple[float | None, float, str]:
 def _said(app: LiveApp) -> str:
     ill = [row for row in app.rows if row.health == "Progressing"]
     state = app.app.state
-    return (ill[0].name if ill else "") or (state.message if state else "") or "nothing that it names"
+    said = state.message.removeprefix("waiting for ") if state else ""
+    return (ill[0].name if ill else "") or said or "nothing that it names"
 
 
 # -- again and again ---------------------------------------------------------------------------------------------------
