@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
@@ -28,7 +28,7 @@ from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.ground import Ground
 from argosy.policy.clusters import KnownCluster
 from argosy.runtime import Cache, Clock
-from argosy.runtime.clock import sleep, within
+from argosy.runtime.clock import let_go, sleep, within
 from argosy.runtime.everything import Everything
 from argosy.runtime.informer import Listener
 from argosy.runtime.pulse import PATIENCE, Living, Pulse
@@ -101,7 +101,10 @@ class Outpost:
         try:
             while True:
                 beats, stops = asyncio.create_task(pulse.beats.wait()), asyncio.create_task(pulse.stopped.wait())
-                await _either(beats, stops)
+                try:
+                    await _first(beats, stops)
+                finally:
+                    await asyncio.gather(let_go(beats), let_go(stops))
                 if pulse.beats.is_set():
                     await self._work(Living(cluster, pulse), pulse)
                 self._say(pulse.said)
@@ -153,12 +156,15 @@ class Outpost:
     async def _filled(self, everything: Everything, pulse: Pulse) -> bool:
         """Whether its cache is whole; False: it stopped to answer before."""
         whole, stops = asyncio.create_task(everything.synced()), asyncio.create_task(pulse.stopped.wait())
-        with contextlib.suppress(TimeoutError):
-            await within(self._clock, PATIENCE, _either(whole, stops, keeps=True))
-        if not whole.done() and not stops.done():
-            self._say("what it has is still being listed")
-        await _either(whole, stops)
-        return not pulse.stopped.is_set()
+        try:
+            with contextlib.suppress(TimeoutError):
+                await within(self._clock, PATIENCE, _first(whole, stops))
+            if not whole.done() and not stops.done():
+                self._say("what it has is still being listed")
+            await _first(whole, stops)
+            return not pulse.stopped.is_set()
+        finally:
+            await asyncio.gather(let_go(whole), let_go(stops))
 
     def _is_watched(self, kind: GroupKind, verbs: object) -> bool:
         rules = self._settings.localised(self.cache, self.known.server, self._settings.rules())
@@ -191,12 +197,6 @@ class Outpost:
         self.changed()
 
 
-async def _either(*tasks: asyncio.Task[object] | asyncio.Task[None], keeps: bool = False) -> None:
-    """Until one of them is done; then all end, unless somebody still needs them."""
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        if not keeps:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+async def _first(*tasks: asyncio.Task[Any]) -> None:
+    """Until one of them is done."""
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -74,9 +74,16 @@ async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
         raise TimeoutError
     finally:
         limit.cancel()
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await let_go(task)
+
+
+async def let_go(task: asyncio.Future[Any]) -> None:
+    """Nobody asks for it any more, not even for why it failed."""
+    if not task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    elif not task.cancelled():
+        task.exception()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from argosy.cluster.refusals import Unavailable
 from argosy.model.errors import ArgosyError, ClusterError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime.clock import SYSTEM_CLOCK, Clock, sleep, within
+from argosy.runtime.clock import SYSTEM_CLOCK, Clock, let_go, sleep, within
 
 T = TypeVar("T")
 BETWEEN: Final = 5.0  # seconds from an answer to the next question
@@ -82,9 +82,7 @@ class Pulse:
             raise Unavailable(self.said)
         finally:
             end.cancel()
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            await let_go(task)
 
 
 async def _started(work: Awaitable[T]) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -12,9 +13,10 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.cluster import User
 from argosy.cluster.refusals import Unavailable
-from argosy.model.errors import ClusterError, UserError
+from argosy.model.errors import ClusterError, TransientError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
+from argosy.runtime.clock import SYSTEM_CLOCK, within
 from argosy.runtime.pulse import LONGEST, PATIENCE, Living, Pulse
 
 
@@ -118,3 +120,26 @@ async def test_calls_as_another_end_with_it_as_well() -> None:
         other = Living(Silent(plane), pulse).acting_as(User("ann"))
         with pytest.raises(Unavailable, match="Unauthorized"):
             await other.get(ResourceKey("", "ConfigMap", "default", "a"))
+
+
+async def test_a_failure_in_the_moment_of_the_end_is_left_to_nobody() -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+
+    async def fails(gate: asyncio.Event) -> None:
+        await gate.wait()
+        raise TransientError("nobody is there")
+
+    pulse = Pulse(asyncio.Event().wait)
+    for waits in (pulse.lasting, lambda work: within(SYSTEM_CLOCK, 60.0, work)):
+        gate = asyncio.Event()
+        task = asyncio.create_task(waits(fails(gate)))
+        await asyncio.sleep(0.01)
+        gate.set()
+        await asyncio.sleep(0)  # it has failed, and whoever waits for it does not know yet
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        del task
+    gc.collect()
+    assert told == []
