@@ -234,6 +234,6 @@ def test_a_prune_that_does_not_ask_whose_it_is_is_found_out(
 ) -> None:
     monkeypatch.setattr(pruning, "may_delete", lambda candidate, instance: "")
     monkeypatch.setattr("argosy.pipeline.permitting.may_delete", lambda candidate, instance: "")
-    monkeypatch.setattr("argosy.live.view.owner", lambda live, tracking: "models")
+    monkeypatch.setattr("argosy.live.reader.owner", lambda live, tracking: "models")  # in the index
     worlds = (world(random.Random(rng.getrandbits(64))) for _ in range(500))
     assert any(pruned(found) - found.own for found in worlds)
