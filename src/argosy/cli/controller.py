@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from argosy.cli.durations import seconds
 from argosy.cli.log_flags import add_log_flags, begin_log, say
+from argosy.cli.ports import check_port
 from argosy.cli.target_flags import add_target_flags, target_options
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 def control(chosen: argparse.Namespace) -> int:
     from argosy.app.controlling import ControllerOptions, run
 
+    check_port("--port", chosen.port, "none")
     begin_log(chosen)
     run(
         ControllerOptions(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from argosy.app.folder import DEMO_NAME, DataFolder, Run, state_home
 from argosy.cli.log_flags import add_log_flags, say
+from argosy.cli.ports import check_port
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -85,8 +86,7 @@ def start(chosen: argparse.Namespace) -> int:
     from argosy.app.demo import DemoOptions, run
 
     for flag, port in (("--api-port", chosen.api_port), ("--port", chosen.port)):
-        if port is not None and not 0 <= port <= 65535:
-            raise UserError(f"{flag} {port} is no port; choose 1 to 65535, or 0 for any free one")
+        check_port(flag, port)
     options = DemoOptions(
         data_dir=chosen.data_dir,
         api_port=chosen.api_port,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from argosy.cli.ports import check_port
+
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
 Examples:
@@ -36,6 +38,7 @@ def run(chosen: argparse.Namespace) -> int:
     from argosy.app.entering import entrance_here
     from argosy.cli.serve import open_browser
 
+    check_port("--port", chosen.port, "the one that began last")
     url, folder = entrance_here(chosen.data_dir, chosen.port)
     print(url, flush=True)
     if not chosen.no_browser:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from argosy.app.folder import DEFAULT_NAME, DataFolder, Run
 from argosy.cli.asking import read_line
+from argosy.cli.ports import check_port
 from argosy.model.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -104,8 +105,7 @@ def _add_user(parts: Commands[argparse.ArgumentParser]) -> None:
 def start(chosen: argparse.Namespace) -> int:
     from argosy.app.sandbox import SandboxOptions, run
 
-    if chosen.port is not None and not 0 <= chosen.port <= 65535:
-        raise UserError(f"--port {chosen.port} is no port; choose 1 to 65535, or 0 for any free one")
+    check_port("--port", chosen.port)
     options = SandboxOptions(
         chosen.data_dir, chosen.port, chosen.kubeconfig, chosen.ephemeral, chosen.rbac, chosen.addons
     )

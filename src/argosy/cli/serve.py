@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli.log_flags import add_log_flags, begin_log
+from argosy.cli.ports import check_port
 from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.app.serving import Served
@@ -62,7 +62,7 @@ def serve(chosen: argparse.Namespace) -> int:
     from argosy.app.serving import PageOptions, ServingOptions, run
 
     check_port("--port", chosen.port)
-    check_port("--metrics-port", chosen.metrics_port)
+    check_port("--metrics-port", chosen.metrics_port, "none")
     begin_log(chosen)
     page = PageOptions(
         port=chosen.port,
@@ -82,11 +82,6 @@ def serve(chosen: argparse.Namespace) -> int:
     run(ServingOptions(target_options(chosen), chosen.namespace, page), ready)
     print("the page is no longer served", file=sys.stderr)
     return 0
-
-
-def check_port(flag: str, port: int | None) -> None:
-    if port is not None and not 0 <= port <= 65535:
-        raise UserError(f"{flag} {port} is no port; choose 1 to 65535, or 0 for any free one")
 
 
 def announced(served: Served) -> list[str]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from argosy.app.folder import Run
-from argosy.cli import main
 from argosy.cli.demo import _banner
 
 ADDONS = "argocd_operator,simulators"
@@ -31,9 +28,3 @@ def test_what_is_gone_on_with_is_not_told_as_if_it_were_new() -> None:
 
 def test_without_an_engine_nobody_is_sent_to_a_sync_but_to_an_engine() -> None:
     assert "argosy controller" in told(has_engine=False) and "argosy app sync" not in told(has_engine=False)
-
-
-@pytest.mark.parametrize("flag", ["--port", "--api-port"])
-def test_a_number_that_is_no_port_is_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", flag, "99999"]) == 2
-    assert capsys.readouterr().err.startswith(f"argosy: {flag} 99999 is no port\n")

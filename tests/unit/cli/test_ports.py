@@ -1,0 +1,27 @@
+"""Numbers that are no ports: a sentence and exit code 2 for every flag that takes one."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.cli import main
+
+FLAGS = [
+    ("controller", "--port"),
+    ("serve", "--port"),
+    ("serve", "--metrics-port"),
+    ("demo", "--port"),
+    ("demo", "--api-port"),
+    ("sandbox start", "--port"),
+    ("open", "--port"),
+]
+
+
+@pytest.mark.parametrize("number", ["99999", "65536", "-1"])
+@pytest.mark.parametrize(("command", "flag"), FLAGS)
+def test_a_number_that_is_no_port_is_refused(
+    command: str, flag: str, number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command.split(), flag, number]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"argosy: {flag} {number} is no port\nnext: choose 1 to 65535, or 0 for ")
