@@ -81,6 +81,26 @@ async def test_an_installation_goes_to_another_cluster_and_comes_back_the_same(
     assert [_steady(each) for each in after] == [_steady(each) for each in before]
 
 
+async def test_what_was_synced_elsewhere_is_delivered_here_once_it_is_released(
+    one: Scene, other: Scene, tmp_path: Path
+) -> None:
+    """Though the revision is the same, and nothing heals itself."""
+    file = tmp_path / "all.yaml"
+    assert (await one.argosy("admin", "export", "-o", str(file))).code == 0
+    assert (await other.argosy("admin", "import", str(file), "--hold", "-y")).code == 0
+    await other.settled()
+    held = await other.app()
+    assert held["status"]["sync"]["status"] == "OutOfSync"
+    assert await other.get("ConfigMap", "settings") is None
+    told = await other.argosy("explain", "application/models")
+    assert "imported" in told.out and "argosy app release models" in told.out
+    assert (await other.argosy("app", "release", "models")).code == 0
+    await other.until_synced(one.repository.head)
+    assert await other.get("ConfigMap", "settings") is not None
+    before, after = held["status"]["history"], (await other.app())["status"]["history"]
+    assert [each["id"] for each in after] == [*(each["id"] for each in before), before[-1]["id"] + 1]
+
+
 def _steady(document: dict[str, Any]) -> dict[str, Any]:
     """Without what an engine writes by itself, the hold, and the folder that a test may read from."""
     if document["kind"] == "Application":

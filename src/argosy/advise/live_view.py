@@ -18,6 +18,7 @@ from argosy.compare import readable
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.report.holds import read_hold, told
 from argosy.report.rollbacks import Rollback, rollback_of
 from argosy.report.wire import mapping, mappings
 
@@ -84,8 +85,12 @@ class LiveApp:
 
     @property
     def conditions(self) -> list[tuple[str, str]]:
+        """Without the one that only says that it is held: that is somebody's wish, and no error."""
         found = mappings(self.app.status.get("conditions"))
-        return [(str(each.get("type")), str(each.get("message") or "")) for each in found]
+        hold = read_hold(self.app.annotations)
+        said = told(hold, self.app.name) if hold else ""
+        all_told = ((str(each.get("type")), str(each.get("message") or "")) for each in found)
+        return [(kind, message) for kind, message in all_told if not said or said not in message]
 
     def said(self, kind: str) -> str:
         """The message of the first condition of a type; empty where there is none."""

@@ -12,6 +12,7 @@ from argosy.advise.diagnosis import Remedy, lines, percent, score, state_of
 from argosy.advise.finding import Severity
 from argosy.advise.rules import diagnose
 from argosy.advise.waves import wait_of
+from argosy.report.holds import Hold, hold_text, told
 
 BY_OTHERS = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")
 SHARED = ("SharedResourceWarning", "Namespace/ml is part of applications models and other")
@@ -52,6 +53,18 @@ def test_each_finding_is_a_line_and_the_worst_comes_first() -> None:
     seen = view(app(sync="Unknown", conditions=[SHARED, COMPARISON]), app("other"))
     found = lines(seen.apps, diagnose(seen), {}, {})
     assert [(each.app, each.severity) for each in found] == [("models", Severity.ERROR), ("models", Severity.INFO)]
+
+
+def test_a_hold_is_told_as_a_hold_and_not_as_an_error_that_no_rule_explains() -> None:
+    hold = Hold("imported", "ann", "2026-11-15T11:00:00Z", "")
+    spec, metadata = {"syncPolicy": {"automated": {}}}, {"annotations": {"argosy.dev/hold": hold_text(hold)}}
+    said = ("SyncError", f"Skipping sync attempt to [abc]: {told(hold, 'models')}")
+    seen = view(app(sync="OutOfSync", conditions=[said], spec=spec, metadata=metadata))
+    (line,) = lines(seen.apps, diagnose(seen), {}, {})
+    assert line.state == "OutOfSync" and "its automated sync is held by ann: imported" in line.cause
+    assert line.fix == "end the hold: argosy app release models"
+    other = view(app(sync="OutOfSync", conditions=[("SyncError", "no")], spec=spec, metadata=metadata))
+    assert [each.state for each in lines(other.apps, diagnose(other), {}, {})] == ["SyncError"]
 
 
 def test_a_remedy_that_was_proven_stands_before_the_usual_one() -> None:

@@ -44,6 +44,17 @@ def test_what_people_decided_here_is_kept_whatever_the_file_says(name: str) -> N
     assert other.verb is Verb.UPDATE and "metadata" not in other.body
 
 
+def test_of_a_status_the_history_alone_is_written() -> None:
+    history = [{"id": 3, "revision": "abc"}]
+    state = {"phase": "Succeeded", "syncResult": {"revision": "abc"}}
+    file = application(status={"history": history, "operationState": state, "sync": {"status": "Synced"}})
+    assert change(file, None).body["status"] == {"history": history}
+    assert change(file, application(status={"sync": {"status": "OutOfSync"}})).body == {"status": {"history": history}}
+    newer = application(status={"history": [{"id": 4, "revision": "def"}]})
+    assert change(file, newer).verb is Verb.UNCHANGED
+    assert "status" not in change(application(status={"operationState": state}), None).body
+
+
 def test_what_was_decided_elsewhere_goes_along_with_what_is_new_here() -> None:
     made = change(application(DECISIONS), None, Wish(SCOPE, hold=Hold("imported")))
     assert made.verb is Verb.CREATE

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.desk.moving.collecting import KINDS, Scope
-from argosy.desk.moving.shaping import DECIDED, LIVING, OVER, exported
+from argosy.desk.moving.shaping import DECIDED, LIVING, OVER, exported, moved
 from argosy.model import annotations as names
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
@@ -88,7 +88,7 @@ def _change(document: Manifest, before: Manifest | None, wish: Wish) -> Change:
     if not wish.scope.has(document):
         is_secret = key.kind == "Secret" and not wish.scope.has_secrets
         return Change(Verb.SKIP, key, "--secrets imports it" if is_secret else "it is not asked for")
-    wanted = exported(document, "")
+    wanted = moved(exported(document, ""))
     if before is None:
         return Change(Verb.CREATE, key, body=_held(wanted, wish))
     return _update(key, wanted, before, wish)
@@ -113,7 +113,7 @@ def _update(key: ResourceKey, wanted: Mapping[str, Any], before: Manifest, wish:
     patch = merge_patch.diff(_compared(have), _compared(wanted, have, kept))
     if key.kind == "Application":
         if not mapping(have.get("status")).get("history") and mapping(wanted.get("status")).get("history"):
-            patch["status"] = wanted["status"]  # what it was elsewhere; a history of its own is newer than any file
+            patch["status"] = wanted["status"]  # a history of its own is newer than any file
         if is_under_way(before):
             if not wish.stops:
                 return Change(Verb.UPDATE, key, UNDER_WAY, is_refused=True) if patch else Change(Verb.UNCHANGED, key)

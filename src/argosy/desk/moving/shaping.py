@@ -52,6 +52,17 @@ def at_rest(status: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in status.items() if name != "operationState" or is_over}
 
 
+def moved(found: Mapping[str, Any]) -> dict[str, Any]:
+    """As it is written where it comes to: of its status, the history alone.
+
+    What was synced, compared and found healthy elsewhere says nothing of here. Worse, an automated sync tries no
+    revision twice: where nothing of it lives yet, an operation that goes along would keep it from being delivered.
+    """
+    history = mapping(found.get("status")).get("history")
+    kept = {name: value for name, value in found.items() if name != "status"}
+    return {**kept, "status": {"history": history}} if history else kept
+
+
 def stream(manifests: list[dict[str, Any]]) -> str:
     """argo: a separator after each."""
     return "".join(f"{dump(each)}---\n" for each in manifests)
