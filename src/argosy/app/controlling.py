@@ -11,13 +11,14 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from argosy.app import addon_duty
 from argosy.app.engine import Engine, EngineOptions, lead_engine, share_engine
 from argosy.app.folder import state_home
-from argosy.app.probing import Signs, nothing, probed
+from argosy.app.probing import EVERYWHERE, LOOPBACK, Signs, is_address, nothing, probed
 from argosy.app.target import Target, TargetOptions, find_target
 from argosy.app.vitals import STUCK, Vitals
 from argosy.cluster import Cluster
@@ -30,6 +31,7 @@ from argosy.schema.definitions import definition
 
 KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
 MANAGER: Final = "argosy-controller"
+POD: Final = "KUBERNETES_SERVICE_HOST"  # k8s: set in every Pod
 
 
 @dataclass(frozen=True)
@@ -44,15 +46,21 @@ class ControllerOptions:
     addons: str = ""
     delivers: bool = True  # False: add-ons alone
     port: int = 0  # for probes and metrics; 0: none
+    listen: str = ""  # the address of that port; empty: this machine's own, and in a Pod every one
     stuck: float = STUCK  # seconds without progress, until it is told that it is not well
 
 
-def run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
-    """In the foreground: returns after SIGTERM or SIGINT, when what has begun is written."""
+def run(options: ControllerOptions, ready: Callable[[Target, str, str], None]) -> None:
+    """In the foreground: returns after SIGTERM or SIGINT, when what has begun is written.
+
+    `ready` is told the target, the namespace, and who leads where that is another: again whenever that changes.
+    """
     asyncio.run(_run(options, ready))
 
 
-async def _run(options: ControllerOptions, ready: Callable[[Target, str], None]) -> None:
+async def _run(options: ControllerOptions, ready: Callable[[Target, str, str], None]) -> None:
+    if options.listen and not is_address(options.listen):
+        raise UserError(f"{options.listen} is no address; give one like 127.0.0.1, or :: for all", where="--listen")
     target = target_here(options.target)
     if not options.delivers and not options.addons:
         raise UserError("there is nothing to do without the engine; name add-ons with --addons", where="--no-engine")
@@ -67,18 +75,22 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str], None])
         vitals = Vitals(options.workers, options.stuck)
         measures = [vitals.measured, *(each.metrics for each in addons if each.metrics)]
         unready = vitals.unready if options.delivers else nothing
-        async with probed(options.port, Signs(measures, vitals.troubles, unready, vitals.stuck)):
+        signs = Signs(measures, vitals.troubles, unready, vitals.stuck)
+        async with probed(options.port, signs, listen=_address(options)):
             preparing = asyncio.create_task(_namespace(cluster, options, target))
             await _until(stop, [preparing])
             if stop.is_set():
                 return
             namespace, work = preparing.result(), []
+            if options.delivers and options.elects and not options.shares:
+                vitals.told = partial(ready, target, namespace)
+            else:
+                ready(target, namespace, "")
             if options.delivers:
                 work.append(asyncio.create_task(_lead(cluster, options, namespace, target, vitals), name="engine"))
             if addons:
                 duty = addon_duty.work(addons, cluster, namespace, elects=options.elects, stands=vitals.stands_beside)
                 work.append(asyncio.create_task(duty, name="add-ons on duty"))
-            ready(target, namespace)
             await _until(stop, work)
     finally:
         await cluster.close()
@@ -96,10 +108,15 @@ async def _until(stop: asyncio.Event, work: Sequence[asyncio.Task[Any]]) -> None
         each.result()
 
 
+def _address(options: ControllerOptions) -> str:
+    """Without a login: beyond this machine only where that is asked for, or where the kubelet asks from outside."""
+    return options.listen or (EVERYWHERE[1] if os.environ.get(POD) else LOOPBACK)
+
+
 def target_here(options: TargetOptions) -> Target:
     """Inside a Pod the cluster around it, unless another is named."""
     named = options.context or options.kubeconfig or options.data_dir or os.environ.get("KUBECONFIG")
-    if os.environ.get("KUBERNETES_SERVICE_HOST") and not named:
+    if os.environ.get(POD) and not named:
         connection = in_cluster()
         return Target(connection, f"the cluster around this Pod ({connection.server})")
     return find_target(options)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+EVERYWHERE: Final = ("", "::", "0.0.0.0")  # noqa: S104 - where somebody asks for it
+LOOPBACK: Final = "127.0.0.1"
 MOST_QUESTION: Final = 8192  # bytes
 PATIENCE: Final = 5.0  # seconds
 log = logging.getLogger(__name__)
@@ -36,28 +40,38 @@ class Signs:
 
 
 @contextlib.asynccontextmanager
-async def probed(port: int, signs: Signs, *, is_loopback: bool = False) -> AsyncIterator[int]:
-    """The port that it is served on, 0 where none is; -1 asks for any that is free. On this machine only, or beyond."""
+async def probed(port: int, signs: Signs, *, listen: str = LOOPBACK, flag: str = "--port") -> AsyncIterator[int]:
+    """The port that it is served on, 0 where none is; -1 asks for any that is free. `flag` is what chooses another."""
     if not port:
         yield 0
         return
     try:
         answer = partial(_answer, signs)
-        listener = _socket(max(port, 0), is_loopback=is_loopback)
+        listener = _socket(max(port, 0), listen)
         server = await asyncio.start_server(answer, sock=listener, limit=MOST_QUESTION)
     except OSError as error:
-        why = error.strerror
-        log.warning("port %s cannot be opened (%s): no probes and no metrics; give another --port", port, why)
+        words = "port %s of %s cannot be opened (%s): no probes are answered and no metrics told; choose another: %s N"
+        log.warning(words, port, listen, os.strerror(error.errno or 0), flag)
         yield 0
         return
     async with server:
         yield int(server.sockets[0].getsockname()[1])
 
 
-def _socket(port: int, *, is_loopback: bool) -> socket.socket:
-    """Of every address of this machine, of either kind."""
-    if is_loopback:
-        return socket.create_server(("127.0.0.1", port))
+def is_address(text: str) -> bool:
+    """Whether one can listen there, if it is this machine's."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return text == "localhost"
+    return True
+
+
+def _socket(port: int, listen: str) -> socket.socket:
+    """Of one address, or of every one of this machine, of either kind."""
+    if listen not in EVERYWHERE:
+        listen = LOOPBACK if listen == "localhost" else listen
+        return socket.create_server((listen, port), family=socket.AF_INET6 if ":" in listen else socket.AF_INET)
     if socket.has_dualstack_ipv6():
         with contextlib.suppress(OSError):
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)

@@ -173,7 +173,12 @@ async def serving(
             with _audit_kept(options.place), masked(entry.mask):
                 async with (
                     listening(entry, listeners, certificate=certificate, closing=entry.close),
-                    probed(options.metrics_port, _signs(site, entry), is_loopback=told.is_loopback),
+                    probed(
+                        options.metrics_port,
+                        _signs(site, entry),
+                        listen=LOOPBACK[0] if told.is_loopback else EVERYWHERE[1],
+                        flag="--metrics-port",
+                    ),
                 ):
                     found = _served(options, told, port, where)
                     with entering.told(options.place, found.url) if found.is_loopback else contextlib.nullcontext():

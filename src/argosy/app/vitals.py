@@ -6,7 +6,7 @@ cluster that applications go to; asks anybody: everything is known here already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from argosy.app.measuring import of_engine, of_process
@@ -32,10 +32,11 @@ class Vitals:
         self._beside: list[Election] = []  # of add-ons
         self._workers, self._stuck, self._clock = workers, stuck, clock
         self._was_filled = self._was_joined = False
+        self.told: Callable[[str], None] = lambda leader: None  # who leads; empty: this one
 
     def stands(self, election: Election) -> None:
         """The engine leads, or waits for that."""
-        self._election = election
+        self._election, election.told = election, self.told
 
     def stands_beside(self, election: Election) -> None:
         """Add-ons do."""

@@ -53,6 +53,8 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.add_argument("--no-engine", action="store_true", help=about)
     about = "serve /healthz, /livez, /readyz and /metrics on this port (default: nothing is served)"
     parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
+    about = "address of that port; :: is every one (default: 127.0.0.1, and inside a Pod every one)"
+    parser.add_argument("--listen", default="", metavar="ADDR", help=about)
     about = "seconds without progress until /healthz says so (default: 600)"
     parser.add_argument("--stuck-after", type=seconds, default=600.0, metavar="SECONDS", help=about)
     add_log_flags(parser)
@@ -76,6 +78,7 @@ def control(chosen: argparse.Namespace) -> int:
             addons=chosen.addons,
             delivers=not chosen.no_engine,
             port=chosen.port,
+            listen=chosen.listen,
             stuck=chosen.stuck_after,
         ),
         partial(_say, chosen),
@@ -83,8 +86,13 @@ def control(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _say(chosen: argparse.Namespace, target: Target, namespace: str) -> None:
-    if chosen.no_engine:
+def _say(chosen: argparse.Namespace, target: Target, namespace: str, leader: str) -> None:
+    if leader:
+        lines = [
+            f"{leader} delivers the Applications of {target.where}: it has the lead in namespace {namespace}.",
+            "This controller waits, and goes on when that one ends. Ctrl-C ends it.",
+        ]
+    elif chosen.no_engine:
         lines = [f"Add-ons work on {target.where}; who leads is decided in namespace {namespace}."]
     else:
         lines = [

@@ -108,6 +108,8 @@ class Election:
         self._heard_at = clock.monotonic()
         self.identity = identity
         self.leads = False
+        self.told: Callable[[str], None] = lambda leader: None  # who leads, when that changes; empty: this one
+        self._leader: str | None = None
 
     def is_valid(self) -> bool:
         """Whether a call that begins now has its time before our Lease ends."""
@@ -131,10 +133,20 @@ class Election:
         while True:
             try:
                 if await within(self._clock, self._terms.renew_deadline, self._take()):
+                    self._tell("")
                     return
+                if (holder := _holder(self._seen or {})) not in ("", self.identity):
+                    self._tell(holder)
             except (ArgosyError, TimeoutError) as error:
                 log.info("%s: not taken: %s", self._key, error or "no answer in time")
             await sleep(self._clock, spread.delay(1))
+
+    def _tell(self, leader: str) -> None:
+        if leader != self._leader:
+            self._leader = leader
+            self.told(leader)
+            if leader:
+                log.info("%s: %s leads, and %s waits", self._key, leader, self.identity)
 
     async def keep(self) -> None:
         """Returns when the Lease is lost: taken by another, or not renewed in time."""

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from argosy.app.controlling import ControllerOptions, _address
 from argosy.app.probing import Signs, probed
 
 pytestmark = pytest.mark.anyio
@@ -66,9 +67,38 @@ async def test_what_is_no_question_is_hung_up_on_and_the_next_is_answered(questi
         assert "200 OK" in await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
 
 
-async def test_a_port_that_is_taken_is_no_reason_to_stop() -> None:
-    async with probed(-1, Signs()) as port, probed(port, Signs()) as second:
+async def test_a_port_that_is_taken_is_no_reason_to_stop_and_the_flag_for_another_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with probed(-1, Signs()) as port, probed(port, Signs(), flag="--metrics-port") as second:
         assert second == 0
+    assert f"port {port} of 127.0.0.1 cannot be opened (Address already in use): " in caplog.text
+    assert "choose another: --metrics-port N" in caplog.text
+
+
+@pytest.mark.parametrize(("listen", "is_everywhere"), [("127.0.0.1", False), ("localhost", False), ("::", True)])
+async def test_it_is_answered_where_it_listens_and_nowhere_else(listen: str, is_everywhere: bool) -> None:
+    """Every address of 127.0.0.0/8 is this machine's."""
+    async with probed(-1, Signs(), listen=listen) as port:
+        assert "200 OK" in await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.2", port)
+        except OSError:
+            assert not is_everywhere
+        else:
+            writer.close()
+            assert is_everywhere
+
+
+@pytest.mark.parametrize(
+    ("listen", "in_pod", "address"),
+    [("", "", "127.0.0.1"), ("", "10.0.0.1", "::"), ("127.0.0.1", "10.0.0.1", "127.0.0.1"), ("::", "", "::")],
+)
+async def test_a_controller_is_probed_on_this_machine_and_in_a_pod_from_outside(
+    listen: str, in_pod: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", in_pod)
+    assert _address(ControllerOptions(listen=listen)) == address
 
 
 async def test_without_a_port_nothing_is_served() -> None:

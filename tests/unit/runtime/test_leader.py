@@ -28,9 +28,11 @@ class Candidate:
         self.name, self.clock, self.line = name, clock, Faulty(cluster)
         self.leads = False
         self.lost = 0
+        self.told: list[str] = []
         self.finish = asyncio.Event()
         self.task = asyncio.create_task(lead(self._work, self.line, namespace=namespace, name="argosy",  # type: ignore[arg-type]
-                                             identity=name, on_lost=self._lose, clock=clock))
+                                             identity=name, on_lost=self._lose, clock=clock,
+                                             stands=lambda election: setattr(election, "told", self.told.append)))
 
     async def _work(self) -> None:
         self.leads, self.inside = True, contextvars.copy_context()
@@ -113,6 +115,15 @@ async def test_a_leader_that_ends_hands_over_at_once(cluster: Cluster, namespace
     assert (await lease(cluster, namespace))["holderIdentity"] == ""
     assert (await passing(4, *two))[-1] == {next_one.name}
     assert (await lease(cluster, namespace))["leaseTransitions"] == 1
+
+
+async def test_who_leads_is_told_once_whenever_that_changes(two: list[Candidate]) -> None:
+    await passing(30, *two)
+    leader, next_one = other(two)
+    assert (leader.told, next_one.told) == ([""], [leader.name])
+    await leader.stop()
+    await passing(4, *two)
+    assert next_one.told == [leader.name, ""]
 
 
 async def test_work_that_ends_by_itself_ends_the_lead(cluster: Cluster, namespace: str, two: list[Candidate]) -> None:

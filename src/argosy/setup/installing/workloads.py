@@ -123,7 +123,8 @@ def _asked(path: str, **times: int) -> dict[str, Any]:
 
 
 def _controls(options: InstallOptions) -> list[str]:
-    return ["controller", "--namespace", options.namespace, "--port", str(METRICS[CONTROLLER]), *SHARES]
+    probed = ["--listen", "::", "--port", str(METRICS[CONTROLLER])]
+    return ["controller", "--namespace", options.namespace, *probed, *SHARES]
 
 
 def _serves(options: InstallOptions) -> list[str]:
