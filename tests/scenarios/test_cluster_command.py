@@ -79,6 +79,10 @@ def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
     assert f"server: {both.far.address}\n" in both.argosy("get", "prod").out  # argo: YAML, unless somebody asks
     document = json.loads(both.argosy("get", both.far.address, "-o", "json").out)
     assert document["connectionState"]["status"] == "Successful" and both.token() not in json.dumps(document)
+    several = json.loads(both.argosy("get", "prod", "in-cluster", "-o", "json").out)
+    assert [each["name"] for each in several] == ["prod", "in-cluster"]
+    assert both.argosy("get", "prod", "in-cluster", "-o", "wide").out.count("Cluster information") == 2
+    assert both.argosy("rm", "prod", "nowhere", "-y").code == 2 and both.secret()["name"] == "prod"
     removed = both.argosy("rm", "prod", "-y")
     assert removed.code == 0 and removed.out == "Cluster 'prod' removed\n"
     assert "prod" not in both.argosy("list").out

@@ -7,8 +7,9 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.app_flags import Run, asked, at_desk, can_ask, described, is_compat, print_data, talk
-from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.cli.app_flags import Run, at_desk, described, print_data
+from argosy.cli.cluster_changing import named, run_add, run_rm, run_rotate, run_set
+from argosy.cli.target_flags import add_target_flags
 from argosy.model.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
@@ -51,18 +52,21 @@ def add_verbs(parts: Commands[argparse.ArgumentParser]) -> None:
     _add_flags(add)
     _programs(add)
     listing = _verb(parts, "list", "list clusters, and whether they answer", run_list, ("list", "list -o json"))
-    getting = _verb(parts, "get", "show a cluster", run_get, ("get prod", "get https://10.0.0.1:6443 -o wide"))
+    getting = _verb(parts, "get", "show clusters", run_get, ("get prod", "get https://10.0.0.1:6443 -o wide"))
     setting = _verb(parts, "set", "change the name, namespaces, labels or annotations of a cluster", run_set,
                     ("set prod --name production --namespace web", "set prod --namespace '*'"))  # fmt: skip
     _set_flags(setting)
     for each, usual in ((listing, "wide"), (getting, "yaml")):  # argo: as there
         each.add_argument("-o", "--output", choices=FORMS, default=usual, help=f"{', '.join(FORMS)} (default: {usual})")
-    removing = _verb(parts, "rm", "let no Application go to a cluster any more", run_rm, ("rm prod", "rm prod -y"))
+    removing = _verb(parts, "rm", "let no Application go to some clusters any more", run_rm,
+                     ("rm prod", "rm dev test -y"))  # fmt: skip
     rotating = _verb(parts, "rotate", "renew the token of a cluster, and revoke the old one", run_rotate,
                      ("rotate prod",))  # fmt: skip
     others = [_verb(parts, "rotate-auth", "the same as rotate, by Argo CD's name", run_rotate, ("rotate-auth prod",))]
-    for each in (getting, setting, removing, rotating, *others):
+    for each in (setting, rotating, *others):
         each.add_argument("asked", metavar="SERVER|NAME", help="the address or the name of the cluster")
+    for each in (getting, removing):  # argo: several of these alone
+        each.add_argument("asked", metavar="SERVER|NAME", nargs="+", help="addresses or names of clusters")
     removing.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
@@ -127,10 +131,9 @@ def _telling(run: Run, chosen: argparse.Namespace) -> int:
     try:
         return run(chosen)
     except ArgosyError as error:
-        return failed(error, f"cluster {chosen.part} {getattr(chosen, 'asked', '')}".strip() + " failed")
-
-
-# -- looking -----------------------------------------------------------------------------------------------------------
+        given = getattr(chosen, "asked", "")
+        which = given if isinstance(given, str) else " ".join(given)
+        return failed(error, f"cluster {chosen.part} {which}".strip() + " failed")
 
 
 def run_list(chosen: argparse.Namespace) -> int:
@@ -145,19 +148,10 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 def run_get(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        await _show(desk, chosen.output, [await _named(desk, chosen.asked)], is_list=False)
+        await _show(desk, chosen.output, [await named(desk, each) for each in chosen.asked], is_list=False)
         return 0
 
     return at_desk(chosen, work)
-
-
-async def _named(desk: Desk, text: str) -> Declared:
-    from argosy.desk.connections.clusters import find
-
-    found = await find(desk, text) or await find(desk, text, is_name=True)
-    if found is None:
-        raise UserError(f"there is no cluster {text!r}; see which there are: argosy cluster list")
-    return found
 
 
 async def _show(desk: Desk, how: str, found: list[Declared], *, is_list: bool) -> None:
@@ -172,13 +166,13 @@ async def _show(desk: Desk, how: str, found: list[Declared], *, is_list: bool) -
     if how in ("json", "yaml"):
         apps = await _counts(desk)
         data = [document(each, *state, apps.get(server_of(each), 0)) for each, state in zip(found, states, strict=True)]
-        print_data(data if is_list else data[0], how)
+        print_data(data if is_list or len(data) > 1 else data[0], how)  # argo: one is no list
     elif is_list:
         from argosy.cli.app_screen import aligned
 
         print("\n".join(aligned([HEADINGS, *map(_row, found, states)])))
     else:
-        print("\n".join(_lines(found[0], *states[0])))
+        print("\n\n".join("\n".join(_lines(each, *state)) for each, state in zip(found, states, strict=True)))
 
 
 async def _counts(desk: Desk) -> dict[str, int]:
@@ -238,142 +232,3 @@ def _lines(declared: Declared, state: State, version: str) -> list[str]:
     ):  # fmt: skip
         found += [*([""] if found else []), title, "", *(f"  {name:<{WIDTH}}{text}".rstrip() for name, text in block)]
     return found
-
-
-# -- changing ----------------------------------------------------------------------------------------------------------
-
-
-def run_add(chosen: argparse.Namespace) -> int:
-    from argosy.app.opening import of_context
-
-    if chosen.in_cluster and chosen.cluster_endpoint:
-        raise UserError("Can only use one of --in-cluster or --cluster-endpoint")  # argo: its words
-    connection = of_context(chosen.asked, chosen.context_kubeconfig or target_options(chosen).kubeconfig)
-    wanted = _wanted(chosen)
-    if not wanted.account and not wanted.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
-        level = "namespace" if wanted.namespaces and not wanted.has_cluster_kinds else "cluster"
-        warning = (
-            f"WARNING: This will create a service account `argocd-manager` on the cluster referenced by context "
-            f"`{chosen.asked}` with full {level} level privileges."
-        )
-        if not _may(chosen, f"{warning} Do you want to continue"):
-            talk("argosy: nothing was done")
-            return 1
-
-    async def work(desk: Desk) -> int:
-        from argosy.desk.connections.clusters import server_of
-        from argosy.desk.connections.enlisting import enlist
-
-        assert desk.opener is not None
-        async with desk.opener(connection) as there:
-            made = await enlist(desk, there, connection, wanted, desk.opener, talk)
-        print(f"Cluster '{server_of(made)}' added")
-        return 0
-
-    return at_desk(chosen, work, writes=True)
-
-
-def _wanted(chosen: argparse.Namespace) -> Any:
-    from argosy.desk.connections.enlisting import Enlisted
-
-    config: dict[str, Any] = {}
-    if chosen.aws_cluster_name:
-        aws = {"clusterName": chosen.aws_cluster_name, "roleARN": chosen.aws_role_arn, "profile": chosen.aws_profile}
-        config["awsAuthConfig"] = {name: text for name, text in aws.items() if text}
-    elif chosen.exec_command:
-        program = {
-            "command": chosen.exec_command,
-            "args": chosen.exec_command_args,
-            "env": _pairs(chosen.exec_command_env, "--exec-command-env"),
-            "apiVersion": chosen.exec_command_api_version or "client.authentication.k8s.io/v1beta1",
-            "installHint": chosen.exec_command_install_hint,
-        }
-        config["execProviderConfig"] = {name: value for name, value in program.items() if value}
-    if chosen.proxy_url:
-        config["proxyUrl"] = chosen.proxy_url
-    if chosen.disable_compression:
-        config["disableCompression"] = True
-    is_here = chosen.in_cluster or chosen.cluster_endpoint == "internal"
-    return Enlisted(
-        name=chosen.name or ("in-cluster" if is_here else chosen.asked),
-        namespaces=tuple(each for text in chosen.namespace for each in text.split(",") if each),
-        has_cluster_kinds=chosen.cluster_resources,
-        account=chosen.service_account,
-        system=chosen.system_namespace,
-        project=chosen.project,
-        is_here=is_here,
-        is_public=chosen.cluster_endpoint == "kube-public",
-        shard=chosen.shard if chosen.shard >= 0 else None,
-        replaces=chosen.upsert,
-        config=config,
-        labels=_pairs(chosen.label, "--label"),
-        annotations=_pairs(chosen.annotation, "--annotation"),
-    )
-
-
-def _pairs(given: list[str], flag: str) -> dict[str, str]:
-    pairs = [each.partition("=") for each in given]
-    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
-        raise UserError(f"{wrong[0]!r} is no pair; write {flag} NAME=VALUE", where=flag)
-    return {name: text for name, _, text in pairs}
-
-
-def _may(chosen: argparse.Namespace, question: str) -> bool:
-    if chosen.yes:
-        return True
-    if not can_ask():
-        if is_compat(chosen):  # argo: who cannot be asked has said yes
-            return True
-        raise UserError("nobody can be asked here; say yes with -y")
-    return asked(question)
-
-
-def run_set(chosen: argparse.Namespace) -> int:
-    given: dict[str, Any] = {
-        "name": chosen.name,
-        "namespaces": [""] if chosen.namespace == ["*"] else chosen.namespace,
-        "labels": _pairs(chosen.label, "--label"),
-        "annotations": _pairs(chosen.annotation, "--annotation"),
-    }
-    wanted = {name: value for name, value in given.items() if value}
-    if not wanted:
-        raise UserError("nothing is to be changed; give --name, --namespace, --label or --annotation")
-
-    async def work(desk: Desk) -> int:
-        from argosy.desk.connections.clusters import change
-
-        await change(desk, await _named(desk, chosen.asked), wanted, tuple(wanted))
-        print(f"Cluster '{chosen.asked}' updated.")
-        return 0
-
-    return at_desk(chosen, work, writes=True)
-
-
-def run_rm(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.desk.connections.clusters import remove
-
-        found = await _named(desk, chosen.asked)
-        told = "Any Apps deploying to this cluster will go to health status Unknown."
-        if not _may(chosen, f"Are you sure you want to remove '{chosen.asked}'? {told}"):
-            talk(f"The command to remove '{chosen.asked}' was cancelled.")
-            return 1
-        await remove(desk, found)
-        print(f"Cluster '{chosen.asked}' removed")
-        talk("argosy: its account argocd-manager is still on that cluster; delete it there, where nobody else uses it")
-        return 0
-
-    return at_desk(chosen, work, writes=True)
-
-
-def run_rotate(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.desk.connections.enlisting import rotate
-
-        found = await _named(desk, chosen.asked)
-        assert desk.opener is not None
-        await rotate(desk, found, desk.opener)
-        print(f"Cluster '{chosen.asked}' rotated auth")
-        return 0
-
-    return at_desk(chosen, work, writes=True)

@@ -1,0 +1,163 @@
+"""`argosy cluster add|set|rm|rotate`: what changes which clusters Applications go to."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from argosy.cli.app_flags import asked, at_desk, can_ask, is_compat, talk
+from argosy.cli.target_flags import target_options
+from argosy.model.errors import UserError
+
+if TYPE_CHECKING:
+    from argosy.desk.applications.desk import Desk
+    from argosy.desk.connections.declared import Declared
+
+
+async def named(desk: Desk, text: str) -> Declared:
+    from argosy.desk.connections.clusters import find
+
+    found = await find(desk, text) or await find(desk, text, is_name=True)
+    if found is None:
+        raise UserError(f"there is no cluster {text!r}; see which there are: argosy cluster list")
+    return found
+
+
+def run_add(chosen: argparse.Namespace) -> int:
+    from argosy.app.opening import of_context
+
+    if chosen.in_cluster and chosen.cluster_endpoint:
+        raise UserError("Can only use one of --in-cluster or --cluster-endpoint")  # argo: its words
+    connection = of_context(chosen.asked, chosen.context_kubeconfig or target_options(chosen).kubeconfig)
+    wanted = _wanted(chosen)
+    if not wanted.account and not wanted.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
+        level = "namespace" if wanted.namespaces and not wanted.has_cluster_kinds else "cluster"
+        warning = (
+            f"WARNING: This will create a service account `argocd-manager` on the cluster referenced by context "
+            f"`{chosen.asked}` with full {level} level privileges."
+        )
+        if not _may(chosen, f"{warning} Do you want to continue"):
+            talk("argosy: nothing was done")
+            return 1
+
+    async def work(desk: Desk) -> int:
+        from argosy.desk.connections.clusters import server_of
+        from argosy.desk.connections.enlisting import enlist
+
+        assert desk.opener is not None
+        async with desk.opener(connection) as there:
+            made = await enlist(desk, there, connection, wanted, desk.opener, talk)
+        print(f"Cluster '{server_of(made)}' added")
+        return 0
+
+    return at_desk(chosen, work, writes=True)
+
+
+def _wanted(chosen: argparse.Namespace) -> Any:
+    from argosy.desk.connections.enlisting import Enlisted
+
+    config: dict[str, Any] = {}
+    if chosen.aws_cluster_name:
+        aws = {"clusterName": chosen.aws_cluster_name, "roleARN": chosen.aws_role_arn, "profile": chosen.aws_profile}
+        config["awsAuthConfig"] = {name: text for name, text in aws.items() if text}
+    elif chosen.exec_command:
+        program = {
+            "command": chosen.exec_command,
+            "args": chosen.exec_command_args,
+            "env": _pairs(chosen.exec_command_env, "--exec-command-env"),
+            "apiVersion": chosen.exec_command_api_version or "client.authentication.k8s.io/v1beta1",
+            "installHint": chosen.exec_command_install_hint,
+        }
+        config["execProviderConfig"] = {name: value for name, value in program.items() if value}
+    if chosen.proxy_url:
+        config["proxyUrl"] = chosen.proxy_url
+    if chosen.disable_compression:
+        config["disableCompression"] = True
+    is_here = chosen.in_cluster or chosen.cluster_endpoint == "internal"
+    return Enlisted(
+        name=chosen.name or ("in-cluster" if is_here else chosen.asked),
+        namespaces=tuple(each for text in chosen.namespace for each in text.split(",") if each),
+        has_cluster_kinds=chosen.cluster_resources,
+        account=chosen.service_account,
+        system=chosen.system_namespace,
+        project=chosen.project,
+        is_here=is_here,
+        is_public=chosen.cluster_endpoint == "kube-public",
+        shard=chosen.shard if chosen.shard >= 0 else None,
+        replaces=chosen.upsert,
+        config=config,
+        labels=_pairs(chosen.label, "--label"),
+        annotations=_pairs(chosen.annotation, "--annotation"),
+    )
+
+
+def _pairs(given: list[str], flag: str) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given]
+    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
+        raise UserError(f"{wrong[0]!r} is no pair; write {flag} NAME=VALUE", where=flag)
+    return {name: text for name, _, text in pairs}
+
+
+def _may(chosen: argparse.Namespace, question: str) -> bool:
+    if chosen.yes:
+        return True
+    if not can_ask():
+        if is_compat(chosen):  # argo: who cannot be asked has said yes
+            return True
+        raise UserError("nobody can be asked here; say yes with -y")
+    return asked(question)
+
+
+def run_set(chosen: argparse.Namespace) -> int:
+    given: dict[str, Any] = {
+        "name": chosen.name,
+        "namespaces": [""] if chosen.namespace == ["*"] else chosen.namespace,
+        "labels": _pairs(chosen.label, "--label"),
+        "annotations": _pairs(chosen.annotation, "--annotation"),
+    }
+    wanted = {name: value for name, value in given.items() if value}
+    if not wanted:
+        raise UserError("nothing is to be changed; give --name, --namespace, --label or --annotation")
+
+    async def work(desk: Desk) -> int:
+        from argosy.desk.connections.clusters import change
+
+        await change(desk, await named(desk, chosen.asked), wanted, tuple(wanted))
+        print(f"Cluster '{chosen.asked}' updated.")
+        return 0
+
+    return at_desk(chosen, work, writes=True)
+
+
+def run_rm(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        found = {each: await named(desk, each) for each in chosen.asked}  # all, before the first is removed
+        return max([await _remove(desk, chosen, *each) for each in found.items()])
+
+    return at_desk(chosen, work, writes=True)
+
+
+async def _remove(desk: Desk, chosen: argparse.Namespace, name: str, found: Declared) -> int:
+    from argosy.desk.connections.clusters import remove
+
+    told = "Any Apps deploying to this cluster will go to health status Unknown."
+    if not _may(chosen, f"Are you sure you want to remove '{name}'? {told}"):
+        talk(f"The command to remove '{name}' was cancelled.")
+        return 1
+    await remove(desk, found)
+    print(f"Cluster '{name}' removed")
+    talk("argosy: its account argocd-manager is still on that cluster; delete it there, where nobody else uses it")
+    return 0
+
+
+def run_rotate(chosen: argparse.Namespace) -> int:
+    async def work(desk: Desk) -> int:
+        from argosy.desk.connections.enlisting import rotate
+
+        found = await named(desk, chosen.asked)
+        assert desk.opener is not None
+        await rotate(desk, found, desk.opener)
+        print(f"Cluster '{chosen.asked}' rotated auth")
+        return 0
+
+    return at_desk(chosen, work, writes=True)
