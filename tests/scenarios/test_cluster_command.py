@@ -172,3 +172,9 @@ def test_a_cluster_or_context_that_nobody_knows_is_told(both: Both) -> None:
         assert said.code == 2 and "there is no cluster 'nowhere'" in said.err and "argosy cluster list" in said.err
     said = both.argosy("add", "nowhere", "--context-kubeconfig", str(both.far.kubeconfig), "-y")
     assert said.code == 2 and 'context "nowhere" does not exist' in said.err
+    user = both.home / ".kube"
+    user.mkdir()
+    (user / "config").write_bytes(both.far.kubeconfig.read_bytes())
+    said = both.argosy("add", "nowhere", "-y")
+    (user / "config").unlink()
+    assert "choose one of: argosy-far; or name the file that has it: --context-kubeconfig FILE" in said.err

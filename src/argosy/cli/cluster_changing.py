@@ -10,6 +10,7 @@ from argosy.cli.target_flags import target_options
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
+    from argosy.cluster.connection import Connection
     from argosy.desk.applications.desk import Desk
     from argosy.desk.connections.declared import Declared
 
@@ -24,11 +25,9 @@ async def named(desk: Desk, text: str) -> Declared:
 
 
 def run_add(chosen: argparse.Namespace) -> int:
-    from argosy.app.opening import of_context
-
     if chosen.in_cluster and chosen.cluster_endpoint:
         raise UserError("Can only use one of --in-cluster or --cluster-endpoint")  # argo: its words
-    connection = of_context(chosen.asked, chosen.context_kubeconfig or target_options(chosen).kubeconfig)
+    connection = _context(chosen)
     wanted = _wanted(chosen)
     if not wanted.account and not wanted.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
         level = "namespace" if wanted.namespaces and not wanted.has_cluster_kinds else "cluster"
@@ -51,6 +50,18 @@ def run_add(chosen: argparse.Namespace) -> int:
         return 0
 
     return at_desk(chosen, work, writes=True)
+
+
+def _context(chosen: argparse.Namespace) -> Connection:
+    from argosy.app.opening import of_context
+
+    try:
+        return of_context(chosen.asked, chosen.context_kubeconfig or target_options(chosen).kubeconfig)
+    except UserError as error:
+        if chosen.context_kubeconfig is not None:
+            raise
+        other = f"{'or ' if '; ' in error.message else ''}name the file that has it: --context-kubeconfig FILE"
+        raise UserError(f"{error.message}; {other}", where=error.where, line=error.line) from error
 
 
 def _wanted(chosen: argparse.Namespace) -> Any:
