@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 import serving
 
+from argosy.schema.definitions import definition
+
 SECRETS = "/api/v1/namespaces/argocd/secrets"
 
 
@@ -129,6 +131,20 @@ def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
     assert config["execProviderConfig"]["command"] == "aws" and "bearerToken" not in config
     refused = both.argosy("rotate", "prod")
     assert refused.code == 2 and "nothing to rotate" in refused.err
+
+
+def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None:
+    both.add("--name", "prod", "-y")
+    for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
+        both.near.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(name))
+    for name, place in (("web", {"name": "prod"}), ("ml", {"server": both.far.address}), ("own", {"name": "x"})):
+        spec = {"project": "default", "source": {"repoURL": "https://git.example/a"}, "destination": place}
+        app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name}, "spec": spec}
+        both.near.request("POST", "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications", app)
+    said = both.argosy("rm", "prod")
+    assert said.code == 2 and "say yes with -y" in said.err and both.secret()["name"] == "prod"
+    assert "argosy: Applications that go to 'prod': ml, web\n" in said.err
+    assert both.argosy("rm", "prod", "-y").code == 0
 
 
 def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both: Both) -> None:

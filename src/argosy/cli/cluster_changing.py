@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from argosy.desk.connections.declared import Declared
 
 
+MOST = 10  # Applications that are named where a cluster is removed
+
+
 async def named(desk: Desk, text: str) -> Declared:
     from argosy.desk.connections.clusters import find
 
@@ -149,8 +152,11 @@ def run_rm(chosen: argparse.Namespace) -> int:
 
 
 async def _remove(desk: Desk, chosen: argparse.Namespace, name: str, found: Declared) -> int:
-    from argosy.desk.connections.clusters import remove
+    from argosy.desk.connections.clusters import bound_for, remove
 
+    if apps := await bound_for(desk, found):
+        more = f" … and {len(apps) - MOST} more" if len(apps) > MOST else ""
+        talk(f"argosy: Applications that go to '{name}': {', '.join(apps[:MOST])}{more}")
     told = "Any Apps deploying to this cluster will go to health status Unknown."
     if not _may(chosen, f"Are you sure you want to remove '{name}'? {told}"):
         talk(f"The command to remove '{name}' was cancelled.")

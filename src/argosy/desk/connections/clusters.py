@@ -67,6 +67,23 @@ async def find(desk: Desk, given: str, *, is_name: bool = False) -> Declared | N
     return None
 
 
+async def bound_for(desk: Desk, declared: Declared) -> list[str]:
+    """Applications that go there; with their namespace where it is not the usual one."""
+    server, name = server_of(declared), declared.text("name")
+    try:
+        apps = await desk.all(everywhere=True)
+    except Forbidden:  # somebody who may see those of one namespace alone
+        apps = await desk.all()
+    except UserError:  # nobody delivers here yet
+        return []
+    places = [(app, app.destination.known) for app in apps]
+    return [
+        app.name if app.namespace == desk.namespace else f"{app.namespace}/{app.name}"
+        for app, place in places
+        if (place.server.rstrip("/") == server if place.server else place.name == name)
+    ]
+
+
 def thing_of(declared: Declared) -> str:
     """argo: how policies call it."""
     project = declared.text("project")
