@@ -147,6 +147,14 @@ def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None
     assert both.argosy("rm", "prod", "-y").code == 0
 
 
+def test_a_secret_without_an_address_is_listed_with_what_is_wrong(both: Both) -> None:
+    metadata = {"name": "cluster-lost", "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
+    both.near.request("POST", SECRETS, {"metadata": metadata, "stringData": {"name": "lost", "server": ""}})
+    (row,) = [line.split() for line in both.argosy("list").out.splitlines() if "lost" in line]
+    both.near.request("DELETE", f"{SECRETS}/cluster-lost")
+    assert row[:3] == ["-", "lost", "Failed"] and " ".join(row[3:]).startswith("Secret cluster-lost has no server")
+
+
 def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both: Both) -> None:
     both.add("--name", "first", "--namespace", "ml", "--shard", "3", "--label", "env=dev", "-y")
     before = both.secret()

@@ -140,7 +140,7 @@ def run_list(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
         from argosy.desk.connections.clusters import all_clusters
 
-        await _show(desk, chosen.output, await all_clusters(desk), is_list=True)
+        await _show(desk, chosen.output, await all_clusters(desk, with_faulty=True), is_list=True)
         return 0
 
     return at_desk(chosen, work)
@@ -160,7 +160,7 @@ async def _show(desk: Desk, how: str, found: list[Declared], *, is_list: bool) -
     from argosy.desk.connections.clusters import document, server_of, state_of
 
     if how == "server":
-        print("".join(f"{server_of(each)}\n" for each in found), end="")
+        print("".join(f"{server_of(each)}\n" for each in found if server_of(each)), end="")
         return
     states = await asyncio.gather(*(state_of(desk, each) for each in found))
     if how in ("json", "yaml"):
@@ -195,7 +195,8 @@ def _row(declared: Declared, told: tuple[State, str]) -> tuple[str, ...]:
 
     state, version = told
     spaces = [each for each in declared.text("namespaces").split(",") if each.strip()]
-    server = f"{server_of(declared)} ({len(spaces)} namespaces)" if spaces else server_of(declared)
+    server = server_of(declared) or "-"
+    server = f"{server} ({len(spaces)} namespaces)" if spaces else server
     short = ".".join(version.removeprefix("v").split(".")[:2])
     return server, declared.text("name"), short, state.status, state.message, declared.text("project")
 

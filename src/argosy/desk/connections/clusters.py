@@ -50,10 +50,13 @@ _AWS: Final = ("clusterName", "roleARN")
 _EXEC: Final = ("command", "apiVersion")
 
 
-async def all_clusters(desk: Desk) -> list[Declared]:
-    found = [each for each in await all_declared(desk, KIND) if each.text("server")]
+async def all_clusters(desk: Desk, *, with_faulty: bool = False) -> list[Declared]:
+    """`with_faulty`: also those that have no address, at the end; nothing can go there."""
+    everything = await all_declared(desk, KIND)
+    found = [each for each in everything if server_of(each)]
+    faulty = [each for each in everything if with_faulty and not server_of(each)]
     has_own = any(server_of(each) == HERE for each in found)
-    return found if has_own else [OWN, *found]
+    return [*([] if has_own else [OWN]), *found, *faulty]
 
 
 def server_of(declared: Declared) -> str:
@@ -100,6 +103,9 @@ async def connection_to(desk: Desk, values: Mapping[str, str]) -> Connection:
 
 
 async def state_of(desk: Desk, declared: Declared) -> Told:
+    if not server_of(declared):
+        told = f"Secret {declared.name} has no server that can be read; write one into it, or delete it"
+        return State(BAD, told, now()), ""
     if server_of(declared) == HERE:
         return await _asked(desk.cluster)
     if desk.opener is None:

@@ -20,9 +20,8 @@ from argosy.server.routes import Filtered, Route
 
 async def page(asked: Asked) -> Page:
     desk = desk_of(asked)
-    found = [
-        each for each in await clusters.all_clusters(desk) if asked.may("clusters", "get", clusters.thing_of(each))
-    ]
+    known = await clusters.all_clusters(desk, with_faulty=True)
+    found = [each for each in known if asked.may("clusters", "get", clusters.thing_of(each))]
     rows = await asyncio.gather(*(_row(asked, each) for each in found))
     values = {
         "title": "Clusters",
@@ -40,7 +39,7 @@ async def _row(asked: Asked, declared: Declared) -> dict[str, Any]:
     server = clusters.server_of(declared)
     told = clusters.document(declared, state, version, delivered_to(asked)[server])
     return {
-        "name": told.get("name") or server,
+        "name": told.get("name") or declared.name,
         "server": server,
         "state": state.status,
         "message": state.message,
