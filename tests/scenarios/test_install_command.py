@@ -58,6 +58,10 @@ def test_install_plans_asks_brings_and_is_done_again_without_a_change(box: Sandb
     assert box.request("GET", "/api/v1/namespaces/argosy").code == 404
     code, out, err = run(box, "install", "--apply", "-y")
     assert (code, err) == (0, "") and "created   Deployment argosy-server in argosy" in out
+    assert "! image argosy:" in out and "names no registry" in out
+    kubectl_there = f"kubectl --kubeconfig {box.kubeconfig} -n argosy"
+    assert f"next: {kubectl_there} rollout status deployment/argosy-controller" in out.splitlines()
+    assert "argosy admin initial-password -n argosy" in out and "port-forward service/argosy-server 8484:443" in out
     until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
     for pod in pods(box):
         assert refused(pod["spec"]) + refused_by_scc(pod["spec"]) == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.asking import read_line
@@ -13,6 +15,7 @@ from argosy.model.errors import UserError
 if TYPE_CHECKING:
     from argosy.app.setup.in_cluster import InstallOptions, Planned, Step, Talk
 
+Further = Callable[[argparse.Namespace, "Planned"], list[str]]
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
 EXAMPLES = """\
@@ -26,6 +29,7 @@ See also: docs/guides/install.md
 """
 SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
 PAST = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
+SERVER = "argosy-server"
 API = "cli.argosy.dev/v1"
 
 
@@ -72,7 +76,9 @@ def install(chosen: argparse.Namespace) -> int:
     options = _options(chosen)
     if not chosen.apply:
         return _print(chosen, options)
-    return carried_out(chosen, lambda talk: in_cluster.install(target_options(chosen), options, talk), "InstallPlan")
+    return carried_out(
+        chosen, lambda talk: in_cluster.install(target_options(chosen), options, talk), "InstallPlan", next_lines
+    )
 
 
 def _options(chosen: argparse.Namespace) -> InstallOptions:
@@ -112,13 +118,20 @@ class _Rehearsed(UserError):
         self.planned = planned
 
 
-def carried_out(chosen: argparse.Namespace, carry_out: Any, kind: str) -> int:
+def nothing_next(chosen: argparse.Namespace, planned: Planned) -> list[str]:
+    return []
+
+
+def carried_out(chosen: argparse.Namespace, carry_out: Any, kind: str, further: Further = nothing_next) -> int:
+    """`further`: what to type when all is done."""
     from argosy.app.setup.in_cluster import TooLate
     from argosy.cli.health import print_data
 
     is_text = chosen.output in ("", "text")
     try:
         planned = carry_out(_talk(chosen, is_text=is_text))
+        for line in further(chosen, planned) if is_text else ():
+            print(line)
     except _Rehearsed as rehearsed:
         planned = rehearsed.planned
     except TooLate as error:
@@ -175,6 +188,25 @@ def plan_lines(planned: Planned) -> list[str]:
         lines.append("\nPlan: nothing to do.")
     lines += [f"! {note}" for note in plan.notes]
     return lines + [f"✗ {problem}" for problem in plan.problems]
+
+
+def next_lines(chosen: argparse.Namespace, planned: Planned) -> list[str]:
+    """Whether it runs; and of a new one, how to get in."""
+    verbs = {step.key.name: step.verb for step in planned.plan.to_write if step.key.kind == "Deployment"}
+    rolled = [name for name in verbs if verbs[name] != "delete"]
+    where = f" --context {shlex.quote(chosen.context)}" if chosen.context else ""
+    if chosen.kubeconfig:
+        where = f" --kubeconfig {shlex.quote(str(chosen.kubeconfig))}{where}"
+    namespace = planned.options.namespace
+    kubectl = f"kubectl{where} -n {namespace}"
+    lines = [f"next: {kubectl} rollout status deployment/{name}" for name in rolled[:1]]
+    lines += [f"      {kubectl} rollout status deployment/{name}" for name in rolled[1:]]
+    if verbs.get(SERVER) == "create":
+        lines += [
+            f"      argosy admin initial-password -n {namespace}{where}   (the user is admin)",
+            f"      {kubectl} port-forward service/{SERVER} 8484:443   (then the page is https://localhost:8484)",
+        ]
+    return lines
 
 
 def _named(step: Step) -> str:

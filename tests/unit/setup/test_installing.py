@@ -23,7 +23,7 @@ from argosy.setup.installing import roles
 from argosy.setup.installing.apply import carry_out
 from argosy.setup.installing.manifests import manifests
 from argosy.setup.installing.options import InstallOptions
-from argosy.setup.installing.plan import Plan, make_plan
+from argosy.setup.installing.plan import Found, Plan, make_plan
 from argosy.setup.installing.survey import LEADS, survey
 
 ROOT = Path(__file__).parents[3]
@@ -205,6 +205,15 @@ async def test_another_image_is_an_update_of_the_deployments_alone(cluster: Clus
     assert any("argosy:9" in sentence for step in plan.to_write for sentence in step.differences), plan.to_write
     live = await cluster.get(SERVER)
     assert live and live["spec"]["template"]["spec"]["containers"][0]["image"] == "argosy:9"
+
+
+@pytest.mark.parametrize(
+    ("image", "is_told"),
+    [("argosy:0.1.0", True), ("ml/argosy:1", True), ("registry.example.com/argosy:1", False), ("localhost/a", False)],
+)
+def test_an_image_without_a_registry_is_told_where_pods_are_made(image: str, is_told: bool) -> None:
+    notes = make_plan(replace(PLAIN, image=image), Found({})).notes
+    assert any(f"image {image} names no registry: every node must have it" in each for each in notes) == is_told
 
 
 @pytest.mark.anyio

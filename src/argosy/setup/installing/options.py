@@ -34,6 +34,12 @@ class InstallOptions:
             _check(_HOST, name, "--hostname", "a name as it stands in a URL, without a port")
 
 
+def names_registry(image: str) -> bool:
+    """oci: the first part is a host where it has a dot or a port, or is localhost."""
+    host, slash, _ = image.partition("/")
+    return bool(slash) and ("." in host or ":" in host or host == "localhost")
+
+
 def _check(form: re.Pattern[str], text: str, flag: str, allowed: str) -> None:
     if not form.fullmatch(text):
         raise UserError(f"{text[:80]!r} cannot be used; give {allowed}", where=flag)

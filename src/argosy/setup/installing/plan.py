@@ -16,10 +16,11 @@ from argosy.patch.merge_patch import diff
 from argosy.setup.delivery.differences import sentences
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.manifests import DEFINITION, NAMESPACE, manifests
-from argosy.setup.installing.options import InstallOptions
+from argosy.setup.installing.options import InstallOptions, names_registry
 from argosy.setup.installing.words import is_ours
 
 SECRET, CONFIG_MAP = GroupKind("", "Secret"), GroupKind("", "ConfigMap")
+DEPLOYMENT: Final = GroupKind("apps", "Deployment")
 KEPT: Final = (NAMESPACE, SECRET, CONFIG_MAP)  # made where they are missing; what is there is somebody's
 BINDING: Final = GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding")
 SERVERS_OWN: Final = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
@@ -71,7 +72,8 @@ def make_plan(options: InstallOptions, found: Found) -> Plan:
         for key, live in found.live.items()
         if key not in keys and key.group_kind not in (*KEPT, DEFINITION) and is_ours(live)
     ]
-    return Plan(tuple(steps), tuple(_notes(wanted, found)), tuple(_problems(options, wanted, found)))
+    notes = [*_notes(wanted, found), *_images(options, steps)]
+    return Plan(tuple(steps), tuple(notes), tuple(_problems(options, wanted, found)))
 
 
 def _is_seeded_elsewhere(wanted: Manifest, found: Found) -> bool:
@@ -108,6 +110,16 @@ def _notes(wanted: Sequence[Manifest], found: Found) -> Iterator[str]:
             yield f"namespace {key.name} was there before and stays as it is, with what it demands of Pods"
         elif key.group_kind == DEFINITION:
             yield f"{key.name} was there before, such as by an Argo CD, and stays as it is"
+
+
+def _images(options: InstallOptions, steps: Sequence[Step]) -> Iterator[str]:
+    """Where Pods are made anew: what nodes cannot pull never starts."""
+    is_rolled = any(step.key.group_kind == DEPLOYMENT and step.verb in (Verb.CREATE, Verb.UPDATE) for step in steps)
+    if is_rolled and not names_registry(options.image):
+        yield (
+            f"image {options.image} names no registry: every node must have it, or be able to pull it by that name; "
+            "else build deploy/Containerfile, push it, and give --image registry.example.com/argosy:TAG"
+        )
 
 
 def _problems(options: InstallOptions, wanted: Sequence[Manifest], found: Found) -> Iterator[str]:
