@@ -38,11 +38,11 @@ PENDING_DELETION: Final = Assessment(Health.PROGRESSING, "Pending deletion")
 REST: Final = 60.0  # seconds that a check which used up the patience is left alone
 
 Facts = Mapping[str, Any]
-Memo = tuple[str, ...]
+Memo = tuple[tuple[str, ...], tuple[str, ...]]  # an object, and its version with the facts
 
 
 class Assessor:
-    """Judges by the rules in force, and remembers what it said of a version of an object."""
+    """Judges by the rules in force, and remembers what it said of the last version of an object."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Assessor:
         self._rulebook = rulebook
         self._judge_by = _ConfinedJudge(confined, now)
         self._most = remembered
-        self._said: OrderedDict[Memo, Assessment | None] = OrderedDict()
+        self._said: OrderedDict[tuple[str, ...], tuple[tuple[str, ...], Assessment | None]] = OrderedDict()
 
     async def assess_all(self, manifests: Sequence[Manifest], facts: Facts | None = None) -> list[Assessment | None]:
         """One assessment for each manifest, in their order; None where the kind has no health."""
@@ -65,9 +65,10 @@ class Assessor:
         waiting: dict[Rule, list[int]] = {}
         for place, manifest in enumerate(manifests):
             memo = _memo(manifest, mark)
-            if memo is not None and memo in self._said:
-                self._said.move_to_end(memo)
-                answers.append(self._said[memo])
+            said = self._said.get(memo[0]) if memo is not None else None
+            if memo is not None and said is not None and said[0] == memo[1]:
+                self._said.move_to_end(memo[0])
+                answers.append(said[1])
                 continue
             rule = self._rule_for(manifest)
             if rule is not None and rule.origin is Origin.ARGOCD_CM and not is_pending_deletion(manifest):
@@ -91,7 +92,7 @@ class Assessor:
     def _remember(self, memo: Memo | None, answer: Assessment | None, rule: Rule | None) -> None:
         if memo is None or not self._most or (rule is not None and reads_clock(rule.script)):
             return
-        self._said[memo] = answer
+        self._said[memo[0]] = memo[1], answer
         if len(self._said) > self._most:
             self._said.popitem(last=False)
 
@@ -185,5 +186,8 @@ def _memo(manifest: Manifest, mark: str) -> Memo | None:
     if not isinstance(metadata, dict):
         return None
     # An object that is served in several versions has one uid and one resourceVersion in all of them.
-    parts = (metadata.get("uid"), metadata.get("resourceVersion"), manifest.get("apiVersion"), manifest.get("kind"))
-    return (*parts, mark) if all(isinstance(part, str) for part in parts) else None  # type: ignore[return-value]
+    parts = (metadata.get("uid"), manifest.get("apiVersion"), manifest.get("kind"))
+    version = metadata.get("resourceVersion")
+    if not isinstance(version, str) or not all(isinstance(part, str) for part in parts):
+        return None
+    return parts, (version, mark)  # type: ignore[return-value]

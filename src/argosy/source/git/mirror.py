@@ -36,7 +36,7 @@ LOCAL_SECONDS = 30.0
 MOST_PACKS = 50
 VERIFIED_SECONDS = 600.0  # after which a signature is looked at again: keys expire
 MOST_VERIFIED = 10_000
-MOST_FOUND = 1_000
+MOST_FOUND = 200  # refs whose commit is remembered; to ask git again takes a millisecond
 ASKS, ASKS_SECONDS = 8, 1.0  # so many questions to a host in so many seconds are not held up
 
 
@@ -73,8 +73,9 @@ class Mirror:
         with contextlib.suppress(CorruptSource):  # what was read is what its id says; the next refresh heals the rest
             await self._remember(_pin(ref, tag_prefix, signatures), revision)
         found = Checkout(tree, revision)
+        self._found.pop((ref, tag_prefix), None)
         if len(self._found) >= MOST_FOUND:
-            self._found.clear()
+            del self._found[next(iter(self._found))]
         self._found[ref, tag_prefix] = said, found  # not with what it has said since: that may lead elsewhere
         return found
 
