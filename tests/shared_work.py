@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -206,12 +206,16 @@ class Controller:
         words += ["--workers", "6", "--renderers", "1", *(flags or ("--shards", "auto"))]
         env = environment(home)
         with self._log.open("a") as errors:
-            if source:
-                program = [sys.executable, "-m", "argosy", *map(str, words)]
-                self.process = subprocess.Popen(program, env={**env, "PYTHONPATH": source}, stderr=errors)
-            else:
-                self.process = ready_argosy.start(words, env=env, stderr=errors.fileno())
+            self.process = self._started(words, env, errors.fileno(), source)
         self.ended_at = 0.0
+
+    def _started(
+        self, words: Sequence[object], env: Mapping[str, str], errors: int, source: str
+    ) -> ready_argosy.Started | subprocess.Popen[bytes]:
+        if source:
+            program = [sys.executable, "-m", "argosy", *map(str, words)]
+            return subprocess.Popen(program, env={**env, "PYTHONPATH": source}, stderr=errors)
+        return ready_argosy.start(words, env=env, stderr=errors)
 
     def log(self) -> str:
         return self._log.read_text()
@@ -235,9 +239,10 @@ class SharedWork:
     repository: Repository
     controllers: list[Controller] = field(default_factory=list)
     apps: list[str] = field(default_factory=list)
+    made_by: type[Controller] = Controller
 
     def start(self, *flags: str, source: str = "") -> Controller:
-        one = Controller(f"c{len(self.controllers)}", self, *flags, source=source)
+        one = self.made_by(f"c{len(self.controllers)}", self, *flags, source=source)
         self.controllers.append(one)
         return one
 
@@ -368,7 +373,7 @@ def _is_synced(app: dict[str, Any], revision: str) -> bool:
 @contextlib.contextmanager
 def shared_work(
     folder: Path, applications: int, controllers: int = 3, trouble: float = 0.0,
-    *, flags: Sequence[str] = (), source: str = "",
+    *, flags: Sequence[str] = (), source: str = "", made_by: type[Controller] = Controller,
 ) -> Iterator[SharedWork]:  # fmt: skip
     """Controllers that have delivered all of it once."""
     with sandbox(folder / "data") as running, Proxy(running.address, running.endpoint.token) as proxy:
@@ -380,7 +385,7 @@ def shared_work(
             running.request("POST", path, definition(name))
         roots = config_map("argosy-cm") | {"data": {"source.local.roots": str(folder)}}
         running.request("POST", f"/api/v1/namespaces/{CONTROL}/configmaps", roots)
-        work = SharedWork(folder, running, proxy, Repository(folder / "repository"))
+        work = SharedWork(folder, running, proxy, Repository(folder / "repository"), made_by=made_by)
         try:
             head = work.deliver(applications)
             for _ in range(controllers):

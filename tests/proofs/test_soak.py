@@ -1,0 +1,160 @@
+"""Half an hour of ordinary work with an API that fails now and then: nothing grows.
+
+Two controllers share applications that are pushed to, changed by hand, refreshed, made and deleted, while one of twenty
+requests is refused or done without an answer and watches are cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from engine_room import config_map
+from shared_work import APPS, CONTROL, Controller, SharedWork, shared_work
+from wiped_server import IS_ASKED_FOR
+
+TROUBLE = 0.05
+DRIFT = 0.02  # of memory, after the warm-up
+MINUTES, APPLICATIONS = float(os.environ.get("ARGOSY_SOAK_MINUTES", "30")), 100
+WARM_UP = 0.3  # of all samples
+BETWEEN_DEEDS = 2.0 if IS_ASKED_FOR else 0.5  # seconds
+DEEDS_A_SAMPLE = 3
+FEW = 0 if IS_ASKED_FOR else 10  # more of something, in a run so short that it may be chance
+PAGE = os.sysconf("SC_PAGE_SIZE")
+MERGE = "application/merge-patch+json"
+HISTORY = 2
+
+
+class Counted(Controller):
+    """One that tells of its tasks; a process with imports of its own, so that all its memory is its own."""
+
+    def _started(self, words: Sequence[object], env: Mapping[str, str], errors: int, source: str) -> Any:
+        self.told = Path(env["HOME"]) / "tasks"
+        self.told.touch()
+        command = [sys.executable, str(Path(__file__).parents[1] / "counted_tasks.py"), *map(str, words)]
+        env = {**env, "ARGOSY_TASKS": str(self.told)}
+        return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors)
+
+    def sample(self) -> Sample:
+        proc = Path(f"/proc/{self.process.pid}")
+        known = len(self.told.read_text().splitlines())
+        os.kill(self.process.pid, signal.SIGUSR1)
+        until = time.monotonic() + 10
+        while len(lines := self.told.read_text().splitlines()) == known:
+            assert time.monotonic() < until, f"no answer of {self.name}: {self.log()[-2000:]}"
+            time.sleep(0.05)
+        threads = next(line for line in (proc / "status").read_text().splitlines() if line.startswith("Threads:"))
+        memory = int((proc / "statm").read_text().split()[1]) * PAGE
+        return Sample(memory, len(list((proc / "fd").iterdir())), int(threads.split()[1]), int(lines[-1]))
+
+
+class Sample(NamedTuple):
+    memory: float
+    descriptors: float
+    threads: float
+    tasks: float
+
+
+class Deeds:
+    """What people do all day, one deed after another. The same applications again and again: nothing is to pile up."""
+
+    def __init__(self, work: SharedWork, rng: random.Random) -> None:
+        self._work, self._rng = work, rng
+        self._number = 0
+
+    def one(self) -> None:
+        self._number += 1
+        app = self._rng.choice(self._work.apps)
+        (self._push, self._change, self._refresh, self._sync, self._replace)[self._number % 5](app)
+
+    def _ask(self, method: str, path: str, body: Any = None, media: str = MERGE) -> None:
+        self._work.running.request(method, path, body, media)
+
+    def _push(self, app: str) -> None:
+        settings = config_map(app, value=f"of push {self._number}")
+        self._work.repository.push({f"{app}/settings.yaml": settings})
+
+    def _change(self, app: str) -> None:
+        self._ask("PATCH", f"/api/v1/namespaces/ml/configmaps/{app}", {"data": {"value": "by hand"}})
+
+    def _refresh(self, app: str) -> None:
+        asked = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": self._rng.choice(("hard", "normal"))}}}
+        self._ask("PATCH", f"{APPS}/{app}", asked)
+
+    def _sync(self, app: str) -> None:
+        self._work.sync(app)
+
+    def _replace(self, app: str) -> None:
+        """Deleted, and made again."""
+        found = self._work.running.request("GET", f"{APPS}/{app}").json()
+        self._ask("DELETE", f"{APPS}/{app}", None)
+        anew = {**found, "metadata": {"name": app, "namespace": CONTROL}}
+        for name in ("status", "operation"):
+            anew.pop(name, None)
+        self._ask("POST", APPS, anew, "application/json")
+
+
+def fill(work: SharedWork) -> None:
+    """What is kept by design, such as a history, is full from the first sample on."""
+    for app in work.apps:
+        work.running.request("PATCH", f"{APPS}/{app}", {"spec": {"revisionHistoryLimit": HISTORY}}, MERGE)
+    for number in range(HISTORY + 1):
+        head = work.push(f"to fill {number}")
+        work.until(60 + len(work.apps), partial(work.are_synced, head), "all are delivered again")
+
+
+def soak(work: SharedWork, rng: random.Random, seconds: float) -> dict[str, list[Sample]]:
+    deeds, found = Deeds(work, rng), {each.name: list[Sample]() for each in work.controllers}
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        for _ in range(DEEDS_A_SAMPLE):
+            deeds.one()
+            time.sleep(BETWEEN_DEEDS)
+        for each in work.controllers:
+            assert isinstance(each, Counted)
+            found[each.name].append(each.sample())
+    return found
+
+
+def grown(samples: Sequence[Sample]) -> Iterator[str]:
+    """What is more at the end than after the warm-up."""
+    calm = samples[int(len(samples) * WARM_UP) :]
+    third = max(1, len(calm) // 3)
+    for place, what in enumerate(Sample._fields):
+        first, last = ([each[place] for each in part] for part in (calm[:third], calm[-third:]))
+        before, after = statistics.median(first), statistics.median(last)
+        print(f"  {what}: {before:,.0f} → {after:,.0f} ({after / before - 1:+.2%}), at most {max(first + last):,.0f}")
+        if what == "memory" and IS_ASKED_FOR and after > before * (1 + DRIFT):
+            yield f"memory grew by {after / before - 1:.1%}"
+        if what != "memory" and after > max(first) + FEW:
+            yield f"{what} grew from {before:.0f} to {after:.0f}"
+
+
+@pytest.mark.prove
+def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_path: Path) -> None:
+    applications, seconds = (APPLICATIONS, MINUTES * 60) if IS_ASKED_FOR else (5, 8.0)
+    with shared_work(memory_path, applications, controllers=2, trouble=TROUBLE, made_by=Counted) as work:
+        fill(work)
+        found = soak(work, rng, seconds)
+        work.proxy.trouble = 0.0
+        print(f"{seconds:.0f} s, faults {dict(work.proxy.struck)}, {len(work.proxy.changes)} changes")
+        faults = []
+        for name, samples in found.items():
+            print(f"{name}: {len(samples)} samples")
+            faults += [f"{name}: {each}" for each in grown(samples)]
+        assert not faults
+        with contextlib.suppress(FileNotFoundError):
+            print(f"the API server: {work.running.memory() / 1e6:.0f} MB")
+        head = work.push("last")
+        work.until(60 + applications, lambda: work.are_synced(head), "every application converges")
