@@ -281,3 +281,11 @@ async def test_what_is_no_export_is_refused(other: Scene, tmp_path: Path, text: 
     said = await other.argosy("admin", "import", str(file), "-y")
     assert said.code == 2
     assert "bad.yaml" in said.err
+
+
+async def test_a_file_that_was_cut_prunes_nothing(one: Scene, tmp_path: Path) -> None:
+    whole, file = (await one.argosy("admin", "export")).out, tmp_path / "cut.yaml"
+    file.write_text(whole[: whole.index("repoURL")])
+    said = await one.argosy("admin", "import", str(file), "--prune", "-y")
+    assert said.code == 2 and "it is not whole" in said.err
+    assert (await one.app())["spec"]["syncPolicy"] == AUTOMATED

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from argosy.desk.moving.collecting import Scope
+from argosy.desk.moving.importing import read_stream
 from argosy.desk.moving.planning import Change, Verb, Wish, planned
+from argosy.desk.moving.shaping import exported, stream
+from argosy.model.errors import UserError
 from argosy.report.holds import Hold
 
 SCOPE = Scope("argocd", has_secrets=True)
@@ -23,6 +26,20 @@ def application(annotations: dict[str, str] | None = None, **more: Any) -> dict[
     metadata = {"name": "shop", "namespace": "argocd", "annotations": annotations or {}}
     spec = {"source": {"repoURL": "https://git.example.com/shop"}, "syncPolicy": {"automated": {}}}
     return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec, **more}
+
+
+def test_a_file_that_was_cut_anywhere_is_refused() -> None:
+    whole = stream([exported(application(DECISIONS), "argocd"), exported(application(), "")]).encode()
+    assert len(read_stream(whole, "a.yaml")) == 2
+    assert len(read_stream(whole.replace(b"\n", b"\r\n") + whole, "a.yaml")) == 4
+    lines = whole.splitlines(keepends=True)
+    cuts = {len(whole) - 2, *(len(b"".join(lines[:count])) for count in range(1, len(lines)))}
+    for cut in cuts:
+        with pytest.raises(UserError, match="it is not whole"):
+            read_stream(whole[:cut], "a.yaml")
+    with pytest.raises(UserError, match="it is not whole"):
+        read_stream(b"".join(lines[3:]), "a.yaml")
+    assert len(read_stream(b"".join(lines[1:-1]), "a.yaml")) == 2  # as argocd writes it
 
 
 def change(file: dict[str, Any], live: dict[str, Any] | None, wish: Wish | None = None) -> Change:

@@ -13,12 +13,17 @@ from typing import Final
 from argosy.cluster import Cluster, Propagation
 from argosy.desk.moving.collecting import APPLICATION, APPLICATION_SET, PROJECT, collected
 from argosy.desk.moving.planning import Change, Verb, Wish, missing_namespaces, planned
+from argosy.desk.moving.shaping import is_whole
 from argosy.model.errors import ClusterError, Conflict, TransientError, UserError
 from argosy.model.manifest import Manifest, load_all
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.looking import DEFINITION
 from argosy.schema.definitions import definition
 
+CUT: Final = (
+    "it is not whole: what argosy exports has a first line and a last line that say so, and one of them is missing;"
+    " copy or export it again"
+)
 NAMESPACE: Final = GroupKind("", "Namespace")
 DEFINED: Final = {
     APPLICATION: "applications.argoproj.io",
@@ -30,12 +35,15 @@ BETWEEN_LOOKS: Final = 0.2  # seconds
 
 
 def read_stream(content: bytes, where: str) -> list[Manifest]:
+    """What was cut off would be taken for what is not wanted: fields would be removed, and Applications pruned."""
+    if not is_whole(content):
+        raise UserError(CUT, where=where)
     found = []
     for each in load_all(content, where=where):
         if not each:
             continue
-        is_whole = isinstance(each, dict) and isinstance(each.get("metadata"), dict) and each["metadata"].get("name")
-        if not is_whole or not each.get("kind") or not each.get("apiVersion"):
+        is_named = isinstance(each, dict) and isinstance(each.get("metadata"), dict) and each["metadata"].get("name")
+        if not is_named or not each.get("kind") or not each.get("apiVersion"):
             raise UserError("it holds what is no manifest; import what an export wrote", where=where)
         found.append(each)
     if not found:

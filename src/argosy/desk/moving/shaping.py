@@ -20,6 +20,8 @@ LIVING: Final = frozenset({names.NOTIFIED, names.NOTEBOOK_STATUS, names.NOTEBOOK
 # Decided by people where it lives: to take it from a file would sync what they hold, or hand over what they adopted
 DECIDED: Final = frozenset({names.HOLD, names.ENGINE, names.SKIP_RECONCILE, names.DELETION_APPROVED})
 BODIES: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("type", "data")}
+FIRST: Final = "# Written by argosy admin export: it is whole if its last line says so"
+LAST: Final = "# This is the last line of what argosy admin export wrote"
 OVER: Final = frozenset(each.value for each in Progress if each.is_over)
 
 
@@ -64,5 +66,12 @@ def moved(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stream(manifests: list[dict[str, Any]]) -> str:
-    """argo: a separator after each."""
-    return "".join(f"{dump(each)}---\n" for each in manifests)
+    """argo: a separator after each. The first line says that there is a last one: both are comments for others."""
+    return "".join((f"{FIRST}\n", *(f"{dump(each)}---\n" for each in manifests), f"{LAST}\n"))
+
+
+def is_whole(content: bytes) -> bool:
+    """Whether each first line has its last one; what others wrote has neither, and is taken at its word."""
+    marks = (FIRST.encode(), LAST.encode())
+    found = [line for each in content.splitlines() if (line := each.rstrip()) in marks]
+    return found == [*marks] * (len(found) // 2)
