@@ -168,6 +168,7 @@ async def test_a_dry_run_tells_all_and_writes_nothing(one: Scene, other: Scene, 
     assert await other.get("argoproj.io/Application", "models", CONTROL) is None
     refused = await other.argosy("admin", "import", str(file))
     assert refused.code == 2 and "add -y" in refused.err
+    assert "~ ConfigMap argocd-cm in argocd\n    data.timeout.reconciliation: 90s is added\n" in refused.out
 
 
 async def test_what_the_file_does_not_have_is_pruned_where_that_is_asked_for_and_what_it_manages_stays(

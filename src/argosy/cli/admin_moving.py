@@ -184,7 +184,7 @@ PAST = {"create": "created", "update": "updated", "prune": "pruned"}
 
 def _lines(changes: Sequence[Change], *, is_verbose: bool) -> list[str]:
     shown = [each for each in changes if is_verbose or each.verb.value != "unchanged"]
-    lines = [_line(each) for each in shown]
+    lines = [line for each in shown for line in (_line(each), *(f"    {plain(told)}" for told in each.differences))]
     count = {verb: sum(each.verb.value == verb and not each.is_refused for each in changes) for verb in SIGNS}
     told = f"Plan: {count['create']} to create, {count['update']} to change, {count['prune']} to prune"
     told += f", {count['unchanged']} unchanged."

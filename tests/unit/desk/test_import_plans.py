@@ -72,6 +72,26 @@ def test_of_a_status_the_history_alone_is_written() -> None:
     assert "status" not in change(application(status={"operationState": state}), None).body
 
 
+def test_every_field_that_changes_is_told_but_no_value_of_a_secret() -> None:
+    file = application(status={"history": [{"id": 0}]})
+    live = {**file, "spec": {"source": {"repoURL": "https://git.example.com/old", "path": "app"}}, "status": {}}
+    assert change(file, live).differences == (
+        "spec.source.repoURL: https://git.example.com/old → https://git.example.com/shop",
+        "spec.source.path: app is removed",
+        "spec.syncPolicy.automated: {} is added",
+        "status.history: 1 entry is added",
+    )
+    metadata = {"name": "argocd-secret", "namespace": "argocd"}
+    before = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"a": "b2xk", "gone": "Z29uZQ=="}}
+    found = change({**before, "data": {"a": "bmV3", "more": "bW9yZQ=="}}, before)
+    assert found.differences == (
+        "data.a: ++++++++ → ++++++++++++",
+        "data.more: ++++++++ is added",
+        "data.gone: ++++++++ is removed",
+    )
+    assert found.document()["differences"] == list(found.differences)
+
+
 def test_what_was_decided_elsewhere_goes_along_with_what_is_new_here() -> None:
     made = change(application(DECISIONS), None, Wish(SCOPE, hold=Hold("imported")))
     assert made.verb is Verb.CREATE

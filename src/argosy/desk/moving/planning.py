@@ -7,10 +7,11 @@ operator keeps; one of an Application whose operation is under way, unless that 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from argosy.compare.masks import masked
 from argosy.desk.moving.collecting import KINDS, Scope
 from argosy.desk.moving.shaping import DECIDED, LIVING, OVER, exported, moved
 from argosy.model import annotations as names
@@ -18,7 +19,8 @@ from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.patch import merge_patch
 from argosy.report.holds import Hold, hold_text
-from argosy.report.wire import mapping, mappings
+from argosy.report.wire import given, mapping, mappings
+from argosy.setup.delivery.differences import sentences
 
 ORDER: Final = {each.kind: place for place, each in enumerate(KINDS)}
 UNDER_WAY: Final = "an operation is under way: wait until it is over, or add --stop-operation"
@@ -53,6 +55,7 @@ class Change:
     why: str = ""  # it is passed over, refused, or left as people decided
     body: Mapping[str, Any] = field(default_factory=dict)  # to create, or a merge patch
     version: str = ""  # resourceVersion of what was read
+    differences: tuple[str, ...] = ()  # of what is changed: a sentence a field
     is_refused: bool = False
 
     @property
@@ -60,7 +63,8 @@ class Change:
         return self.verb in (Verb.CREATE, Verb.UPDATE, Verb.PRUNE)
 
     def document(self) -> dict[str, Any]:
-        return {"verb": self.verb.value, **self.key._asdict(), "why": self.why, "refused": self.is_refused}
+        named = {"verb": self.verb.value, **self.key._asdict(), "why": self.why, "refused": self.is_refused}
+        return {**named, "differences": list(self.differences)}
 
 
 def planned(documents: Sequence[Manifest], live: Iterable[Manifest], wish: Wish) -> list[Change]:
@@ -115,11 +119,24 @@ def _update(key: ResourceKey, wanted: Mapping[str, Any], before: Manifest, wish:
         if not mapping(have.get("status")).get("history") and mapping(wanted.get("status")).get("history"):
             patch["status"] = wanted["status"]  # a history of its own is newer than any file
         if is_under_way(before):
-            if not wish.stops:
-                return Change(Verb.UPDATE, key, UNDER_WAY, is_refused=True) if patch else Change(Verb.UNCHANGED, key)
-            patch |= _stopped(before)
+            if patch and not wish.stops:
+                told = tuple(_differences(before, patch))
+                return Change(Verb.UPDATE, key, UNDER_WAY, is_refused=True, differences=told)
+            patch |= _stopped(before) if wish.stops else {}
     why = _left_as_decided(have, wanted) if not wish.decides else ""
-    return Change(Verb.UPDATE if patch else Verb.UNCHANGED, key, why, body=patch, version=version)
+    verb, told = (Verb.UPDATE, tuple(_differences(before, patch))) if patch else (Verb.UNCHANGED, ())
+    return Change(verb, key, why, body=patch, version=version, differences=told)
+
+
+def _differences(before: Manifest, patch: Mapping[str, Any]) -> Iterator[str]:
+    """Values of Secrets are not told, only which are others."""
+    status = mapping(patch.get("status"))
+    rest = {name: value for name, value in status.items() if name != "history"}
+    shown = {**{name: value for name, value in patch.items() if name != "status"}, **given(status=rest)}
+    live, after = masked((before, merge_patch.apply(before, shown)))
+    yield from sentences(live or {}, merge_patch.diff(live, after))
+    if history := status.get("history"):
+        yield f"status.history: {len(history)} {'entry is' if len(history) == 1 else 'entries are'} added"
 
 
 def _left_as_decided(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:

@@ -58,7 +58,7 @@ def sentences(live: Mapping[str, Any], patch: Mapping[str, Any], place: str = ""
     for name, value in patch.items():
         path = f"{place}.{name}" if place else name
         found = live.get(name) if isinstance(live, Mapping) else None
-        if isinstance(value, Mapping) and (found is None or isinstance(found, Mapping)):
+        if isinstance(value, Mapping) and (isinstance(found, Mapping) or (value and found is None)):
             yield from sentences(found or {}, value, path)
         elif isinstance(value, list) and isinstance(found, list):
             yield from _of_lists(found, value, path)
