@@ -173,3 +173,20 @@ async def test_what_the_installation_did_not_make_stays(there: Cluster) -> None:
         "CustomResourceDefinition applications.argoproj.io stays: the installation did not make it" in plan.notes
     )
     assert key not in {step.key for step in plan.steps}
+
+
+async def test_what_goes_with_the_namespace_is_not_said_to_stay(there: Cluster) -> None:
+    key = ResourceKey("", "Secret", "argosy", "argocd-secret")
+    if await there.get(key):
+        await there.delete(key)
+    metadata = {"name": "argocd-secret", "namespace": "argosy"}
+    await there.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
+    told = "\n".join((await removal(there, applications=True)).notes)
+    assert "Secret argocd-secret goes with namespace argosy, though the installation did not make it" in told
+    assert "namespace argosy goes with everything in it" in told and "argosy admin export --secrets" in told
+    assert "argocd-secret stays" not in told
+    assert "Secret argocd-secret stays" in "\n".join((await removal(there)).notes)
+    await there.patch(ResourceKey("", "Namespace", "", "argosy"), {"metadata": {"labels": None}})
+    told = "\n".join((await removal(there, applications=True)).notes)
+    assert "Secret argocd-secret stays: the installation did not make it" in told
+    assert "goes with" not in told

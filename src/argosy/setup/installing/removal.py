@@ -22,17 +22,22 @@ from argosy.setup.installing.survey import Remains
 from argosy.setup.installing.words import is_ours
 
 MOST_NAMED: Final = 5
+EMPTIED: Final = (
+    "namespace {place} goes with everything in it: projects, settings, accounts, Secrets of repositories and clusters;"
+    " argosy admin export --secrets --all-settings -n {place} keeps them"
+)
 
 
 def make_removal(options: InstallOptions, remains: Remains, *, with_applications: bool, is_forced: bool) -> Plan:
     gone = _delivered(options, remains) if with_applications else []
     kept = [each for each in remains.applications if each not in gone]
     steps = [_deletion(each) for each in gone]
-    notes: list[str] = []
+    place = _doomed(options, remains, kept, with_applications=with_applications)
+    notes = [EMPTIED.format(place=place)] if place else []
     # What runs goes before its rights, in the order against that of the installation.
     for key, live in reversed(list(remains.live.live.items())):
         if not is_ours(live):
-            notes += [f"{key.kind} {key.name} stays: the installation did not make it"]
+            notes.append(_not_ours(key, place))
         elif why := _stays(key, options, remains, kept, with_applications=with_applications):
             notes.append(f"{key.kind} {key.name} stays: {why}")
         else:
@@ -79,6 +84,21 @@ def _stays(
     projects = [each for each in remains.projects if not _is_in(each, options.namespace)]
     others = kept if key.name.startswith("applications.") else projects
     return f"{_named(others)} would go with it" if others else ""
+
+
+def _doomed(options: InstallOptions, remains: Remains, kept: Sequence[Manifest], *, with_applications: bool) -> str:
+    """The namespace that goes, and everything in it, whoever made that; empty: none."""
+    key = ResourceKey(*NAMESPACE, "", options.namespace)
+    live = remains.live.live.get(key)
+    if live is None or not is_ours(live):
+        return ""
+    return "" if _stays(key, options, remains, kept, with_applications=with_applications) else key.name
+
+
+def _not_ours(key: ResourceKey, doomed: str) -> str:
+    if doomed and key.namespace == doomed:
+        return f"{key.kind} {key.name} goes with namespace {doomed}, though the installation did not make it"
+    return f"{key.kind} {key.name} stays: the installation did not make it"
 
 
 def _says(manifest: Manifest, annotation: str) -> str:
