@@ -112,7 +112,7 @@ class Settings:
                 return last
 
         repositories = before.repositories
-        repositories.settings = good(partial(read_settings, ours), repositories.settings)
+        repositories.settings = good(partial(read_settings, ours, self.control_namespace), repositories.settings)
         repositories.credentials = tuple(read_credentials(self._secrets()))
         repositories.trust = Trust(self._data(KNOWN_HOSTS).get("ssh_known_hosts", ""), self._data(AUTHORITIES))
         tracking = read_tracking(theirs, self.control_namespace)

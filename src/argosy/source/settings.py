@@ -24,6 +24,7 @@ LIMITS = {
     "source.limit.fetch.bytes": "pack_bytes",
     "source.limit.file.bytes": "file_bytes",
 }
+PLACE = "argosy-cm"
 SAFE, POSSIBLE = frozenset({"https", "ssh"}), frozenset({"https", "ssh", "http"})
 
 
@@ -35,6 +36,7 @@ class SourceSettings:
     mirrors: tuple[tuple[RepositoryUrl, str], ...] = ()  # a prefix of addresses, and what stands in its place
     protocols: frozenset[str] = SAFE
     limits: SourceLimits = field(default_factory=SourceLimits)
+    place: str = PLACE  # where people write them
 
     def locate(self, url: RepositoryUrl) -> RepositoryUrl:
         """The address to read from: the mirror's, where one stands in for it; a real path, where it is local."""
@@ -51,7 +53,7 @@ class SourceSettings:
 
     def _allowed(self, url: RepositoryUrl, roots: tuple[Path, ...]) -> RepositoryUrl:
         if url.scheme == "file":
-            return _local(_repository_in(roots, Path(url.path)))
+            return _local(self._repository_in(roots, Path(url.path)))
         if url.scheme not in self.protocols:
             allowed = ", ".join(sorted(self.protocols)) or "none"
             raise AddressRefused(
@@ -60,14 +62,35 @@ class SourceSettings:
             )
         return url
 
+    def _repository_in(self, roots: tuple[Path, ...], path: Path) -> Path:
+        """The folder that git itself keeps there, as a path without links, so that nothing can be slipped in after."""
+        inner = path / ".git"
+        try:
+            # A file or link called .git sends git to another folder, which no root has allowed.
+            real = (inner if inner.is_dir() and not inner.is_symlink() else path).resolve(strict=True)
+            allowed = [root for root in roots if real.is_relative_to(root.resolve(strict=False))]
+            if allowed and (real / "HEAD").is_file() and (real / "objects").is_dir():
+                return real
+        except (OSError, ValueError, RuntimeError):
+            pass
+        # One message for all, so that nobody can learn from it what there is on this machine.
+        raise AddressRefused(
+            f"is no repository that may be read; put it below a folder that {LOCAL_ROOTS} in {self.place} names",
+            where=str(path),
+        )
 
-def read_settings(data: Mapping[str, str]) -> SourceSettings:
-    """Roots: one path a line. Mirrors: a line each: a prefix of addresses, a space, and what stands in its place."""
+
+def read_settings(data: Mapping[str, str], namespace: str = "") -> SourceSettings:
+    """Roots: one path a line. Mirrors: a line each: a prefix of addresses, a space, and what stands in its place.
+
+    `namespace` is where the ConfigMap is, so that what is refused says so: installations differ.
+    """
     roots = tuple(_root(line) for line in _lines(data.get(LOCAL_ROOTS, "")))
     mirrors = tuple(_mirror(line) for line in _lines(data.get(MIRRORS, "")))
     protocols = _protocols(data[PROTOCOLS]) if PROTOCOLS in data else SAFE
     limits = {field: _number(data[name], name) for name, field in LIMITS.items() if name in data}
-    return SourceSettings(roots, mirrors, protocols, SourceLimits(**limits))
+    place = f"the ConfigMap {PLACE} of namespace {namespace}" if namespace else PLACE
+    return SourceSettings(roots, mirrors, protocols, SourceLimits(**limits), place)
 
 
 def _number(text: str, name: str) -> int:
@@ -115,21 +138,3 @@ def _below(folder: Path, rest: tuple[str, ...]) -> Path:
 
 def _local(path: Path) -> RepositoryUrl:
     return RepositoryUrl("file", "", 0, str(path))
-
-
-def _repository_in(roots: tuple[Path, ...], path: Path) -> Path:
-    """The folder that git itself keeps there, as a path without links, so that nothing can be slipped in after."""
-    inner = path / ".git"
-    try:
-        # A file or link called .git sends git to another folder, which no root has allowed.
-        real = (inner if inner.is_dir() and not inner.is_symlink() else path).resolve(strict=True)
-        allowed = [root for root in roots if real.is_relative_to(root.resolve(strict=False))]
-        if allowed and (real / "HEAD").is_file() and (real / "objects").is_dir():
-            return real
-    except (OSError, ValueError, RuntimeError):
-        pass
-    # One message for all, so that nobody can learn from it what there is on this machine.
-    raise AddressRefused(
-        "is no repository that may be read; put it below a folder that source.local.roots in argosy-cm names",
-        where=str(path),
-    )

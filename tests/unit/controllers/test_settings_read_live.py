@@ -8,11 +8,13 @@ import pytest
 
 from argosy.confine import Pool
 from argosy.controllers.settings import Settings
+from argosy.model.errors import AddressRefused
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
 from argosy.runtime import Cache
 from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
+from argosy.source.urls import parse_url
 
 
 def config(name: str = "argocd-cm", namespace: str = "argocd", **data: str) -> Manifest:
@@ -48,6 +50,12 @@ def test_times_are_read_and_keep_their_last_good_value(desk: Desk) -> None:
     rules = desk.settings.rules()
     assert (rules.reconciliation, rules.jitter, rules.hard_reconciliation) == (600, 5, 0)
     assert len(rules.faults) == 1 and "timeout.reconciliation" in rules.faults[0]
+
+
+def test_a_repository_that_is_refused_says_where_it_can_be_allowed(desk: Desk) -> None:
+    said = r"below a folder that source\.local\.roots in the ConfigMap argosy-cm of namespace argocd names"
+    with pytest.raises(AddressRefused, match=said):
+        desk.settings.rules().repositories.settings.locate(parse_url("/srv/git/models"))
 
 
 def test_options_of_tools_are_read(desk: Desk) -> None:
