@@ -85,7 +85,7 @@ def test_the_first_run_goes_through_all_steps_and_the_checks_arrive(openshift: S
     assert "argosy health verify" in done.out and "-w" in done.out
     assert entries(openshift) == STRICT
     assert data(openshift)[MODEL_KEY] == STRICT[0]["check"]
-    assert done.err == f"target: the sandbox ({openshift.address})\n"
+    assert done.err == f"target: the sandbox in {openshift.folder} ({openshift.address})\n"
 
 
 def test_it_says_why_the_checks_go_into_the_resource_and_not_into_the_config_map(openshift: Sandbox) -> None:
@@ -205,7 +205,7 @@ def test_the_command_that_is_printed_verifies_what_was_applied(openshift: Sandbo
     assert line.endswith("--kinds core/PersistentVolumeClaim,NotebookValidationJob.mlops.mlops.dev")
     verified = health(openshift, *line.partition("argosy health ")[2].split())
     assert verified.code == 0, verified.out
-    assert verified.err == f"target: the sandbox ({openshift.address})\n"
+    assert verified.err == f"target: the sandbox in {openshift.folder} ({openshift.address})\n"
 
 
 def test_checks_that_are_written_at_the_same_time_all_arrive(openshift: Sandbox) -> None:

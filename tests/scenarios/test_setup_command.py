@@ -51,7 +51,7 @@ def test_applying_twice_changes_nothing_the_second_time(openshift: Sandbox, home
     file = delivery(home, "twice")
     first = setup(openshift, "apply", "-f", file, "-y")
     assert first.code == 0, first.err
-    assert "target: the sandbox" in first.err and "created   application twice-dev in openshift-gitops" in first.out
+    assert "target: the sandbox in " in first.err and "created   application twice-dev in openshift-gitops" in first.out
     namespace = get(openshift, "/api/v1/namespaces/twice-prod")["metadata"]
     assert namespace["labels"]["opendatahub.io/dashboard"] == "true"
     assert namespace["annotations"]["openshift.io/display-name"] == "twice-prod"

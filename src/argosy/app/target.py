@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.app.choosing import chosen_folder, other_than
-from argosy.app.folder import DataFolder, Run
+from argosy.app.folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run, state_home
 from argosy.app.loading import administrator, running
 from argosy.cluster.kubeconfig import load_kubeconfig
 
@@ -54,7 +54,9 @@ def find_target(options: TargetOptions) -> Target:
 
 
 def _sandbox(folder: DataFolder, run: Run) -> Target:
-    return Target(administrator(folder, run), f"the {run.name} ({run.api})", is_embedded=True)
+    is_usual = folder.root in (state_home() / DEFAULT_NAME, state_home() / DEMO_NAME)
+    name = f"the {run.name}" if is_usual else f"the {run.name} in {folder.root}"  # there may be several
+    return Target(administrator(folder, run), f"{name} ({run.api})", is_embedded=True)
 
 
 @asynccontextmanager

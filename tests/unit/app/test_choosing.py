@@ -73,7 +73,8 @@ def test_a_file_that_leads_elsewhere_still_names_its_demo_and_that_is_said(
         server, told = asked()
     assert server == "https://127.0.0.1:1"
     assert told == [
-        "this asks the demo (https://127.0.0.1:1); KUBECONFIG leads to prod (https://prod.example:6443): "
+        f"this asks the demo in {home / 'dd'} (https://127.0.0.1:1); "
+        "KUBECONFIG leads to prod (https://prod.example:6443): "
         "ask that one with --context prod or ARGOSY_CONTEXT=prod"
     ]
 

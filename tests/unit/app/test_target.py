@@ -62,6 +62,14 @@ def test_a_running_sandbox_goes_before_kubeconfig(home: Path, monkeypatch: pytes
     assert server() == "https://mine.example.com"
 
 
+def test_one_that_is_elsewhere_is_named_by_its_folder(home: Path) -> None:
+    folder = DataFolder(home / "second")
+    with folder.owned():
+        folder.write_run(Run(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root)))
+        found = find_target(TargetOptions(data_dir=home / "second"))
+    assert found.where == f"the sandbox in {home / 'second'} (https://127.0.0.1:1)"
+
+
 def test_a_demo_is_called_one(home: Path) -> None:
     folder = DataFolder()
     with folder.owned():

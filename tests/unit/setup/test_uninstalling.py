@@ -141,6 +141,23 @@ async def test_nothing_can_be_taken_away_where_no_engine_runs(there: Cluster) ->
     await there.delete(LEASE)
     (problem,) = (await removal(there, applications=True)).problems
     assert problem.startswith("no engine of argosy runs that could take away what argosy/web delivered")
+    ways = "start one (argosy controller --namespace argosy), or delete them and keep what they delivered: argosy app "
+    assert problem.endswith(f"; {ways}delete web --cascade=false, then run this again")
+
+
+async def test_no_advice_leads_back_to_what_was_refused(there: Cluster) -> None:
+    """Neither while the engine is still, nor when all has gone but the Applications."""
+    await application(there, "web", finalizers=[FINALIZER])
+    await there.delete(LEASE)
+    refused = [*(await removal(there)).problems, *(await removal(there, applications=True)).problems]
+    assert len(refused) == 2
+    for each in refused:
+        advice = each.partition("; ")[2]
+        assert "--applications" not in advice and "argosy app delete web --cascade=false" in advice
+    await remove(there, await removal(there, forced=True))
+    again = await removal(there)
+    assert (again.to_write, again.problems) == ([], ())
+    assert again.notes[-1].startswith("argosy/web could not be deleted any more") and "--cascade" in again.notes[-1]
 
 
 async def test_beside_an_argocd_its_applications_and_definitions_stay(there: Cluster) -> None:

@@ -46,10 +46,12 @@ def make_removal(options: InstallOptions, remains: Remains, *, with_applications
     steps.sort(key=lambda step: step.key.group_kind in (DEFINITION, NAMESPACE))
     if kept:
         notes.append(f"Applications that stay, with all that they delivered: {len(kept)}")
-    problems = list(_problems(remains, gone))
-    left = list(_left(remains, kept))
+    problems = list(_problems(options, remains, gone))
+    left = list(_left(options, remains, kept))
     if is_forced:
         notes += [what for what, _ in left]
+    elif not steps:  # it is out already, and nothing becomes worse
+        notes += [f"{what}; {advice}" for what, advice in left]
     else:
         problems += [f"{what}; {advice}" for what, advice in left]
     return Plan(tuple(steps), tuple(notes), tuple(problems))
@@ -109,15 +111,24 @@ def _is_in(manifest: Manifest, namespace: str) -> bool:
     return bool(manifest["metadata"].get("namespace") == namespace)
 
 
-def _problems(remains: Remains, gone: Sequence[Manifest]) -> Iterator[str]:
+def _problems(options: InstallOptions, remains: Remains, gone: Sequence[Manifest]) -> Iterator[str]:
     if gone and not remains.is_delivering:
         yield (
             f"no engine of argosy runs that could take away what {_named(gone)} delivered; "
-            "start it, or leave --applications out"
+            f"{_ways(options, gone)}, then run this again"
         )
 
 
-def _left(remains: Remains, kept: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
+def _ways(options: InstallOptions, apps: Sequence[Manifest]) -> str:
+    """To be rid of Applications where no engine runs."""
+    name = str(apps[0]["metadata"]["name"]) if len(apps) == 1 else "NAME…"
+    return (
+        f"start one (argosy controller --namespace {options.namespace}), "
+        f"or delete them and keep what they delivered: argosy app delete {name} --cascade=false"
+    )
+
+
+def _left(options: InstallOptions, remains: Remains, kept: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
     """What would be nobody's business any more, and what to do about it; --force leaves it so."""
     if remains.has_argocd:
         adopted = [each for each in kept if _says(each, ENGINE) == ARGOSY and _says(each, SKIP_RECONCILE) == "true"]
@@ -127,9 +138,10 @@ def _left(remains: Remains, kept: Sequence[Manifest]) -> Iterator[tuple[str, str
                 "give them back first with argosy app hand-back, or give --force to leave them so",
             )
     elif held := [each for each in kept if any(map(is_served, each["metadata"].get("finalizers") or ()))]:
+        advice = "delete them first, or give --applications" if remains.is_delivering else _ways(options, held)
         yield (
             f"{_named(held)} could not be deleted any more: nobody would serve their finalizers",
-            "delete them first, give --applications, or --force to leave them so",
+            f"{advice}, or give --force to leave them so",
         )
 
 
