@@ -144,8 +144,9 @@ def grown(samples: Sequence[Sample]) -> Iterator[str]:
 @pytest.mark.prove
 def test_half_an_hour_with_faults_lets_nothing_grow(rng: random.Random, memory_path: Path) -> None:
     applications, seconds = (APPLICATIONS, MINUTES * 60) if IS_ASKED_FOR else (5, 8.0)
-    with shared_work(memory_path, applications, controllers=2, trouble=TROUBLE, made_by=Counted) as work:
+    with shared_work(memory_path, applications, controllers=2, made_by=Counted) as work:
         fill(work)
+        work.proxy.trouble = TROUBLE
         found = soak(work, rng, seconds)
         work.proxy.trouble = 0.0
         print(f"{seconds:.0f} s, faults {dict(work.proxy.struck)}, {len(work.proxy.changes)} changes")
