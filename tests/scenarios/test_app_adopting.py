@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from app_desk import Scene, scene
-from argocd_at_work import MANAGER, Controller, at_work, controller
+from argocd_at_work import MANAGER, Controller, at_work, controller, pod
 from engine_room import CONTROL, config_map
 
 from argosy.model.manifest import Manifest
@@ -66,7 +67,7 @@ async def test_adopted_and_handed_back_nothing_that_it_manages_is_touched(place:
     assert said.code == 0, said.err
     assert "now        Argo CD (StatefulSet argocd/argocd-application-controller); argosy observes" in said.out
     assert "then       argosy (argosy.dev/engine: argosy)" in said.out
-    assert "compared   the same: 1 objects" in said.out
+    assert "compared   the same: 1 object\n" in said.out
     assert {ENGINE: "argosy", SKIP: "true"}.items() <= (await place.annotations()).items()
     await place.scene.until(lambda status: "controllerNamespace" in status)  # argosy has looked at it
     await place.scene.settled()
@@ -178,6 +179,46 @@ async def test_who_delivers_is_told_where_an_argo_cd_runs(place: Place) -> None:
     await place.scene.patch_app({"metadata": {"annotations": {ENGINE: "argosy"}}})
     seen = await place.scene.argosy("doctor")
     assert "both deliver models: argosy app adopt, or hand-back" in seen.out
+
+
+async def test_a_sync_that_nobody_takes_up_says_who_delivers(place: Place) -> None:
+    await place.begin("Succeeded")
+    done = {"message": "successfully synced (all tasks run)"}
+    await place.scene.patch_app({"status": {"operationState": done}})
+    said = await place.scene.argosy("app", "sync", "models", "--timeout", "0.5")
+    assert said.code == 4
+    told = "nobody has taken the operation up; who delivers: Argo CD (StatefulSet argocd/"
+    assert told in said.err and "successfully synced" not in said.err
+
+
+async def test_only_what_is_moved_is_told_to_be_written(place: Place) -> None:
+    await place.begin()
+    said = await place.scene.argosy("app", "adopt", "models", "--dry-run")
+    assert said.out.splitlines()[-1] == "Plan: 1 refused. Nothing is moved."
+    said = await place.scene.argosy("app", "hand-back", "models", "--dry-run")
+    assert said.out.splitlines()[-1] == "Plan: nothing to do."
+
+
+async def test_the_doctor_tells_an_argo_cd_that_does_not_look_here_from_one_that_does(tmp_path: Path) -> None:
+    async with scene(tmp_path) as found:
+        found.repository.push({"app/settings.yaml": config_map(a="1")})
+        await found.deliver()
+        await found.until(lambda status: status["sync"]["status"] == "OutOfSync")
+        lease = {"name": "argosy-application-controller", "namespace": CONTROL}
+        spec = {"holderIdentity": "me", "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+        await found.cluster.create(
+            {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": lease, "spec": spec}
+        )
+        await found.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}})
+        await found.cluster.create(pod("tenant"))
+        seen = (await found.argosy("doctor")).out
+        assert "ok argosy delivers " in seen, seen
+        told = f"an Argo CD (Pod tenant/{MANAGER}-0) does not look at the Applications in argocd: argosy delivers them"
+        assert f"{told}, 1 of 1 Applications" in " ".join(seen.split())
+        await found.cluster.create(pod(CONTROL))
+        seen = " ".join((await found.argosy("doctor")).out.split())
+        assert f"Pod argocd/{MANAGER}-0 has the labels of an Argo CD's controller, so that argosy only observes" in seen
+        assert "whose is it?" in seen and "argosy runs beside it, and delivers 0 of 1 Applications" in seen
 
 
 async def test_who_delivers_is_not_told_where_it_can_be_nobody_else(tmp_path: Path) -> None:

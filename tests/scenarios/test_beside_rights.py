@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
-from argocd_at_work import controller, scale
+from argocd_at_work import controller, pod, scale
 from engine_room import CONTROL, LeapingClock
 
 from argosy.apiserver.embedded import EmbeddedCluster
@@ -19,7 +20,7 @@ RULES = [
     {"apiGroups": ["apps"], "resources": ["statefulsets", "deployments"], "verbs": ["list", "watch"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
 ]
-REF = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "looks"}
+GROUP = "rbac.authorization.k8s.io"
 
 
 @asynccontextmanager
@@ -32,19 +33,23 @@ async def enforcing() -> AsyncIterator[tuple[Cluster, Cluster]]:
 
 
 async def may_look(admin: Cluster) -> None:
-    kind = {"apiVersion": "rbac.authorization.k8s.io/v1"}
-    metadata = {"name": "looks", "namespace": CONTROL}
-    await admin.create({**kind, "kind": "Role", "metadata": metadata, "rules": RULES})
-    subjects = [{"kind": "User", "name": "ada", "apiGroup": "rbac.authorization.k8s.io"}]
-    await admin.create({**kind, "kind": "RoleBinding", "metadata": metadata, "roleRef": REF, "subjects": subjects})
+    await bind(admin, "looks", RULES, {"kind": "User", "name": "ada", "apiGroup": GROUP})
+
+
+async def bind(admin: Cluster, name: str, rules: list[dict[str, Any]], subject: dict[str, str]) -> None:
+    """In the control namespace."""
+    kind = {"apiVersion": f"{GROUP}/v1", "metadata": {"name": name, "namespace": CONTROL}}
+    await admin.create({**kind, "kind": "Role", "rules": rules})
+    reference = {"apiGroup": GROUP, "kind": "Role", "name": name}
+    await admin.create({**kind, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
 
 
 async def test_what_may_not_be_read_is_not_taken_for_absent() -> None:
     async with enforcing() as (_, ada):
         engines = await find_engines(ada, CONTROL)
         assert not engines.is_known
-        assert engines.deliverer({}) is Deliverer.UNKNOWN
-        beside = Beside(ada, CONTROL, lambda: None)
+        assert engines.deliverer({}, CONTROL) is Deliverer.UNKNOWN
+        beside = Beside(ada, CONTROL, lambda before: None)
         work = asyncio.create_task(beside.run())
         await asyncio.wait_for(beside.synced(), 10)
         assert beside.engines == engines
@@ -54,9 +59,9 @@ async def test_what_may_not_be_read_is_not_taken_for_absent() -> None:
 async def test_who_may_look_in_the_control_namespace_alone_looks_there() -> None:
     async with enforcing() as (admin, ada):
         await may_look(admin)
-        assert (await find_engines(ada, CONTROL)).deliverer({}) is Deliverer.ARGOSY
+        assert (await find_engines(ada, CONTROL)).deliverer({}, CONTROL) is Deliverer.ARGOSY
         clock, changes = LeapingClock(), list[bool]()
-        beside = Beside(ada, CONTROL, lambda: changes.append(bool(beside.engines.argocd)), clock)
+        beside = Beside(ada, CONTROL, lambda before: changes.append(bool(beside.engines.argocd)), clock)
         work = asyncio.create_task(beside.run())
         await asyncio.wait_for(beside.synced(), 10)
         await admin.create(controller())
@@ -69,3 +74,20 @@ async def test_who_may_look_in_the_control_namespace_alone_looks_there() -> None
                 await asyncio.sleep(0.01)
         assert changes == [False, True, False]
         work.cancel()
+
+
+async def test_one_whose_account_may_not_write_there_does_not_look_there() -> None:
+    """Whoever may run a Pod can give it every label and flag: what its account may do is another's to give."""
+    async with enforcing() as (admin, _):
+        await admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}})
+        made = pod("tenant")
+        flags = {**made["spec"]["containers"][0], "args": ["--application-namespaces", "*"]}
+        account = {"serviceAccountName": "default", "containers": [flags]}
+        await admin.create({**made, "spec": account})
+        assert not (await find_engines(admin, CONTROL)).over(CONTROL)
+        assert (await find_engines(admin, CONTROL)).over("tenant")
+        rules = [{"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": ["patch"]}]
+        subject = {"kind": "ServiceAccount", "name": "default", "namespace": "tenant"}
+        await bind(admin, "writes", rules, subject)
+        engines = await find_engines(admin, CONTROL)
+        assert engines.over(CONTROL) and not engines.over("default")

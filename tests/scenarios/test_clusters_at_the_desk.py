@@ -15,6 +15,7 @@ from fleet_world import Far, far_cluster
 from argosy.app.opening import opened
 from argosy.app.site import opened_site
 from argosy.desk.applications.acting import Choice
+from argosy.desk.applications.adopting import Way, plan_moves
 from argosy.desk.applications.checking import check_project
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.happenings import events_of
@@ -23,6 +24,7 @@ from argosy.desk.applications.reader import Unseen, fares, open_reader
 from argosy.model.application import Application
 from argosy.model.errors import PolicyError
 from argosy.model.names import ResourceKey
+from argosy.policy.engines import Controller, Engines
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import reader_of
 from argosy.server.identity.caller import Caller
@@ -60,6 +62,18 @@ async def test_objects_are_read_patched_compared_and_deleted_where_the_applicati
         await delete_object(reader, app, live, orphan=False, force=True)
         await far.until("ConfigMap", "settings", gone=True)
         assert ((await room.get("ConfigMap", "settings")) or {})["data"] == {"a": "mine"}
+
+
+async def test_one_that_goes_there_is_compared_there_before_it_is_adopted(tmp_path: Path) -> None:
+    async with delivered(tmp_path) as (_room, far, desk, app):
+        engines = Engines((Controller("StatefulSet", CONTROL, "c"),))
+        (move,) = await plan_moves(desk, [app], Way.ADOPT, engines)
+        assert (move.objects, move.compared, move.refusal) == (1, (), "")
+        far.sandbox.kill()
+        (move,) = await plan_moves(desk, [app], Way.ADOPT, engines)
+        told = "models syncs by itself, and it could not be compared: adopt it with --hold, look at it, and then: "
+        assert move.refusal == f"{told}argosy app release models"
+        assert any(each.startswith(f"it could not be compared: {far.server.partition('//')[2]}") for each in move.notes)
 
 
 async def test_a_project_that_allows_an_address_allows_the_name_of_that_cluster(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from argocd_at_work import MANAGER, controller
 from restricted_profile import refused, refused_by_scc
 from serving import Sandbox, argosy, kubectl, sandbox
 
@@ -132,3 +133,14 @@ def test_uninstall_leaves_applications_alone_and_refuses_what_would_hang(box: Sa
     code, out, _ = run(box, "uninstall", "--applications", "-y")
     assert code == 0 and "deleted   Namespace argosy" in out
     until(lambda: box.request("GET", "/api/v1/namespaces/argosy").code == 404)
+
+
+def test_a_plan_says_whether_an_argo_cd_looks_at_the_namespace(box: Sandbox) -> None:
+    named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}}
+    assert kubectl(box.kubeconfig, "apply", "-f", "-", input=json.dumps(named)).code == 0
+    assert kubectl(box.kubeconfig, "apply", "-f", "-", input=json.dumps(controller())).code == 0
+    code, out, _ = run(box, "install", "--apply", "--dry-run")
+    told = f"an Argo CD (StatefulSet argocd/{MANAGER})"
+    assert code in (0, 1) and f"! {told} does not look at the Applications in argosy: argosy delivers them" in out
+    code, out, _ = run(box, "install", "--apply", "--dry-run", "--namespace", "argocd")
+    assert f"! {told} delivers the Applications in argocd: argosy only observes them, until argosy app adopt" in out

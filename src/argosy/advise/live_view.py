@@ -18,11 +18,13 @@ from argosy.compare import readable
 from argosy.model.application import Application
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.policy.engines import Engines
 from argosy.report.holds import read_hold, told
 from argosy.report.rollbacks import Rollback, rollback_of
 from argosy.report.wire import mapping, mappings
 
 PRODUCTION: Final = frozenset({"prod", "production", "prd", "live"})
+NO_OTHERS: Final = Engines()
 
 
 class Differs(NamedTuple):
@@ -166,8 +168,9 @@ class SettingsView:
     errors: tuple[str, ...] = ()  # of the application controller's log, about health checks
     judged: frozenset[GroupKind] = frozenset()  # kinds whose health is judged there, by whatever rule
     is_engine: bool = False  # argosy delivers there itself
-    observes: tuple[str, ...] = ()  # argosy only observes there: the controllers of the Argo CD that delivers
-    has_argocd: bool | None = None  # whether a controller of an Argo CD runs; None: that may not be seen
+    has_argosy: bool = False  # its controller runs, though it may only observe
+    has_argocd: bool | None = None  # whether a controller of an Argo CD runs there; None: that may not be seen
+    engines: Engines = NO_OTHERS  # of others, wherever they are
     renewed: str = ""  # when an engine of argosy last said that it delivers, RFC 3339
 
 

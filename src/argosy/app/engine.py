@@ -30,7 +30,7 @@ from argosy.confine import Pool
 from argosy.confine.crew import Crew
 from argosy.controllers.application import APPLICATION, ApplicationController
 from argosy.controllers.settings import SECRET, SETTINGS, Settings
-from argosy.controllers.turns import Turns
+from argosy.controllers.turns import Turns, lost
 from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
@@ -42,6 +42,7 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline import Pipeline
 from argosy.pipeline.doorway import Doorway
 from argosy.policy.clusters import HERE, KnownCluster
+from argosy.policy.engines import Engines
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
 from argosy.runtime.about import about
 from argosy.runtime.everything import Everything
@@ -191,9 +192,11 @@ class Engine:
         for key in keys:
             self.queue.add(key)
 
-    def _engines_changed(self) -> None:
+    def _engines_changed(self, before: Engines) -> None:
         """An Argo CD has come or gone: each Application is asked anew whose it is."""
         log.info("%s", self.beside.engines.sentence)
+        if told := lost(self.cache.list(APPLICATION), before, self.beside.engines):
+            log.warning("%s", told)
         for key in self.cache.keys(APPLICATION):
             self.queue.add(key)
 

@@ -102,6 +102,8 @@ def _confirm(chosen: argparse.Namespace, count: int) -> None:
 
 
 def _lines(part: str, planned: Sequence[Move]) -> list[str]:
+    from argosy.desk.applications.adopting import objects
+
     lines: list[str] = []
     for each in planned:
         lines.append(f"{each.app.namespace}/{each.app.name}")
@@ -112,11 +114,20 @@ def _lines(part: str, planned: Sequence[Move]) -> list[str]:
         if each.compared:
             lines += [f"  {'compared' if not number else '':<9}  {text}" for number, text in enumerate(each.compared)]
         elif each.objects:
-            lines.append(f"  compared   the same: {each.objects} objects")
+            lines.append(f"  compared   the same: {objects(each.objects)}")
         lines += ["  hold       automated syncs wait for: argosy app release"] if each.holds else []
         lines += [f"  ! {text}" for text in each.notes]
         lines += [f"  ✗ {each.refusal}"] if each.refusal else []
     count = sum(each.is_needed and not each.refusal for each in planned)
     refused = sum(bool(each.refusal) for each in planned)
-    told = f"Plan: {count} to {part}" + (f", {refused} refused: nothing is moved" if refused else "")
-    return [*lines, "", f"{told}. Two annotations are written; no resource is touched."]
+    return [*lines, "", _summary(part, count, refused)]
+
+
+def _summary(part: str, count: int, refused: int) -> str:
+    if refused:
+        return f"Plan: {refused} refused{f' of {count + refused}' if count else ''}. Nothing is moved."
+    if not count:
+        return "Plan: nothing to do."
+    what = "written" if part == "adopt" else "taken away"
+    whose = "of each " if count > 1 else ""
+    return f"Plan: {count} to {part}. Two annotations {whose}are {what}; no resource is touched."

@@ -215,7 +215,8 @@ async def print_app(
     if facts.retrying(app) or (not why and (facts.sync_word(app) == "Unknown" or facts.is_busy(app))):
         why = [facts.why(app), *why]
     engines = await seen_engines(desk.cluster, desk.control)
-    delivered = "" if engines.is_usual(app.annotations) else engines.told(app.annotations)
+    told = app.annotations, app.namespace
+    delivered = "" if engines.is_usual(*told) else engines.told(*told)
     lines = app_screen.block_lines(app, window, list(filter(None, why)), delivered)
     if shows_operation and app.state is not None:
         lines += ["", *app_screen.operation_lines(app.state)]

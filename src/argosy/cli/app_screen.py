@@ -79,7 +79,9 @@ def list_lines(
     engines: Engines | None = None,
 ) -> list[str]:
     """A glance: what each is, and why it is not as it should be; who delivers it, where an Argo CD does, too."""
-    names = (*NATIVE, DELIVERED) if engines is not None and engines.argocd else NATIVE
+    if engines is not None and not any(engines.over(app.namespace) for app in apps):
+        engines = None
+    names = NATIVE if engines is None else (*NATIVE, DELIVERED)
     rows = []
     for app in apps:
         name = app.name if app.namespace == home else f"{app.namespace}/{app.name}"
@@ -93,7 +95,7 @@ def list_lines(
                 ",".join(map(facts.short, facts.revisions(app))) or "-",
                 f"{facts.policy_word(app)}{' (held)' if hold else ''}",
                 facts.age(facts.created(app), now),
-                *((engines.deliverer(app.annotations).value,) if engines is not None and engines.argocd else ()),
+                *(() if engines is None else (engines.deliverer(app.annotations, app.namespace).value,)),
             )
         )
     if screen.width is None or all(shown_width(line) <= screen.width for line in table(names, rows)):

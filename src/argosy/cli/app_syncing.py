@@ -262,7 +262,7 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
         app = await _looked_at(desk, app)
     await print_end(desk, app, chosen)
     if ended.ending is Ending.TOO_LATE:
-        blocker = app.state.message if app.state else "nobody has begun it; does a controller run?"
+        blocker = await _blocker(desk, app)
         advice = f"it goes on; argosy app wait {app.name} --operation, or: argosy app terminate-op {app.name}"
         say(f"{app.name}: {what} is not over after {chosen.timeout:g} s", blocker, advice)
         return TIMED_OUT
@@ -270,6 +270,18 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
         say(f"{app.name}: {left} resources require pruning", "", f"argocd app sync {app.name} --prune")
         return NO
     return verdict(app, what)
+
+
+async def _blocker(desk: Desk, app: Application) -> str:
+    """What its operation waits for; the state of one that nobody has begun is that of the one before."""
+    from argosy.desk.beside import seen_engines
+
+    if app.state is not None and (app.operation is None or not app.state.progress.is_over):
+        return app.state.message
+    engines = await seen_engines(desk.cluster, desk.control)
+    if engines.is_usual(app.annotations, app.namespace):
+        return "nobody has taken the operation up; does a controller run?"
+    return f"nobody has taken the operation up; who delivers: {engines.told(app.annotations, app.namespace)}"
 
 
 def _to_prune(app: Application) -> int:

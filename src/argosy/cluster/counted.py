@@ -90,7 +90,8 @@ class Counted:
 
     async def create(self, manifest: Manifest, *, dry_run: bool = False, **terms: Any) -> Manifest:
         call = self._cluster.create(manifest, dry_run=dry_run, **terms)
-        return await self._told(call, "create", key_of(manifest).kind, is_dry=dry_run)
+        # A review, and what the server is to name, has no name yet.
+        return await self._told(call, "create", str(manifest.get("kind") or ""), is_dry=dry_run)
 
     async def apply(self, manifest: Manifest, *, dry_run: bool = False, **terms: Any) -> Manifest:
         call = self._cluster.apply(manifest, dry_run=dry_run, **terms)

@@ -7,7 +7,7 @@ another engine has begun and may still be at.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from argosy.model.application import Progress
@@ -35,16 +35,16 @@ class Turns:
     def wait(self, manifest: Manifest) -> float | None:
         """Seconds until it is our turn, zero for now. None: it is not ours, until it or its neighbours change."""
         key, engines = key_of(manifest), self._engines()
-        annotations = mapping(mapping(manifest.get("metadata")).get("annotations"))
-        who = engines.deliverer(annotations)
+        annotations = _annotations(manifest)
+        who = engines.deliverer(annotations, key.namespace)
         if who is Deliverer.BOTH:
-            self._say(key, engines.told(annotations))
+            self._say(key, engines.told(annotations, key.namespace))
         if not who.is_argosy:
             if who is not Deliverer.NOBODY:
                 self._theirs[key] = None
             self._said.pop(key, None)
             return None
-        if not engines.argocd:  # argo: one that is started goes on with what it finds
+        if not engines.over(key.namespace):  # argo: one that is started goes on with what it finds
             self._theirs.pop(key, None)
             return 0.0
         return self._taken_over(key, manifest)
@@ -67,6 +67,25 @@ class Turns:
         if self._said.get(key) != text:
             log.warning("%s/%s: %s", key.namespace, key.name, text)
             self._said[key] = text
+
+
+def lost(apps: Iterable[Manifest], before: Engines, now: Engines) -> str:
+    """What to say of those that argosy has delivered so far and does not any more; empty where there are none."""
+    found = []
+    for each in apps:
+        annotations, namespace = _annotations(each), key_of(each).namespace
+        if before.deliverer(annotations, namespace).is_argosy and not now.deliverer(annotations, namespace).is_argosy:
+            found.append((key_of(each), now.told(annotations, namespace)))
+    if not found:
+        return ""
+    key, why = found[0]
+    name = f"{key.namespace}/{key.name}"
+    told = f"{len(found)} Applications, such as {name}, are" if len(found) > 1 else f"{name} is"
+    return f"{told} not delivered by argosy any more, but by {why}"
+
+
+def _annotations(manifest: Manifest) -> Mapping[str, str]:
+    return mapping(mapping(manifest.get("metadata")).get("annotations"))
 
 
 def _is_under_way(manifest: Manifest) -> bool:

@@ -1,6 +1,6 @@
 """Whether an Argo CD delivers in this cluster, too: asked once, or kept fresh by watches.
 
-In: a cluster, the control namespace. Out: Engines. Never: writes; takes what may not be read for absent, or
+In: a cluster, the control namespace. Out: Engines. Never: changes anything; takes what may not be read for absent, or
 what is away for a moment for gone.
 """
 
@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from argosy.cluster import ClusterReader
+from argosy.desk.reaching import Asked, reached
 from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.policy.engines import SELECTORS, Engines, engines_of
+from argosy.policy.engines import SELECTORS, Controller, Engines
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock
 from argosy.runtime.clock import Backoff, Timer, sleep
 from argosy.runtime.informer import REFUSALS, Informer
@@ -27,10 +28,12 @@ KINDS: Final = (GroupKind("apps", "StatefulSet"), GroupKind("apps", "Deployment"
 AWAY: Final = Backoff(first=0.2, most=30.0, jitter=0.5)
 REFUSED: Final = 60.0  # seconds until it is tried again to read what may not be read
 SETTLING: Final = 60.0  # seconds without any until an Argo CD counts as gone: one that is made anew is away for a while
+# argo: how far it looks is read when it starts, which its Pods tell; rights can also come and go without that.
+ASKED_AGAIN: Final = 60.0
 UNKNOWN: Final = Engines(is_known=False)
 
 
-async def find_engines(cluster: ClusterReader, control: str) -> Engines:
+async def find_engines(cluster: Asked, control: str) -> Engines:
     """Once: of all namespaces, or of the control namespace where no more may be read."""
     for place in ("", control):
         asked = [_listed(cluster, kind, labels, place) for kind in KINDS for labels in SELECTORS]
@@ -40,11 +43,11 @@ async def find_engines(cluster: ClusterReader, control: str) -> Engines:
             if error.code not in REFUSALS:
                 raise
         else:
-            return engines_of(each for some in found for each in some)
+            return await reached(cluster, [each for some in found for each in some])
     return UNKNOWN
 
 
-async def seen_engines(cluster: ClusterReader, control: str) -> Engines:
+async def seen_engines(cluster: Asked, control: str) -> Engines:
     """The same for who only looks: what cannot be asked is not known, and no reason to fail."""
     try:
         return await find_engines(cluster, control)
@@ -52,7 +55,7 @@ async def seen_engines(cluster: ClusterReader, control: str) -> Engines:
         return UNKNOWN
 
 
-async def _listed(cluster: ClusterReader, kind: GroupKind, labels: str, namespace: str) -> list[Manifest]:
+async def _listed(cluster: Asked, kind: GroupKind, labels: str, namespace: str) -> list[Manifest]:
     try:
         found = await cluster.list(kind, namespace=namespace, labels=labels)
     except ClusterError as error:
@@ -62,7 +65,7 @@ async def _listed(cluster: ClusterReader, kind: GroupKind, labels: str, namespac
     return [{**each, "kind": kind.kind} for each in found.items]
 
 
-async def _readable(cluster: ClusterReader, control: str) -> str | None:
+async def _readable(cluster: Asked, control: str) -> str | None:
     """Where it may be read: in all namespaces (empty), in the control namespace, or nowhere (None)."""
     for place in ("", control):
         try:
@@ -77,14 +80,15 @@ async def _readable(cluster: ClusterReader, control: str) -> str | None:
 
 class Beside:
     def __init__(
-        self, cluster: ClusterReader, control: str, changed: Callable[[], None], clock: Clock = SYSTEM_CLOCK
+        self, cluster: Asked, control: str, changed: Callable[[Engines], None], clock: Clock = SYSTEM_CLOCK
     ) -> None:
-        """`changed` is called whenever `engines` has become another."""
+        """`changed` is called whenever `engines` has become another, with what it was."""
         self._cluster, self._control, self._changed, self._clock = cluster, control, changed, clock
         self._found: dict[tuple[ResourceKey, str], Manifest] = {}
-        self._is_whole = False  # whether all of them have been listed
+        self._stirred = asyncio.Event()  # something that is found has changed
         self._settled = asyncio.Event()
-        self._leaving: Timer | None = None
+        self._seen = UNKNOWN  # what is there now
+        self._leaving: dict[str, Timer] = {}  # by namespace: those that count, and are not seen any more
         self.engines = UNKNOWN
 
     async def run(self) -> None:
@@ -115,8 +119,8 @@ class Beside:
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the one that counts is not seen any more."""
-        return self._leaving is not None
+        """Whether one that counts is not seen any more."""
+        return bool(self._leaving)
 
     async def _follow(self, namespace: str) -> None:
         """Until cancelled."""
@@ -126,8 +130,26 @@ class Beside:
                 tasks.create_task(each.run(), name="beside")
             for each in informers:
                 await each.synced.wait()
-            self._is_whole = True
-            self._settle(engines_of(self._found.values()))
+            await self._look()
+
+    async def _look(self) -> None:
+        """Again and again, whenever something has changed."""
+        failures = 0
+        while True:
+            self._stirred.clear()
+            try:
+                self._settle(await reached(self._cluster, tuple(self._found.values())))
+            except ArgosyError as error:
+                failures += 1
+                log.warning("how far an Argo CD looks cannot be asked: %s", error)
+                await sleep(self._clock, AWAY.delay(failures))
+                continue
+            failures = 0
+            again = self._clock.call_later(ASKED_AGAIN, self._stirred.set)
+            try:
+                await self._stirred.wait()
+            finally:
+                again.cancel()
 
     def _informer(self, kind: GroupKind, labels: str, namespace: str) -> Informer:
         informer = Informer(self._cluster, kind, Cache(), namespace=namespace, labels=labels, clock=self._clock)
@@ -138,29 +160,48 @@ class Beside:
                 self._found[key_of(after), labels] = after
             elif before is not None:
                 self._found.pop((key_of(before), labels), None)
-            if self._is_whole:
-                self._settle(engines_of(self._found.values()))
+            self._stirred.set()
 
         informer.listeners.append(noticed)
         return informer
 
     def _settle(self, engines: Engines) -> None:
-        if self.engines.argocd and engines.is_known and not engines.argocd:
-            if self._leaving is None:
-                log.info("no Argo CD is seen any more: it counts as gone in %d s, unless it comes back", SETTLING)
-                self._leaving = self._clock.call_later(SETTLING, partial(self._become, engines))
-            return
-        self._stay()
-        self._become(engines)
+        """Where one is gone, or looks less far, what was so counts for a while."""
+        self._seen, gone = engines, _lost(self.engines, engines) if engines.is_known else set()
+        for place in self._leaving.keys() - gone:
+            self._leaving.pop(place).cancel()
+        for place in gone - self._leaving.keys():
+            told = "the Argo CD in %s is not seen as it was: that counts for %d s more, unless it comes back"
+            log.info(told, place, SETTLING)
+            self._leaving[place] = self._clock.call_later(SETTLING, partial(self._leave, place))
+        self._become()
+
+    def _leave(self, place: str) -> None:
+        del self._leaving[place]
+        self._become()
 
     def _stay(self) -> None:
-        if self._leaving is not None:
-            self._leaving.cancel()
-            self._leaving = None
+        while self._leaving:
+            self._leaving.popitem()[1].cancel()
 
-    def _become(self, engines: Engines) -> None:
-        is_first, self._leaving = not self._settled.is_set(), None
+    def _become(self) -> None:
+        kept = (each for each in self.engines.controllers if each.namespace in self._leaving)
+        engines = replace(self._seen, controllers=tuple(sorted({*self._seen.controllers, *kept})))
+        is_first = not self._settled.is_set()
         self._settled.set()
         if engines != self.engines or is_first:
-            self.engines = engines
-            self._changed()
+            before, self.engines = self.engines, engines
+            self._changed(before)
+
+
+def _lost(before: Engines, now: Engines) -> set[str]:
+    """Namespaces with an Argo CD that is gone, or does not look at all any more that it looked at."""
+    seen = _reaches(now.controllers)
+    return {place for place, reach in _reaches(before.controllers).items() if not reach <= seen.get(place, set())}
+
+
+def _reaches(controllers: tuple[Controller, ...]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for each in controllers:
+        found.setdefault(each.namespace, set()).update((each.namespace, *each.reach))
+    return found

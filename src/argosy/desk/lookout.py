@@ -24,6 +24,7 @@ from argosy.desk.applications.desk import APPLICATION, Desk
 from argosy.desk.applications.listing import AppRow, row_of
 from argosy.desk.applications.renderer import renderer
 from argosy.desk.live_reader import LiveReader, SeenCluster
+from argosy.desk.reaching import claims
 from argosy.desk.rendering.checkouts import cache_folder
 from argosy.live import indexes
 from argosy.model.application import Application, read_application
@@ -127,8 +128,8 @@ class Lookout:
 
     @property
     def engines(self) -> Engines:
-        """Who delivers here; where workloads may not be read, nobody is known."""
-        return engines_of(self.cache.find(CONTROLLERS, True))
+        """Who delivers here, by what they say; where workloads may not be read, nobody is known."""
+        return engines_of(self.cache.find(CONTROLLERS, True), lambda found: claims(found, self.cache.get))
 
     @property
     def as_of(self) -> AsOf:

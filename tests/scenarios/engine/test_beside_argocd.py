@@ -178,7 +178,7 @@ async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room)
             await asyncio.sleep(0.01)
     room.clock.leap(SETTLING)
     await delivered_after(room)
-    assert room.engine.beside.engines.deliverer({}) is Deliverer.ARGOCD
+    assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOCD
     await room.cluster.delete(ResourceKey("", "Pod", CONTROL, f"{MANAGER}-0"), grace=0)
     await until_leaving(room)
     room.clock.leap(SETTLING)
@@ -208,7 +208,7 @@ async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Roo
     await room.cluster.create(controller(annotations=mark))
     await room.deliver(syncPolicy=AUTOMATED)
     await room.until_synced()
-    assert room.engine.beside.engines.deliverer({}) is Deliverer.ARGOSY
+    assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOSY
 
 
 async def test_a_deployment_in_another_namespace_counts_whatever_an_operator_calls_it(room: Room) -> None:
@@ -221,6 +221,51 @@ async def test_a_deployment_in_another_namespace_counts_whatever_an_operator_cal
     )
     await until_engines(room, runs=True)
     assert room.engine.beside.engines.argocd == ("Deployment openshift-gitops/argocd-application-controller",)
+
+
+async def test_an_argo_cd_that_looks_elsewhere_keeps_nobody_from_delivering(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as one in another namespace, or what a tenant labels as one, with flags that its rights do not cover."""
+    room.repository.push(ONE)
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    await room.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant"}})
+    await room.cluster.create(pod("tenant"))
+    await until_engines(room, runs=True)
+    await room.change(a="by hand")
+    async with asyncio.timeout(10):
+        while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
+            await asyncio.sleep(0.02)
+    assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOSY
+    assert room.engine.beside.engines.deliverer({}, "tenant") is Deliverer.ARGOCD
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, caplog: pytest.LogCaptureFixture) -> None:
+    room.repository.push(ONE)
+    await room.deliver(syncPolicy=AUTOMATED)
+    await room.until_synced()
+    await room.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    settings = {"name": "argocd-cmd-params-cm", "namespace": "other"}
+    data = {"application.namespaces": f"team-*,/^{CONTROL}$/"}
+    await room.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": data})
+    await room.cluster.create(controller("other"))
+    await until_engines(room, runs=True)
+    assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOCD
+    (said,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert said.startswith(f"{CONTROL}/models is not delivered by argosy any more, but by Argo CD (StatefulSet other/")
+    # It looks less far, which counts only after a while, as if it had gone.
+    key = ResourceKey("", "ConfigMap", "other", "argocd-cmd-params-cm")
+    await room.cluster.patch(key, {"data": None})
+    await scale(room.cluster, 2, "other")
+    await until_leaving(room)
+    assert room.engine.beside.engines.over(CONTROL)
+    room.clock.leap(SETTLING)
+    async with asyncio.timeout(10):
+        while room.engine.beside.engines.over(CONTROL):
+            await asyncio.sleep(0.01)
+    assert room.engine.beside.engines.over("other")
 
 
 async def test_an_operation_that_argo_cd_has_begun_is_not_taken_over(room: Room) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from argosy.policy.engines import Deliverer, Engines, engines_of, is_controller, is_running
+from argosy.policy.engines import Controller, Deliverer, Engines, claimed, engines_of, is_controller, is_running
 
 ENGINE, SKIP = "argosy.dev/engine", "argocd.argoproj.io/skip-reconcile"
 NOTHING: dict[str, str] = {}
 PAUSED, OURS, THEIRS = {SKIP: "true"}, {ENGINE: "argosy"}, {ENGINE: "argocd"}
-ALONE, BESIDE, UNSEEN = Engines(), Engines(("StatefulSet argocd/c",)), Engines(is_known=False)
+ARGOCD = Controller("StatefulSet", "argocd", "c", ("team-*", "/^ml-[0-9]+$/"))
+ALONE, BESIDE, UNSEEN = Engines(), Engines((ARGOCD,)), Engines(is_known=False)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +37,54 @@ ALONE, BESIDE, UNSEEN = Engines(), Engines(("StatefulSet argocd/c",)), Engines(i
     ],
 )
 def test_who_delivers(engines: Engines, annotations: dict[str, str], expected: Deliverer) -> None:
-    assert engines.deliverer(annotations) is expected
-    assert engines.told(annotations).startswith(expected.value)
+    assert engines.deliverer(annotations, "argocd") is expected
+    assert engines.told(annotations, "argocd").startswith(expected.value)
 
 
 def test_there_is_nothing_to_say_where_it_can_be_nobody_else() -> None:
-    assert ALONE.is_usual(NOTHING) and UNSEEN.is_usual(NOTHING)
-    assert not any(each.is_usual(found) for each in (ALONE, BESIDE) for found in (OURS, THEIRS, PAUSED))
-    assert not BESIDE.is_usual(NOTHING)
+    assert ALONE.is_usual(NOTHING, "argocd") and UNSEEN.is_usual(NOTHING, "argocd")
+    assert not any(each.is_usual(found, "argocd") for each in (ALONE, BESIDE) for found in (OURS, THEIRS, PAUSED))
+    assert not BESIDE.is_usual(NOTHING, "argocd")
+    assert BESIDE.is_usual(NOTHING, "argosy")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "expected"),
+    [
+        ("argocd", Deliverer.ARGOCD),
+        ("team-a", Deliverer.ARGOCD),
+        ("ml-7", Deliverer.ARGOCD),
+        ("ml-x", Deliverer.ARGOSY),
+        ("argosy", Deliverer.ARGOSY),
+    ],
+)
+def test_an_argo_cd_delivers_where_it_looks(namespace: str, expected: Deliverer) -> None:
+    assert BESIDE.deliverer(NOTHING, namespace) is expected
+    assert BESIDE.deliverer(OURS, namespace).is_argosy
+    assert (BESIDE.deliverer(THEIRS, namespace) is Deliverer.NOBODY) is (expected is Deliverer.ARGOSY)
+    assert ("only observes" in BESIDE.beside(namespace)) is (expected is Deliverer.ARGOCD)
+
+
+def test_an_expression_that_cannot_be_read_fits_everything() -> None:
+    ahead = Controller("StatefulSet", "argocd", "c", ("/^((?!secret).)*$/",))  # argo: .NET's, with looks ahead
+    assert ahead.looks_at("anything")
+
+
+@pytest.mark.parametrize(
+    ("container", "expected"),
+    [
+        ({"args": ["/c", "--application-namespaces", "a, b-*"]}, ("a", "b-*")),
+        ({"command": ["/c", "--application-namespaces=*"], "env": []}, ("*",)),
+        ({"args": ["--application-namespaces"]}, ()),
+        ({"env": [{"name": "ARGOCD_APPLICATION_NAMESPACES", "value": "a"}]}, ("a",)),
+        ({"env": [{"name": "ARGOCD_APPLICATION_NAMESPACES", "valueFrom": {"configMapKeyRef": {}}}]}, None),
+        ({"args": None, "env": None}, None),
+    ],
+)
+def test_what_a_controller_says_itself_of_where_it_looks(container: Any, expected: Any) -> None:
+    inner = {"containers": [container]}
+    assert claimed({"kind": "Pod", "spec": inner}) == expected
+    assert claimed({"kind": "StatefulSet", "spec": {"template": {"spec": inner}}}) == expected
 
 
 def workload(kind: str = "StatefulSet", replicas: Any = 1, **more: Any) -> dict[str, Any]:

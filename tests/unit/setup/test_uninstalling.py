@@ -47,17 +47,19 @@ async def application(cluster: Cluster, name: str, namespace: str = "argosy", **
     })  # fmt: skip
 
 
-async def argocd(cluster: Cluster, replicas: int = 1) -> None:
+async def argocd(cluster: Cluster, replicas: int = 1, looks_at: str = "argosy") -> None:
+    """In a namespace of its own; `looks_at`: at Applications of which others."""
     labels = {"app.kubernetes.io/name": "argocd-application-controller"}
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
-    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    container = {"name": "a", "image": "a", "args": ["--application-namespaces", looks_at]}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"replicas": replicas, "serviceName": "a", "selector": {"matchLabels": labels}, "template": pod}
     metadata = {"name": "argocd-application-controller", "namespace": "argocd", "labels": labels}
     await cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
 
 
 async def removal(cluster: Cluster, *, applications: bool = False, forced: bool = False) -> Plan:
-    remains = await survey_remains(cluster, OPTIONS, has_argocd=bool((await find_engines(cluster, "argosy")).argocd))
+    remains = await survey_remains(cluster, OPTIONS, await find_engines(cluster, "argosy"))
     return make_removal(OPTIONS, remains, with_applications=applications, is_forced=forced)
 
 
@@ -207,3 +209,13 @@ async def test_what_goes_with_the_namespace_is_not_said_to_stay(there: Cluster) 
     told = "\n".join((await removal(there, applications=True)).notes)
     assert "Secret argocd-secret stays: the installation did not make it" in told
     assert "goes with" not in told
+
+
+async def test_beside_an_argocd_that_does_not_look_here_all_of_them_are_argosys(there: Cluster) -> None:
+    await argocd(there, looks_at="")
+    await application(there, "web", finalizers=[FINALIZER])
+    (problem,) = (await removal(there)).problems
+    assert problem.startswith("argosy/web could not be deleted any more")
+    plan = await removal(there, applications=True)
+    assert ("Application", "web") in {(step.key.kind, step.key.name) for step in plan.steps}
+    assert any(each.endswith("stays: an Argo CD needs it") for each in plan.notes)

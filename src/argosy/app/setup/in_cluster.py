@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from argosy.app.target import TargetOptions, open_target
-from argosy.desk.beside import find_engines
+from argosy.desk.beside import find_engines, seen_engines
 from argosy.model.manifest import Manifest, dump
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.apply import Done, carry_out
@@ -54,6 +54,8 @@ def install(target_options: TargetOptions, options: InstallOptions, talk: Talk) 
     async def run() -> Planned:
         async with open_target(target_options) as (cluster, target):
             plan = make_plan(options, await survey(cluster, options))
+            if told := (await seen_engines(cluster, options.namespace)).beside(options.namespace):
+                plan = replace(plan, notes=(*plan.notes, told))
             planned = Planned(plan, options, target.where, await whoami(cluster))
             talk.confirm(planned)
             await carry_out(cluster, plan, talk.done, 0.0)
@@ -74,7 +76,7 @@ def uninstall(
     async def run() -> Planned:
         async with open_target(target_options) as (cluster, target):
             engines = await find_engines(cluster, options.namespace)
-            remains = await survey_remains(cluster, options, has_argocd=bool(engines.argocd) or not engines.is_known)
+            remains = await survey_remains(cluster, options, engines)
             plan = make_removal(options, remains, with_applications=with_applications, is_forced=is_forced)
             planned = Planned(plan, options, target.where, await whoami(cluster))
             talk.confirm(planned)

@@ -95,7 +95,7 @@ async def plan_moves(
 
 async def _plan(reader: Reader, app: Application, way: Way, engines: Engines, *, holds: bool, runs: bool) -> Move:
     after = _annotations(app, way)
-    who, then = engines.told(app.annotations), engines.told(after)
+    who, then = (engines.told(each, app.namespace) for each in (app.annotations, after))
     if after == app.annotations:
         return Move(app, way, who, then, is_needed=False)
     sight = await _seen(reader, app) if way is Way.ADOPT else _Sight()
@@ -131,9 +131,11 @@ def _adoption(app: Application, sight: _Sight, *, holds: bool) -> str:
     """What would be synced at once would not be left alone."""
     if holds or not _syncs_itself(app) or not (sight.differing or sight.trouble):
         return ""
-    found = f"argosy finds {sight.differing} of {sight.objects} objects differing" if sight.differing else sight.trouble
+    found = "it could not be compared"
+    if sight.differing:
+        found = f"argosy finds {sight.differing} of {objects(sight.objects)} differing"
     release = f"argosy app release {app.name}"
-    return f"{app.name} syncs by itself, and {found}: adopt it with --hold, look, and then: {release}"
+    return f"{app.name} syncs by itself, and {found}: adopt it with --hold, look at it, and then: {release}"
 
 
 def _hand_back(app: Application) -> str:
@@ -167,9 +169,9 @@ def _notes(app: Application, way: Way, engines: Engines, sight: _Sight, *, runs:
         if app.annotations.get(names.SKIP_RECONCILE) == "true":
             found.append("it was paused; argosy delivers it now, and hand-back ends the pause")
         if sight.trouble:
-            found.append(f"it could not be compared from here: {sight.trouble}")
-    elif not engines.argocd:
-        found.append("no Argo CD runs here: argosy goes on delivering it")
+            found.append(f"it could not be compared: {sight.trouble}")
+    elif not engines.over(app.namespace):
+        found.append(f"no Argo CD looks at namespace {app.namespace}: argosy goes on delivering it")
     elif _syncs_itself(app):
         found.append("it syncs by itself: Argo CD syncs what differs by its own comparison")
     return found
@@ -182,16 +184,20 @@ async def _has_argosy(desk: Desk) -> bool:
         return True
 
 
+def objects(count: int) -> str:
+    return f"{count} object{'' if count == 1 else 's'}"
+
+
 # -- what would be compared differently --------------------------------------------------------------------------------
 
 
 async def _seen(reader: Reader, app: Application) -> _Sight:
     try:
-        look = await reader.look(app, is_judged=False)
+        look = await reader.at(app).look(app, is_judged=False)
     except ArgosyError as error:
-        return _Sight(trouble=str(error))
+        return _Sight(trouble=str(error).removeprefix(f"{app.name}: "))
     if not look.is_whole:
-        return _Sight(trouble="; ".join(each.message for each in look.conditions) or "it could not be compared")
+        return _Sight(trouble="; ".join(each.message for each in look.conditions) or "it is not known why")
     return _compared(app, look)
 
 
@@ -253,4 +259,4 @@ async def move(desk: Desk, planned: Move) -> Application:
     return after
 
 
-__all__ = ["ADOPTED", "Move", "Way", "move", "plan_moves", "until_free"]
+__all__ = ["ADOPTED", "Move", "Way", "move", "objects", "plan_moves", "until_free"]

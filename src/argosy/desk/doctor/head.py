@@ -21,7 +21,7 @@ from argosy.model.application import Application
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind
-from argosy.policy.engines import Deliverer, Engines
+from argosy.policy.engines import POD, Deliverer
 from argosy.report.wire import mapping, mappings
 from argosy.setup.argocd import SETTINGS
 from argosy.setup.openshift import DEPLOYMENT, OPERATOR, PLACES
@@ -125,24 +125,38 @@ def _alive(
         version = _argo_version(workloads)
         told = " of ".join(filter(None, (f"Argo CD {version}".strip(), product)))
         return HeadCheck("controllers", Mark.OK, f"{told} runs")
+    return _signs(view, now, apps)
+
+
+def _signs(view: SettingsView, now: datetime, apps: Sequence[Application]) -> HeadCheck:
+    """By what somebody wrote: also where only labels say that an Argo CD's controller is there."""
+    near = view.engines.over(view.namespace)
+    labelled = f"{', '.join(near)} has the labels of an Argo CD's controller" if near else ""
+    observes = f"{labelled}, so that argosy only observes" if near and view.has_argosy else labelled
     times = [found for each in apps if (found := moment(str(each.status.get("reconciledAt") or "")))]
     if not times:
-        return HeadCheck("controllers", Mark.UNKNOWN, "whether a controller runs cannot be seen")
+        text = f"{observes}; whether it works" if near else "whether a controller runs"
+        return HeadCheck("controllers", Mark.UNKNOWN, f"{text} cannot be seen")
     quiet = (now - max(times)).total_seconds()
     if quiet > STALE:
-        text = f"no Application was looked at for {span(quiet)}: does a controller run?"
-        return HeadCheck("controllers", Mark.BAD, text)
-    return HeadCheck("controllers", Mark.OK, f"a controller runs (last sign {span(quiet)} ago)")
+        text = f"no Application was looked at for {span(quiet)}"
+        told = f"{observes}, but {text}" if near else f"{text}: does a controller run?"
+        return HeadCheck("controllers", Mark.BAD, told)
+    if all(each.startswith(f"{POD} ") for each in near) and near:
+        return HeadCheck("controllers", Mark.UNKNOWN, f"{observes}, but there is no Argo CD around it: whose is it?")
+    text = f"{observes} " if near else "a controller runs "
+    return HeadCheck("controllers", Mark.OK, f"{text}(last sign {span(quiet)} ago)")
 
 
 def _beside(view: SettingsView, apps: Sequence[Application]) -> list[HeadCheck]:
     """Where both run: what argosy delivers, and what both do."""
-    if not view.observes:
+    if not view.has_argosy or not view.engines.controllers:
         return []
-    engines = Engines(view.observes)
-    found = [engines.deliverer(app.annotations) for app in apps]
+    found = [view.engines.deliverer(app.annotations, app.namespace) for app in apps]
     ours, both = sum(each.is_argosy for each in found), found.count(Deliverer.BOTH)
-    told = f"argosy runs beside it, and delivers {ours} of {len(apps)} Applications"
+    is_near = bool(view.engines.over(view.namespace))
+    told = "argosy runs beside it, and delivers" if is_near else f"{view.engines.beside(view.namespace)},"
+    told = f"{told} {ours} of {len(apps)} Applications"
     if both:
         names = ", ".join(app.name for app, each in zip(apps, found) if each is Deliverer.BOTH)
         return [HeadCheck("beside", Mark.BAD, f"{told}; both deliver {names}: argosy app adopt, or hand-back")]

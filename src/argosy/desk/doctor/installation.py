@@ -71,9 +71,10 @@ async def read_installation(asking: Asking, control: str) -> Settings:
         data=data if config is not None else None,
         is_there=config is not None or CONFIG_MAP in asking.unread,
         judged=_judged(data),
-        is_engine=bool(leases) and not engines.argocd,  # where an Argo CD runs, what it is told counts
-        observes=engines.argocd if leases else (),
-        has_argocd=bool(engines.argocd) if engines.is_known else None,
+        is_engine=bool(leases) and not engines.over(control),  # where an Argo CD looks, what it is told counts
+        has_argosy=bool(leases),
+        has_argocd=any(each.namespace == control for each in engines.controllers) if engines.is_known else None,
+        engines=engines,
         renewed=max((str(mapping(each["spec"]).get("renewTime") or "") for each in leases), default=""),
     )
     view = replace(view, owner=str(resource["metadata"]["name"]) if resource else _owner(config))

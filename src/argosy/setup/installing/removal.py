@@ -64,9 +64,7 @@ def needs_finalizer(app: Manifest) -> bool:
 def _delivered(options: InstallOptions, remains: Remains) -> list[Manifest]:
     """The Applications that argosy delivers: beside an Argo CD only those that say so."""
     here = [each for each in remains.applications if each["metadata"]["namespace"] == options.namespace]
-    if not remains.has_argocd:
-        return here
-    return [each for each in here if _says(each, ENGINE) == ARGOSY]
+    return [each for each in here if not remains.is_theirs(each) or _says(each, ENGINE) == ARGOSY]
 
 
 def _stays(
@@ -130,14 +128,14 @@ def _ways(options: InstallOptions, apps: Sequence[Manifest]) -> str:
 
 def _left(options: InstallOptions, remains: Remains, kept: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
     """What would be nobody's business any more, and what to do about it; --force leaves it so."""
-    if remains.has_argocd:
-        adopted = [each for each in kept if _says(each, ENGINE) == ARGOSY and _says(each, SKIP_RECONCILE) == "true"]
-        if adopted:
-            yield (
-                f"{_named(adopted)} would be delivered by nobody: {SKIP_RECONCILE} keeps the Argo CD off them",
-                "give them back first with argosy app hand-back, or give --force to leave them so",
-            )
-    elif held := [each for each in kept if any(map(is_served, each["metadata"].get("finalizers") or ()))]:
+    theirs = [each for each in kept if remains.is_theirs(each)]
+    if adopted := [each for each in theirs if _says(each, ENGINE) == ARGOSY and _says(each, SKIP_RECONCILE) == "true"]:
+        yield (
+            f"{_named(adopted)} would be delivered by nobody: {SKIP_RECONCILE} keeps the Argo CD off them",
+            "give them back first with argosy app hand-back, or give --force to leave them so",
+        )
+    ours = [each for each in kept if not remains.is_theirs(each)]
+    if held := [each for each in ours if any(map(is_served, each["metadata"].get("finalizers") or ()))]:
         advice = "delete them first, or give --applications" if remains.is_delivering else _ways(options, held)
         yield (
             f"{_named(held)} could not be deleted any more: nobody would serve their finalizers",

@@ -13,6 +13,7 @@ from argosy.cluster import Cluster
 from argosy.model.errors import ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.policy.engines import Engines
 from argosy.runtime.member_leases import PREFIX
 from argosy.setup.installing.manifests import every_key, manifests
 from argosy.setup.installing.options import InstallOptions
@@ -32,7 +33,16 @@ class Remains:
     applications: Sequence[Manifest]  # of all namespaces
     projects: Sequence[Manifest]
     leases: Sequence[Manifest]
-    has_argocd: bool  # one whose controller runs
+    engines: Engines  # of others, whose controllers run
+
+    @property
+    def has_argocd(self) -> bool:
+        """Whether there is one anywhere, or may be."""
+        return bool(self.engines.argocd) or not self.engines.is_known
+
+    def is_theirs(self, app: Manifest) -> bool:
+        """Whether an Argo CD looks at it, or may."""
+        return bool(self.engines.over(app["metadata"]["namespace"])) or not self.engines.is_known
 
     @property
     def is_delivering(self) -> bool:
@@ -50,13 +60,13 @@ async def survey(cluster: Cluster, options: InstallOptions) -> Found:
     return Found(found, predicted)
 
 
-async def survey_remains(cluster: Cluster, options: InstallOptions, *, has_argocd: bool) -> Remains:
+async def survey_remains(cluster: Cluster, options: InstallOptions, engines: Engines) -> Remains:
     return Remains(
         Found(await _live(cluster, options)),
         await _all(cluster, APPLICATION),
         await _all(cluster, PROJECT),
         [each for each in await _all(cluster, LEASE, namespace=options.namespace) if _is_of_engines(each)],
-        has_argocd,
+        engines,
     )
 
 

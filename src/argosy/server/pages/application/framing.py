@@ -41,7 +41,8 @@ async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
     counted = asked.site.part(Doings).told(app, reader.cache.get)
     found = header(app, project, clock(), permissions(asked), told, counted)
     engines = asked.site.lookout.engines
-    delivered = "" if engines.is_usual(app.annotations) else engines.told(app.annotations)
+    whose = app.annotations, app.namespace
+    delivered = "" if engines.is_usual(*whose) else engines.told(*whose)
     return replace(found, why=causes.told(reader.cache.get, found.why), delivered=delivered)
 
 
