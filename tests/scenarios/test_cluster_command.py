@@ -112,10 +112,24 @@ def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None
 
 def test_what_is_there_is_replaced_only_if_somebody_says_so(both: Both) -> None:
     assert both.add("--name", "prod", "-y").code == 0
-    again = both.add("--name", "other", "-y")
+    token = both.token()
+    same = both.add("--name", "prod", "-y")
+    assert same.code == 0 and same.out == f"Cluster '{both.far.address}' unchanged\n" and both.token() == token
+    again = both.add("--name", "other", "--namespace", "ml", "--label", "a=b", "-y")
     assert again.code == 2 and "existing cluster spec is different\nnext: use upsert flag" in again.err
+    assert 'difference in keys "labels,name,namespaces"' in again.err
     assert both.add("--name", "other", "-y", "--upsert").code == 0 and both.secret()["name"] == "other"
     assert both.argosy("rm", "other", "-y").code == 0
+
+
+def test_a_cluster_that_refuses_its_token_is_not_called_unchanged(both: Both) -> None:
+    both.add("--name", "prod", "-y")
+    for secret in both.far.request("GET", "/api/v1/namespaces/kube-system/secrets").json()["items"]:
+        if secret["metadata"]["name"].startswith("argocd-manager-token-"):
+            both.far.request("DELETE", f"/api/v1/namespaces/kube-system/secrets/{secret['metadata']['name']}")
+    again = both.add("--name", "prod", "-y")
+    assert again.code == 2 and "its token is refused" in again.err and "renew it with --upsert" in again.err
+    assert both.add("--name", "prod", "-y", "--upsert").code == 0 and both.is_let_in(both.token())
 
 
 def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:

@@ -83,7 +83,7 @@ async def test_the_way_into_a_cluster_stays_as_long_as_as_much_is_checked(world:
     (secret,) = await secrets_of(world, "cluster")
     assert "canary" not in value(secret, "config")
     assert (await code(world, "ann", "PUT", where, {"server": "https://elsewhere"}))[0] == 400
-    assert (await code(world, "ann", "POST", CLUSTERS, PROD))[1].endswith("use upsert flag to force update")
+    assert (await code(world, "ann", "POST", CLUSTERS, PROD))[1].endswith('; difference in keys "name,config"')
     assert (await world.ask("ann", "POST", f"{CLUSTERS}?upsert=true", PROD)).code == 200
     assert "refreshRequestedAt" in (await world.ask("ann", "POST", f"{where}/invalidate-cache", {})).json()
     assert (await world.ask("ann", "DELETE", where)).code == 200

@@ -48,8 +48,9 @@ def run_add(chosen: argparse.Namespace) -> int:
 
         assert desk.opener is not None
         async with desk.opener(connection) as there:
-            made = await enlist(desk, there, connection, wanted, desk.opener, talk)
-        print(f"Cluster '{server_of(made)}' added")
+            made, was_so = await enlist(desk, there, connection, wanted, desk.opener, talk)
+        is_told = was_so and not is_compat(chosen)  # argo: says the same of both
+        print(f"Cluster '{server_of(made)}' {'unchanged' if is_told else 'added'}")
         return 0
 
     return at_desk(chosen, work, writes=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -236,10 +236,11 @@ async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool) -> Declar
     values = read_values(given)
     before = await find(desk, values["server"])
     if before is not None and before is not OWN:
-        if _same(before, values, given):
+        keys = differing(before, {key: text for key, text in values.items() if text}, given)
+        if not keys:
             return before
         if not replaces:
-            raise UserError("existing cluster spec is different; use upsert flag to force update")
+            raise is_different(keys)
         return await change(desk, before, given)
     host = (urlsplit(values["server"]).hostname or "").lower()
     name = secret_name(f"cluster-{host.replace(':', '-')}", values["server"])
@@ -249,12 +250,16 @@ async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool) -> Declar
         raise UserError(f"there is a Secret {name} that declares something else; delete or relabel it first") from None
 
 
-def _same(before: Declared, values: Mapping[str, str], given: Mapping[str, Any]) -> bool:
-    filled = {key: text for key, text in values.items() if text}
-    marks = _marks(given)
-    return all(before.text(key) == text for key, text in filled.items()) and all(
-        getattr(before, name) == wanted for name, wanted in marks.items()
-    )
+def differing(before: Declared, values: Mapping[str, str], given: Mapping[str, Any]) -> list[str]:
+    """The names of what is not as these values and the given marks say."""
+    marks = [name for name, wanted in _marks(given).items() if getattr(before, name) != wanted]
+    return [key for key, text in values.items() if before.text(key) != text] + marks
+
+
+def is_different(keys: Iterable[str]) -> UserError:
+    """argo: its words."""
+    told = "existing cluster spec is different; use upsert flag to force update"
+    return UserError(f'{told}; difference in keys "{",".join(keys)}"')
 
 
 async def change(desk: Desk, before: Declared, given: Mapping[str, Any], only: tuple[str, ...] = ()) -> Declared:

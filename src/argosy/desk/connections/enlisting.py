@@ -34,6 +34,8 @@ RBAC: Final = "rbac.authorization.k8s.io"
 ALL: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 FILLED, UNSEEN = 10.0, 1.5  # seconds to fill in a token, for a controller-manager that is seen, and for one that is not
 BETWEEN: Final = 0.25
+NOT_WRITTEN: Final = "nothing was written here"
+PROGRAMS: Final = frozenset({"execProviderConfig", "awsAuthConfig"})  # that let in without an account
 TEN_YEARS: Final = 10 * 365 * 86400  # where it has nobody who does, and a token must be asked for
 
 Tell = Callable[[str], None]
@@ -60,16 +62,18 @@ class Enlisted:
 
 async def enlist(
     desk: Desk, there: Cluster, connection: Connection, wanted: Enlisted, opener: Opener, tell: Tell
-) -> Declared:
+) -> tuple[Declared, bool]:
+    """What is written, and whether it was so already."""
     server, tls = clusters.HERE if wanted.is_here else connection.server, _tls(connection)
     if wanted.is_public:
         server, tls = await _published(there, tls, tell) or (server, tls)
     before = await clusters.find(desk, server)
-    if before is not None and before is not clusters.OWN and not wanted.replaces:
-        raise UserError("existing cluster spec is different; use upsert flag to force update")
     config = {**wanted.config, "tlsClientConfig": tls}
-    if {"execProviderConfig", "awsAuthConfig"} & config.keys():
-        return await clusters.add(desk, _given(server, wanted, config), replaces=wanted.replaces)
+    if before is not None and before is not clusters.OWN and not wanted.replaces:
+        await _check_same(desk, before, connection, wanted, _given(server, wanted, config), opener)
+        return before, True
+    if PROGRAMS & config.keys():
+        return await clusters.add(desk, _given(server, wanted, config), replaces=wanted.replaces), False
     if not wanted.account:
         await _make_manager(there, wanted, tell)
     async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
@@ -78,7 +82,28 @@ async def enlist(
             tried = {**config, "tlsClientConfig": _tls(connection), "bearerToken": token}
             await _try(desk, opener, {"server": connection.server, "name": wanted.name, "config": json.dumps(tried)})
         given = _given(server, wanted, {**config, "bearerToken": token})
-        return await clusters.add(desk, given, replaces=wanted.replaces)
+        return await clusters.add(desk, given, replaces=wanted.replaces), False
+
+
+async def _check_same(
+    desk: Desk, before: Declared, connection: Connection, wanted: Enlisted, given: Mapping[str, Any], opener: Opener
+) -> None:
+    """Raises where a cluster that is known is not as it is wanted, or does not let its token in any more."""
+    values = {"namespaces": "", "shard": "", **clusters.read_values(given)}
+    new, old = json.loads(values.pop("config")), clusters.config_of(before)
+    if values.get("clusterResources") == (before.text("clusterResources") or "false"):
+        del values["clusterResources"]
+    token = old.pop("bearerToken", "")
+    old["tlsClientConfig"] = {"insecure": False, **Fields(old, "config").fields("tlsClientConfig").values}
+    keys = [f"config.{key}" for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
+    has_account = not PROGRAMS & new.keys()
+    if has_account and (_claims(str(token)) or ())[:2] != (wanted.system, wanted.account or MANAGER):
+        keys.append("config.bearerToken")
+    if keys := clusters.differing(before, values, given) + keys:
+        raise clusters.is_different(sorted(keys))
+    if has_account and not wanted.is_here:
+        tried = {"server": connection.server, "config": json.dumps({**new, "bearerToken": token})}
+        await _try(desk, opener, {**tried, "name": wanted.name}, "its token", "renew it with --upsert")
 
 
 async def _published(there: Cluster, tls: Mapping[str, Any], tell: Tell) -> tuple[str, dict[str, Any]] | None:
@@ -219,15 +244,15 @@ async def _has_filler(there: Cluster) -> bool:
         return False
 
 
-async def _try(desk: Desk, opener: Opener, values: Mapping[str, str]) -> None:
+async def _try(
+    desk: Desk, opener: Opener, values: Mapping[str, str], which: str = "the new token", then: str = NOT_WRITTEN
+) -> None:
     connection = await clusters.connection_to(desk, values)
     try:
         async with opener(connection) as cluster:
             await cluster.kinds()
     except ClusterError as error:
-        raise UserError(
-            f"the new token is refused by {connection.server} ({error.message}); nothing was written here"
-        ) from error
+        raise UserError(f"{which} is refused by {connection.server} ({error.message}); {then}") from error
 
 
 # -- another token -----------------------------------------------------------------------------------------------------
