@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,10 @@ import serving
 
 from argosy.schema.definitions import definition
 
+MANAGER = "argocd-manager"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+SYSTEM = "/api/v1/namespaces/kube-system"
+PLACES = (f"{SYSTEM}/serviceaccounts", f"{SYSTEM}/secrets", f"{RBAC}/clusterroles", f"{RBAC}/clusterrolebindings")
 SECRETS = "/api/v1/namespaces/argocd/secrets"
 
 
@@ -35,6 +40,26 @@ class Both(NamedTuple):
 
     def token(self) -> str:
         return str(json.loads(self.secret()["config"])["bearerToken"])
+
+    def made(self) -> list[str]:
+        """What is on the far cluster for argocd-manager."""
+        names = [(path, each["metadata"]["name"]) for path in PLACES for each in self._far(path)]
+        return [f"{path}/{name}" for path, name in names if name.startswith(MANAGER)]
+
+    def _far(self, path: str) -> list[dict[str, Any]]:
+        return list(self.far.request("GET", path).json()["items"])
+
+    def clear(self) -> None:
+        for path in self.made():
+            self.far.request("DELETE", path)
+
+    def until_made(self, count: int) -> None:
+        """What was given up is collected after a moment."""
+        for _ in range(200):
+            if len(self.made()) == count:
+                return
+            time.sleep(0.05)
+        raise AssertionError(self.made())
 
     def is_let_in(self, token: str) -> bool:
         connection = self.far.endpoint.connection()
@@ -100,6 +125,51 @@ def test_rotate_makes_a_new_token_and_revokes_the_old(both: Both) -> None:
     assert both.is_let_in(new) and not both.is_let_in(old)
 
 
+def test_one_token_is_there_at_a_time_and_none_when_a_cluster_was_removed(both: Both) -> None:
+    both.clear()
+    assert both.add("--name", "prod", "-y").code == 0 and len(both.made()) == 4
+    first = both.token()
+    again = both.add("--name", "prod", "-y", "--upsert")
+    assert again.code == 0 and "and so the old token" in again.err and not both.is_let_in(first)
+    assert both.argosy("rotate", "prod").code == 0
+    assert len(both.made()) == 4 and both.is_let_in(last := both.token())
+    removed = both.argosy("rm", "prod", "-y")
+    assert removed.code == 0 and "deleted on that cluster: ClusterRole argocd-manager-role, " in removed.err
+    assert both.add("--name", "prod", "-y").code == 0  # waits for what is collected
+    assert not both.is_let_in(last) and both.is_let_in(both.token())
+    both.until_made(4)
+
+
+def test_what_another_needs_stays_when_a_cluster_is_removed(both: Both) -> None:
+    both.clear()
+    both.add("--name", "prod", "-y")
+    marks = {"kubernetes.io/service-account.name": MANAGER}
+    other = {"metadata": {"name": "theirs", "annotations": marks}, "type": "kubernetes.io/service-account-token"}
+    both.far.request("POST", f"{SYSTEM}/secrets", other)
+    token = both.token()
+    removed = both.argosy("rm", "prod", "-y")
+    assert "argocd-manager has other tokens: theirs" in removed.err and not both.is_let_in(token)
+    assert "kubectl delete clusterrolebinding/argocd-manager-role-binding" in removed.err and len(both.made()) == 3
+    both.far.request("DELETE", f"{SYSTEM}/secrets/theirs")
+    patch = {"metadata": {"labels": None}}
+    both.far.request("PATCH", f"{SYSTEM}/serviceaccounts/{MANAGER}", patch, "application/merge-patch+json")
+    both.add("--name", "prod", "-y")
+    removed = both.argosy("rm", "prod", "-y")
+    assert "not made by argosy: ServiceAccount argocd-manager" in removed.err and len(both.made()) == 3
+
+
+def test_a_cluster_that_is_away_is_removed_and_what_is_left_on_it_told(both: Both) -> None:
+    claims = {"sub": f"system:serviceaccount:kube-system:{MANAGER}", "kubernetes.io": {"secret": {"name": "old"}}}
+    config = {"bearerToken": f"a.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()}.c"}
+    metadata = {"name": "cluster-away", "labels": {"argocd.argoproj.io/secret-type": "cluster"}}
+    values = {"name": "away", "server": "https://127.0.0.1:1", "config": json.dumps(config)}
+    both.near.request("POST", SECRETS, {"metadata": metadata, "stringData": values})
+    removed = both.argosy("rm", "away", "-y")
+    assert removed.code == 0 and removed.out == "Cluster 'away' removed\n"
+    assert "  kubectl delete -n kube-system secret/old serviceaccount/argocd-manager\n" in removed.err
+    assert "away" not in both.argosy("list").out
+
+
 def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None:
     both.far.request("DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/argocd-manager-role-binding")
     said = both.add("--name", "prod", "--namespace", "ml", "--project", "team", "-y")
@@ -108,6 +178,8 @@ def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None
     assert (secret["namespaces"], secret["clusterResources"], secret["project"]) == ("ml", "false", "team")
     assert not both.is_let_in(both.token())
     assert f"{both.far.address} (1 namespaces)" in both.argosy("list").out
+    removed = both.argosy("rm", "prod", "-y")  # nor may it clear itself away
+    assert removed.code == 0 and "kubectl delete -n ml rolebinding/argocd-manager-role-binding" in removed.err
 
 
 def test_what_is_there_is_replaced_only_if_somebody_says_so(both: Both) -> None:

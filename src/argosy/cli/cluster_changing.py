@@ -153,7 +153,8 @@ def run_rm(chosen: argparse.Namespace) -> int:
 
 
 async def _remove(desk: Desk, chosen: argparse.Namespace, name: str, found: Declared) -> int:
-    from argosy.desk.connections.clusters import bound_for, remove
+    from argosy.desk.connections.clusters import bound_for
+    from argosy.desk.connections.delisting import delist
 
     if apps := await bound_for(desk, found):
         more = f" … and {len(apps) - MOST} more" if len(apps) > MOST else ""
@@ -162,9 +163,12 @@ async def _remove(desk: Desk, chosen: argparse.Namespace, name: str, found: Decl
     if not _may(chosen, f"Are you sure you want to remove '{name}'? {told}"):
         talk(f"The command to remove '{name}' was cancelled.")
         return 1
-    await remove(desk, found)
+    assert desk.opener is not None
+    said: list[str] = []
+    await delist(desk, found, desk.opener, said.append)
     print(f"Cluster '{name}' removed")
-    talk("argosy: its account argocd-manager is still on that cluster; delete it there, where nobody else uses it")
+    for each in said:
+        talk(each)
     return 0
 
 

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from argosy.cluster import Cluster
 from argosy.cluster.connection import Connection
@@ -24,7 +24,7 @@ from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared, declare_anew
 from argosy.model.errors import ClusterError, Conflict, UserError
 from argosy.model.fields import Fields
-from argosy.model.manifest import Manifest, load
+from argosy.model.manifest import Manifest, key_of, load
 from argosy.model.names import ResourceKey
 
 # argo: its names, so that either program finds what the other made
@@ -36,9 +36,18 @@ FILLED, UNSEEN = 10.0, 1.5  # seconds to fill in a token, for a controller-manag
 BETWEEN: Final = 0.25
 NOT_WRITTEN: Final = "nothing was written here"
 PROGRAMS: Final = frozenset({"execProviderConfig", "awsAuthConfig"})  # that let in without an account
+MADE: Final = {"app.kubernetes.io/managed-by": "argosy"}  # on what is made there, so that nothing else is deleted
 TEN_YEARS: Final = 10 * 365 * 86400  # where it has nobody who does, and a token must be asked for
 
 Tell = Callable[[str], None]
+
+
+class Claims(NamedTuple):
+    """Whose token it is, and the Secret that it ends with, as it says itself; nobody is let in by this."""
+
+    namespace: str
+    account: str
+    token: ResourceKey | None
 
 
 @dataclass(frozen=True)
@@ -73,16 +82,53 @@ async def enlist(
         await _check_same(desk, before, connection, wanted, _given(server, wanted, config), opener)
         return before, True
     if PROGRAMS & config.keys():
-        return await clusters.add(desk, _given(server, wanted, config), replaces=wanted.replaces), False
+        made = await clusters.add(desk, _given(server, wanted, config), replaces=wanted.replaces)
+    else:
+        made = await _let_in(desk, there, connection, wanted, _given(server, wanted, config), opener, tell)
+    if before is not None:
+        await _forget_token(there, before, tell)
+    return made, False
+
+
+async def _let_in(
+    desk: Desk,
+    there: Cluster,
+    connection: Connection,
+    wanted: Enlisted,
+    given: Mapping[str, Any],
+    opener: Opener,
+    tell: Tell,
+) -> Declared:
+    """By a token of an account, which is made where none is named."""
     if not wanted.account:
         await _make_manager(there, wanted, tell)
     async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
         if not wanted.is_here:
             # At the address of the context: the one that is written may lead there from Pods alone.
-            tried = {**config, "tlsClientConfig": _tls(connection), "bearerToken": token}
+            tried = {**given["config"], "tlsClientConfig": _tls(connection), "bearerToken": token}
             await _try(desk, opener, {"server": connection.server, "name": wanted.name, "config": json.dumps(tried)})
-        given = _given(server, wanted, {**config, "bearerToken": token})
-        return await clusters.add(desk, given, replaces=wanted.replaces), False
+        whole = {**given, "config": {**given["config"], "bearerToken": token}}
+        return await clusters.add(desk, whole, replaces=wanted.replaces)
+
+
+async def _forget_token(there: Cluster, before: Declared, tell: Tell) -> None:
+    """The one that was replaced; where argosy did not make it, others may use it."""
+    claims = claims_of(before)
+    if claims is None or claims.token is None:
+        return
+    key = claims.token
+    try:
+        found = await there.get(key)
+        if is_made(found):
+            await revoke(there, key)
+            tell(f'Secret "{key.name}" deleted in namespace "{key.namespace}", and so the old token')
+            return
+        why = "argosy did not make it"
+    except ClusterError as error:
+        found, why = {}, error.message
+    if found is not None:
+        command = f"kubectl delete -n {key.namespace} secret/{key.name}"
+        tell(f"argosy: the old token is still good ({why}); where nobody needs it, type there: {command}")
 
 
 async def _check_same(
@@ -97,7 +143,7 @@ async def _check_same(
     old["tlsClientConfig"] = {"insecure": False, **Fields(old, "config").fields("tlsClientConfig").values}
     keys = [f"config.{key}" for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
     has_account = not PROGRAMS & new.keys()
-    if has_account and (_claims(str(token)) or ())[:2] != (wanted.system, wanted.account or MANAGER):
+    if has_account and (claims_of(before) or ())[:2] != (wanted.system, wanted.account or MANAGER):
         keys.append("config.bearerToken")
     if keys := clusters.differing(before, values, given) + keys:
         raise clusters.is_different(sorted(keys))
@@ -175,18 +221,23 @@ async def _make_manager(there: Cluster, wanted: Enlisted, tell: Tell) -> None:
 
 async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
     """argo: its words; one that is there is used, and of roles the rules are renewed."""
-    kind, metadata = manifest["kind"], manifest["metadata"]
-    place = f' in namespace "{metadata["namespace"]}"' if metadata.get("namespace") else ""
-    try:
-        await there.create(manifest)
-        tell(f'{kind} "{metadata["name"]}" created{place}')
-    except Conflict:
-        if "rules" in manifest:
-            key = ResourceKey(RBAC, kind, metadata.get("namespace") or "", metadata["name"])
-            await there.patch(key, {"rules": manifest["rules"]})
-            tell(f'{kind} "{metadata["name"]}" updated{place}')
-        else:
-            tell(f'{kind} "{metadata["name"]}" already exists{place}')
+    key = key_of(manifest)
+    place = f' in namespace "{key.namespace}"' if key.namespace else ""
+    for _ in range(int(FILLED / BETWEEN)):
+        try:
+            await there.create({**manifest, "metadata": {**manifest["metadata"], "labels": MADE}})
+            tell(f'{key.kind} "{key.name}" created{place}')
+            return
+        except Conflict:
+            found = await there.get(key)
+        if found is not None and not found["metadata"].get("ownerReferences"):
+            break
+        await asyncio.sleep(BETWEEN)  # who removed the cluster a moment ago has it collected
+    if "rules" in manifest:
+        await there.patch(key, {"rules": manifest["rules"]})
+        tell(f'{key.kind} "{key.name}" updated{place}')
+    else:
+        tell(f'{key.kind} "{key.name}" already exists{place}')
 
 
 @asynccontextmanager
@@ -205,6 +256,7 @@ async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterat
             "metadata": {
                 "name": name,
                 "namespace": namespace,
+                "labels": MADE,
                 "annotations": {"kubernetes.io/service-account.name": account},
             },
         }
@@ -213,7 +265,7 @@ async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterat
     try:
         yield await _filled(there, key) or await _asked_for(there, key, account, made)
     except BaseException:
-        await _revoke(there, key)
+        await revoke(there, key)
         raise
 
 
@@ -261,26 +313,25 @@ async def _try(
 async def rotate(desk: Desk, declared: Declared, opener: Opener) -> str:
     """A new token of the same account; the old one is revoked when the new one is written. Returns the account."""
     config = clusters.config_of(declared)
-    claims = _claims(str(config.get("bearerToken") or ""))
+    claims = claims_of(declared)
     if claims is None:
         raise UserError(
             "has no token of a service account, so there is nothing to rotate; change what it says where it was made",
             where=f"cluster {declared.text('name') or clusters.server_of(declared)}",
         )
-    namespace, account, old = claims
     values = {**declared.values, "server": clusters.server_of(declared)}
     before = await clusters.connection_to(desk, values)
-    async with opener(before) as there, new_token(there, namespace, account) as token:
+    async with opener(before) as there, new_token(there, claims.namespace, claims.account) as token:
         changed = {**values, "config": json.dumps({**config, "bearerToken": token}, sort_keys=True)}
         await _try(desk, opener, changed)
         await declare_anew(desk, declared, changed)
     async with opener(await clusters.connection_to(desk, changed)) as there:
-        if old:
-            await _revoke(there, ResourceKey("", "Secret", namespace, old))
-    return f"{namespace}/{account}"
+        if claims.token:
+            await revoke(there, claims.token)
+    return f"{claims.namespace}/{claims.account}"
 
 
-async def _revoke(there: Cluster, key: ResourceKey) -> None:
+async def revoke(there: Cluster, key: ResourceKey) -> None:
     try:
         await there.delete(key)
     except ClusterError as error:
@@ -288,10 +339,10 @@ async def _revoke(there: Cluster, key: ResourceKey) -> None:
             raise
 
 
-def _claims(token: str) -> tuple[str, str, str] | None:
-    """The namespace, the account and the Secret of a token, as it says itself; nobody is let in by this."""
+def claims_of(declared: Declared) -> Claims | None:
+    """None where it has no token of a service account."""
     try:
-        body = token.split(".")[1]
+        body = str(clusters.config_of(declared).get("bearerToken") or "").split(".")[1]
         found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         _, kind, namespace, account = str(found["sub"]).split(":")
     except (IndexError, KeyError, ValueError, TypeError, binascii.Error):
@@ -299,4 +350,10 @@ def _claims(token: str) -> tuple[str, str, str] | None:
     bound = found.get("kubernetes.io")
     secret = bound.get("secret") if isinstance(bound, dict) else None
     name = secret.get("name") if isinstance(secret, dict) else found.get("kubernetes.io/serviceaccount/secret.name")
-    return (namespace, account, str(name or "")) if kind == "serviceaccount" else None
+    key = ResourceKey("", "Secret", namespace, str(name)) if name else None
+    return Claims(namespace, account, key) if kind == "serviceaccount" else None
+
+
+def is_made(found: Manifest | None) -> bool:
+    """Whether argosy made it when a cluster was added."""
+    return found is not None and MADE.items() <= (found["metadata"].get("labels") or {}).items()

@@ -1,0 +1,111 @@
+"""A cluster is removed: its Secret here, and on it what was made when it was added.
+
+In: a desk, the cluster's Secret. Out: sentences that tell what went and what is left. Never: deletes on that cluster
+what `argosy cluster add` did not make, or what another token still needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Final
+
+from argosy.cluster import Cluster
+from argosy.desk.applications.desk import Desk, Opener
+from argosy.desk.connections import clusters
+from argosy.desk.connections.declared import Declared
+from argosy.desk.connections.enlisting import BINDING, MANAGER, RBAC, ROLE, Claims, Tell, claims_of, is_made, revoke
+from argosy.model.errors import ArgosyError
+from argosy.model.manifest import Manifest
+from argosy.model.names import GroupKind, ResourceKey
+
+SECRET: Final = GroupKind("", "Secret")
+OF_ACCOUNT: Final = "kubernetes.io/service-account.name"
+
+
+async def delist(desk: Desk, declared: Declared, opener: Opener, tell: Tell) -> None:
+    await clusters.remove(desk, declared)
+    claims = claims_of(declared)
+    if claims is None or (claims.account != MANAGER and claims.token is None):  # nothing was made there
+        return
+    try:
+        async with asyncio.timeout(clusters.SECONDS), await _opened(desk, declared, opener) as there:
+            stays = await _clear(there, claims, tell)
+    except TimeoutError:
+        stays = f"no answer in {clusters.SECONDS:g} s"
+    except ArgosyError as error:
+        stays = str(error)
+    if stays:
+        commands = "".join(f"\n  {each}" for each in _commands(claims, declared))
+        tell(f"argosy: not all is cleared away on that cluster ({stays}); where nobody needs it, type there:{commands}")
+
+
+async def _opened(desk: Desk, declared: Declared, opener: Opener) -> AbstractAsyncContextManager[Cluster]:
+    server = clusters.server_of(declared)
+    if server == clusters.HERE:
+        return nullcontext(desk.cluster)
+    return opener(await clusters.connection_to(desk, {**declared.values, "server": server}))
+
+
+async def _clear(there: Cluster, claims: Claims, tell: Tell) -> str:
+    """Returns why something stays; empty where nothing does that was made there."""
+    stays = ""
+    if claims.account == MANAGER and not (stays := await _delete_account(there, claims, tell)):
+        return ""
+    found = await there.get(claims.token) if claims.token else None
+    if claims.token is None or found is None:
+        return stays
+    if not is_made(found):
+        return stays or f"Secret {claims.token.name} was not made by argosy"
+    await revoke(there, claims.token)
+    tell(f"argosy: deleted on that cluster: Secret {claims.token.name}, and so its token")
+    return stays
+
+
+async def _delete_account(there: Cluster, claims: Claims, tell: Tell) -> str:
+    """With its rights and its token. Returns why not."""
+    account = ResourceKey("", "ServiceAccount", claims.namespace, MANAGER)
+    role, binding = ResourceKey(RBAC, "ClusterRole", "", ROLE), ResourceKey(RBAC, "ClusterRoleBinding", "", BINDING)
+    rest = [binding, account, *([claims.token] if claims.token else [])]
+    found = {key: await there.get(key) for key in (role, *rest)}
+    if others := await _other_tokens(there, claims):
+        return f"{MANAGER} has other tokens: {', '.join(others)}"
+    if strange := [f"{key.kind} {key.name}" for key, manifest in found.items() if not is_made(manifest)]:
+        return f"not made by argosy: {', '.join(strange)}"
+    if len((found[binding] or {}).get("subjects") or ()) > 1:
+        return f"{binding.kind} {BINDING} has other subjects"
+    await _delete_together(there, role, found[role] or {}, rest)
+    tell(f"argosy: deleted on that cluster: {', '.join(f'{key.kind} {key.name}' for key in found)}")
+    return ""
+
+
+async def _other_tokens(there: Cluster, claims: Claims) -> list[str]:
+    own = claims.token.name if claims.token else ""
+    found = (await there.list(SECRET, namespace=claims.namespace, metadata_only=True)).items
+    return sorted(
+        each["metadata"]["name"]
+        for each in found
+        if (each["metadata"].get("annotations") or {}).get(OF_ACCOUNT) == claims.account
+        and each["metadata"]["name"] != own
+    )
+
+
+async def _delete_together(there: Cluster, owner: ResourceKey, manifest: Manifest, rest: list[ResourceKey]) -> None:
+    """In one request: whichever of them goes first takes away the right, or the token, to delete the others."""
+    metadata = manifest["metadata"]
+    leader = {"apiVersion": f"{RBAC}/v1", "kind": owner.kind, "name": owner.name, "uid": metadata["uid"]}
+    for key in rest:
+        await there.patch(key, {"metadata": {"ownerReferences": [leader]}})
+    await there.delete(owner, uid=metadata["uid"])
+
+
+def _commands(claims: Claims, declared: Declared) -> list[str]:
+    token = [f"secret/{claims.token.name}"] if claims.token else []
+    if claims.account != MANAGER:
+        return [" ".join(["kubectl delete -n", claims.namespace, *token])]
+    names = [each.strip() for each in declared.text("namespaces").split(",") if each.strip()]
+    is_part = bool(names) and declared.text("clusterResources").lower() != "true"
+    whole = f"kubectl delete clusterrolebinding/{BINDING} clusterrole/{ROLE}"
+    parts = [f"kubectl delete -n {each} rolebinding/{BINDING} role/{ROLE}" for each in names]
+    account = " ".join(["kubectl delete -n", claims.namespace, *token, f"serviceaccount/{MANAGER}"])
+    return [*(parts if is_part else [whole]), account]
