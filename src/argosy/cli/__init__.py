@@ -39,6 +39,10 @@ ADVICE = {
     404: "create what is missing first; a kind comes with its CustomResourceDefinition",
     409: "read the object again, and apply your change to what is there now",
 }
+UNTRUSTED = (
+    "name who signed it, as certificate-authority of this cluster in the kubeconfig, or take a fresh kubeconfig; "
+    "for a sandbox: argosy sandbox kubeconfig"
+)
 AWAY = "see whether the cluster runs, and whether the network (a VPN, a proxy) leads there"
 AWAY_HERE = "see whether it still runs on this machine: argosy demo status, argosy sandbox status"
 HERE = re.compile(r"(?:https?://)?(?:127\.|localhost\b|\[::1\])")
@@ -297,8 +301,10 @@ def _told(error: ArgosyError, said: str = "") -> tuple[str, str]:
 
 
 def _usual_advice(error: ArgosyError) -> str:
-    from argosy.cluster.refusals import Unavailable  # late: most commands need no cluster
+    from argosy.cluster.refusals import Unavailable, Untrusted  # late: most commands need no cluster
 
+    if isinstance(error, Untrusted):
+        return UNTRUSTED
     if isinstance(error, Unavailable):
         return AWAY_HERE if HERE.match(error.message) else AWAY
     return "correct that, and run the command again"
@@ -342,6 +348,8 @@ def code_of(error: ArgosyError) -> int:
     match error:
         case PolicyError() | Forbidden() | SourceRefused():
             return REFUSED
+        case TransientError(passes=False):
+            return CANNOT
         case TransientError() | Unreachable():
             return UNREACHABLE
         case ClusterError(code=401):

@@ -30,6 +30,8 @@ class Unavailable(TransientError):
 class Untrusted(Unavailable):
     """Somebody answers, and cannot show that it is the one that was asked for: somebody must act."""
 
+    passes = False
+
 
 def refusal(
     code: int, content: bytes, headers: Mapping[str, str], *, host: str, key: ResourceKey | None = None

@@ -7,6 +7,8 @@ which is slow to import: import this module where a connection is made, not befo
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
@@ -29,6 +31,7 @@ from argosy.model.names import ResourceKey
 JSON = "application/json"
 ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
 READ_BUFFER = 2**18
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
 class Answer(NamedTuple):
@@ -42,6 +45,7 @@ class Wire:
         self._server = connection.server
         self._host = urlsplit(connection.server).netloc.rpartition("@")[2]
         self._credentials = Credentials(connection)
+        self._authority = _authority(connection)
         self._proxy = proxy_for(connection.server, connection.proxy_url) or None
         self._server_name = connection.tls_server_name or None
         # Packing costs both sides more than a loopback's copy does.
@@ -176,14 +180,31 @@ class Wire:
 
     def _unreachable(self, error: BaseException) -> Unavailable:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
-            return Untrusted(f"{self._host}: its certificate is not trusted: {error.certificate_error}")
+            why = getattr(error.certificate_error, "verify_message", "") or error.certificate_error
+            return Untrusted(f"{self._host}: its certificate is not trusted by {self._authority}: {why}")
         if isinstance(error, TimeoutError):
             what = "did not answer in time"
         elif isinstance(error, aiohttp.ClientConnectorError):
-            what = f"cannot be reached: {error.os_error.strerror or error.os_error}"
+            what = f"cannot be reached: {_why(error.os_error)}"
         else:
             what = f"the connection broke: {type(error).__name__}"
         return Unavailable(f"{self._host}: {what}")
+
+
+def _authority(connection: Connection) -> str:
+    """Whom a server's certificate must be from, for people."""
+    if connection.ca_file:
+        return f"the authority in {connection.ca_file}"
+    return "the authority that was given for it" if connection.ca_data else "the authorities that this machine knows"
+
+
+def _why(error: OSError) -> str:
+    """The system's words for it: asyncio's are about a call and an address, and several tries are one error there."""
+    tried = _NUMBER.search(str(error))
+    number = error.errno or (int(tried[1]) if tried else 0)
+    if number <= 0:  # a name that is not known has a number of its own kind
+        return str(error.strerror or error)
+    return os.strerror(number)[:1].lower() + os.strerror(number)[1:]
 
 
 def keep_alive(response: aiohttp.ClientResponse) -> None:

@@ -187,6 +187,8 @@ class Forbidden(ClusterError):
 class TransientError(ArgosyError):
     """Nobody must act: the network, a timeout, a server that is starting."""
 
+    passes = True  # False: not before somebody does act
+
 
 BY_CODE: Mapping[int, type[ClusterError]] = {403: Forbidden, 409: Conflict, 410: Gone, 422: Invalid}
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from argosy.cluster import Catalog, Cluster, Listing, User, WatchEvent
-from argosy.cluster.refusals import Unavailable
+from argosy.cluster.refusals import Unavailable, Untrusted
 from argosy.model.errors import ArgosyError, ClusterError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
@@ -54,7 +54,7 @@ class Pulse:
             except (ClusterError, UserError) as error:
                 self._missed(str(error), is_certain=not isinstance(error, ClusterError) or error.code in REFUSED)
             except ArgosyError as error:
-                self._missed(str(error), is_certain="certificate is not trusted" in str(error))
+                self._missed(str(error), is_certain=isinstance(error, Untrusted))
             else:
                 self._answered()
             self._asked = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.cli import CANNOT, GROUPS, REFUSED, UNREACHABLE, failed, main
-from argosy.cluster.refusals import Unavailable
+from argosy.cluster.refusals import Unavailable, Untrusted
 from argosy.model.errors import (
     ArgosyError,
     ClusterError,
@@ -52,6 +52,12 @@ ROWS = [
         UNREACHABLE,
         "argosy: 127.0.0.1:6443: cannot be reached: refused\n"
         "next: see whether it still runs on this machine: argosy demo status, argosy sandbox status\n",
+    ),
+    (
+        Untrusted("127.0.0.1:6443: its certificate is not trusted by the authority in /ca.crt: self-signed"),
+        CANNOT,
+        "argosy: 127.0.0.1:6443: its certificate is not trusted by the authority in /ca.crt: self-signed\n"
+        "next: name who signed it, as certificate-authority of this cluster in the kubeconfig",
     ),
     (Unavailable("x: busy", retry_after=3), UNREACHABLE, "argosy: x: busy\nnext: try again in 3 s\n"),
     (TransientError("no Git host"), UNREACHABLE, "argosy: no Git host\nnext: correct that, and run"),

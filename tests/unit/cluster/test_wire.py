@@ -21,7 +21,7 @@ from cryptography.x509.oid import NameOID
 from argosy.cluster import User
 from argosy.cluster.connection import Connection
 from argosy.cluster.kube import KubeCluster, connect
-from argosy.cluster.refusals import Unavailable
+from argosy.cluster.refusals import Unavailable, Untrusted
 from argosy.model.errors import ClusterError, Gone, TransientError, UserError
 from argosy.model.names import GroupKind, ResourceKey
 
@@ -128,6 +128,32 @@ async def test_an_answer_that_is_not_json_is_transient() -> None:
     async with against(lambda _: answer(b"<html>log in</html>")) as (cluster, _):
         with pytest.raises(TransientError, match="not JSON"):
             await cluster.get(KEY)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_who_does_not_listen_is_told_in_the_systems_words(host: str) -> None:
+    """Under whichever address was tried, or under all of them."""
+    async with Server(lambda _: b"").serving() as server:
+        port = server.port
+    async with await connect(Connection(server=f"http://{host}:{port}")) as cluster:
+        with pytest.raises(Unavailable) as raised:
+            await cluster.get(KEY)
+    assert str(raised.value) == f"{host}:{port}: cannot be reached: connection refused"
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_with_who_would_be(tmp_path: Path) -> None:
+    pki, authority = Pki(), tmp_path / "ca.crt"
+    for file, data in zip(("crt", "key"), pki.sign("localhost")):
+        (tmp_path / file).write_bytes(data)
+    authority.write_bytes(Pki().authority)
+    server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    async with Server(lambda _: answer({})).serving(server_side) as server:
+        at = f"https://localhost:{server.port}"
+        for file, said in ((str(authority), f"the authority in {authority}: "), ("", "the authorities")):
+            async with await connect(Connection(server=at, ca_file=file)) as cluster:
+                with pytest.raises(Untrusted, match=f"its certificate is not trusted by {said}"):
+                    await cluster.get(KEY)
 
 
 async def test_a_redirect_is_not_followed() -> None:

@@ -12,7 +12,7 @@ from engine_room import LeapingClock
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.cluster import User
-from argosy.cluster.refusals import Unavailable
+from argosy.cluster.refusals import Unavailable, Untrusted
 from argosy.model.errors import ClusterError, TransientError, UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -37,7 +37,7 @@ async def is_away() -> None:
 
 
 async def distrusts() -> None:
-    raise Unavailable("far: its certificate is not trusted: unknown authority")
+    raise Untrusted("far: its certificate is not trusted: unknown authority")
 
 
 async def has_no_program() -> None:
