@@ -187,8 +187,9 @@ async def test_a_sync_that_nobody_takes_up_says_who_delivers(place: Place) -> No
     await place.scene.patch_app({"status": {"operationState": done}})
     said = await place.scene.argosy("app", "sync", "models", "--timeout", "0.5")
     assert said.code == 4
-    told = "nobody has taken the operation up; who delivers: Argo CD (StatefulSet argocd/"
+    told = "nobody has taken the operation up yet; who delivers: Argo CD (StatefulSet argocd/"
     assert told in said.err and "successfully synced" not in said.err
+    assert "next: it waits; argosy app wait models" in said.err
 
 
 async def test_only_what_is_moved_is_told_to_be_written(place: Place) -> None:

@@ -253,7 +253,7 @@ async def _compared(desk: Desk, app: Application, see: Callable[[Application], N
 
 
 async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
-    from argosy.desk.applications.following import Ending
+    from argosy.desk.applications.following import Ending, is_taken_up, unheard
 
     app = ended.app
     if app is None:
@@ -262,26 +262,16 @@ async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str)
         app = await _looked_at(desk, app)
     await print_end(desk, app, chosen)
     if ended.ending is Ending.TOO_LATE:
-        blocker = await _blocker(desk, app)
-        advice = f"it goes on; argosy app wait {app.name} --operation, or: argosy app terminate-op {app.name}"
+        is_begun = app.state is not None and is_taken_up(app)
+        blocker = app.state.message if app.state is not None and is_begun else await unheard(desk, app)
+        wait, end = (f"argosy app {each}" for each in (f"wait {app.name} --operation", f"terminate-op {app.name}"))
+        advice = f"it {'goes on' if is_begun else 'waits'}; {wait}, or: {end}"
         say(f"{app.name}: {what} is not over after {chosen.timeout:g} s", blocker, advice)
         return TIMED_OUT
     if is_compat(chosen) and what == "sync" and not (chosen.resource or chosen.label) and (left := _to_prune(app)):
         say(f"{app.name}: {left} resources require pruning", "", f"argocd app sync {app.name} --prune")
         return NO
     return verdict(app, what)
-
-
-async def _blocker(desk: Desk, app: Application) -> str:
-    """What its operation waits for; the state of one that nobody has begun is that of the one before."""
-    from argosy.desk.beside import seen_engines
-
-    if app.state is not None and (app.operation is None or not app.state.progress.is_over):
-        return app.state.message
-    engines = await seen_engines(desk.cluster, desk.control)
-    if engines.is_usual(app.annotations, app.namespace):
-        return "nobody has taken the operation up; does a controller run?"
-    return f"nobody has taken the operation up; who delivers: {engines.told(app.annotations, app.namespace)}"
 
 
 def _to_prune(app: Application) -> int:

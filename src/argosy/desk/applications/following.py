@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from argosy.desk.applications.desk import Desk
 from argosy.desk.applications.stuck import UNSCHEDULED, stuck_pods
 from argosy.desk.applications.waited import Doom, Waited, doom
+from argosy.desk.beside import seen_engines
 from argosy.model.application import Application, read_application
 from argosy.model.errors import TransientError
 from argosy.model.manifest import Manifest
@@ -143,12 +144,26 @@ async def follow(
                 await task
 
 
+def is_taken_up(app: Application) -> bool:
+    """Whether its state is that of the operation that was asked for last, and not of the one before."""
+    return app.operation is None or (app.state is not None and not app.state.progress.is_over)
+
+
+async def unheard(desk: Desk, app: Application) -> str:
+    """What to say where nobody begins its operation."""
+    engines = await seen_engines(desk.cluster, desk.control)
+    told = "nobody has taken the operation up yet"
+    if engines.is_usual(app.annotations, app.namespace):
+        return f"{told}; does a controller run? argosy controller"
+    return f"{told}; who delivers: {engines.told(app.annotations, app.namespace)}"
+
+
 async def follow_operation(desk: Desk, app: Application, seconds: float, see: Seen, tell: Tell) -> Ended:
     """Until the operation that was just asked for is over."""
     begun = asyncio.Event()
 
     def watch(now: Application) -> None:
-        if now.operation is None or (now.state is not None and not now.state.progress.is_over):
+        if is_taken_up(now):
             begun.set()
         see(now)
 
@@ -156,7 +171,7 @@ async def follow_operation(desk: Desk, app: Application, seconds: float, see: Se
         try:
             await asyncio.wait_for(begun.wait(), UNHEARD)
         except TimeoutError:
-            tell(f"{app.name}: nobody has taken the operation up yet; does a controller run? argosy controller")
+            tell(f"{app.name}: {await unheard(desk, app)}")
 
     reminder = asyncio.create_task(remind())
     try:
@@ -165,4 +180,4 @@ async def follow_operation(desk: Desk, app: Application, seconds: float, see: Se
         reminder.cancel()
 
 
-__all__ = ["Ended", "Ending", "Seen", "Tell", "Waited", "follow", "follow_operation"]
+__all__ = ["Ended", "Ending", "Seen", "Tell", "Waited", "follow", "follow_operation", "is_taken_up", "unheard"]
