@@ -211,7 +211,7 @@ async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Roo
     assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOSY
 
 
-async def test_a_deployment_in_another_namespace_counts_whatever_an_operator_calls_it(room: Room) -> None:
+async def test_a_deployment_in_another_namespace_counts_there_whatever_an_operator_calls_it(room: Room) -> None:
     await room.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-gitops"}})
     made: dict[str, Any] = dict(controller("openshift-gitops"))
     labels = {**made["metadata"]["labels"], "app.kubernetes.io/name": "openshift-gitops-application-controller"}
@@ -220,7 +220,9 @@ async def test_a_deployment_in_another_namespace_counts_whatever_an_operator_cal
         {**made, "kind": "Deployment", "metadata": {**made["metadata"], "labels": labels}, "spec": spec}
     )
     await until_engines(room, runs=True)
-    assert room.engine.beside.engines.argocd == ("Deployment openshift-gitops/argocd-application-controller",)
+    found = ("Deployment openshift-gitops/argocd-application-controller",)
+    assert room.engine.beside.engines.over("openshift-gitops") == found
+    assert not room.engine.beside.engines.over(CONTROL)
 
 
 async def test_an_argo_cd_that_looks_elsewhere_keeps_nobody_from_delivering(
