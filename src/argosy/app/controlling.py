@@ -23,6 +23,7 @@ from argosy.app.target import Target, TargetOptions, find_target
 from argosy.app.vitals import STUCK, Vitals
 from argosy.cluster import Cluster
 from argosy.cluster.connection import in_cluster
+from argosy.cluster.contact import Contact
 from argosy.cluster.kube import connect
 from argosy.desk.control import control_namespace
 from argosy.model.errors import ClusterError, UserError
@@ -82,6 +83,7 @@ async def _run(options: ControllerOptions, ready: Callable[[Target, str, str], N
             if stop.is_set():
                 return
             namespace, work = preparing.result(), []
+            cluster.tell_contact(Contact())
             if options.delivers and options.elects and not options.shares:
                 vitals.told = partial(ready, target, namespace)
             else:

@@ -90,6 +90,7 @@ def run(options: ServingOptions, ready: Callable[[Served], None]) -> None:
 
 
 async def _run(options: ServingOptions, ready: Callable[[Served], None]) -> None:
+    from argosy.cluster.contact import Contact
     from argosy.cluster.kube import connect
 
     check(options.page)
@@ -105,6 +106,7 @@ async def _run(options: ServingOptions, ready: Callable[[Served], None]) -> None
         return
     ending.cancel()
     cluster = connecting.result()
+    cluster.tell_contact(Contact())
     try:
         await _serve(cluster, target.where, options, ready, stop)
     finally:

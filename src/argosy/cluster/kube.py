@@ -21,6 +21,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey, join_api_version, split_api_version
 
 if TYPE_CHECKING:
+    from argosy.cluster.contact import Contact
     from argosy.cluster.wire import Wire
 
 PAGE = 500  # k8s: kubectl's and client-go's page
@@ -83,6 +84,10 @@ class KubeCluster:
 
     async def close(self) -> None:
         await self._wire.close()
+
+    def tell_contact(self, contact: Contact) -> None:
+        """From now on it hears whether the server answers."""
+        self._wire.contact = contact
 
     # -- reading
 

@@ -6,11 +6,13 @@ which is slow to import: import this module where a connection is made, not befo
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
 import socket
 import ssl
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -22,6 +24,7 @@ from yarl import URL
 
 from argosy.cluster.auth import Credentials, Identity
 from argosy.cluster.connection import Connection
+from argosy.cluster.contact import Contact
 from argosy.cluster.proxy import is_loopback, proxy_for
 from argosy.cluster.refusals import Unavailable, Untrusted, answered_without_json, refusal
 from argosy.cluster.sending import BEFORE_SENDING
@@ -31,6 +34,7 @@ from argosy.model.names import ResourceKey
 JSON = "application/json"
 ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
 READ_BUFFER = 2**18
+PATIENCE = 5.0  # seconds without a word that count as no answer
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 
@@ -46,6 +50,7 @@ class Wire:
         self._host = urlsplit(connection.server).netloc.rpartition("@")[2]
         self._credentials = Credentials(connection)
         self._authority = _authority(connection)
+        self.contact: Contact | None = None  # who tells whether it answers, in a process that stays
         self._proxy = proxy_for(connection.server, connection.proxy_url) or None
         self._server_name = connection.tls_server_name or None
         # Packing costs both sides more than a loopback's copy does.
@@ -119,6 +124,7 @@ class Wire:
         self, method: str, path: str, data: bytes | None, headers: Iterable[tuple[str, str]],
         timeout: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
+        began = time.monotonic()
         try:
             identity = await self._identity()
             response = await self._ask(method, path, data, headers, timeout, identity)
@@ -128,8 +134,15 @@ class Wire:
                 response = await self._ask(method, path, data, headers, timeout, await self._identity())
         except (aiohttp.ClientError, OSError, TimeoutError, ssl.SSLError) as error:
             raise self._unreachable(error) from error
+        except asyncio.CancelledError:  # by who did not want to wait any longer
+            waited = time.monotonic() - began
+            if self.contact is not None and waited >= PATIENCE:
+                self.contact.missed(f"{self._host}: did not answer in time", waited)
+            raise
         except ValueError as error:  # a line break in a header: a user's or group's name
             raise ClusterError("a name with a line break cannot be sent", code=400, reason="BadRequest") from error
+        if self.contact is not None:
+            self.contact.answered()
         async with response:
             try:
                 yield response
@@ -188,6 +201,8 @@ class Wire:
             what = f"cannot be reached: {_why(error.os_error)}"
         else:
             what = f"the connection broke: {type(error).__name__}"
+        if self.contact is not None:
+            self.contact.missed(f"{self._host}: {what}")
         return Unavailable(f"{self._host}: {what}")
 
 

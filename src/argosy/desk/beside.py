@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from argosy.cluster.contact import loudness
 from argosy.desk.reaching import Asked, reached
 from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.manifest import Manifest, key_of
@@ -105,7 +106,8 @@ class Beside:
                 place = await _readable(self._cluster, self._control)
             except ArgosyError as error:
                 failures += 1
-                log.warning("whether an Argo CD delivers here cannot be asked: %s", error)
+                level = loudness(error, logging.WARNING)
+                log.log(level, "whether an Argo CD delivers here cannot be asked: %s", error)
                 await sleep(self._clock, AWAY.delay(failures))
                 continue
             if place is not None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from argosy.cluster import Catalog, ClusterReader, Listing, WatchEvent
+from argosy.cluster.contact import loudness
 from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
@@ -122,7 +123,7 @@ class Everything:
                     catalog = await self._cluster.kinds()
                 except ArgosyError as error:
                     failures += 1
-                    log.warning("which kinds there are cannot be asked: %s", error)
+                    log.log(loudness(error, logging.WARNING), "which kinds there are cannot be asked: %s", error)
                     await sleep(self._clock, AWAY.delay(failures))
                     continue
                 failures = 0

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 
 from argosy.cluster import ClusterReader, WatchEvent
+from argosy.cluster.contact import loudness
 from argosy.model.errors import ArgosyError, ClusterError, Gone
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
@@ -147,7 +148,7 @@ class Informer:
     async def _trouble(self, error: ArgosyError) -> None:
         if str(error) != self._told:
             self._told = str(error)
-            log.warning("%s: %s", self._kind, error)
+            log.log(loudness(error, logging.WARNING), "%s: %s", self._kind, error)
         is_refused = isinstance(error, ClusterError) and error.code in REFUSALS
         # Once may be a dropped connection. Twice may be a version that this server never had: list again.
         relist = is_refused or self._failures >= 1

@@ -23,6 +23,7 @@ from datetime import UTC
 from typing import Any
 
 from argosy.cluster import Cluster
+from argosy.cluster.contact import loudness
 from argosy.model.errors import ArgosyError, ClusterError, Conflict
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -138,7 +139,7 @@ class Election:
                 if (holder := _holder(self._seen or {})) not in ("", self.identity):
                     self._tell(holder)
             except (ArgosyError, TimeoutError) as error:
-                log.info("%s: not taken: %s", self._key, error or "no answer in time")
+                self._fail("taken", error)
             await sleep(self._clock, spread.delay(1))
 
     def _tell(self, leader: str) -> None:
@@ -158,7 +159,10 @@ class Election:
                 if not await within(self._clock, self._left(), self._take()):
                     return
             except (ArgosyError, TimeoutError) as error:
-                log.info("%s: not renewed: %s", self._key, error or "no answer in time")
+                self._fail("renewed", error)
+
+    def _fail(self, what: str, error: BaseException) -> None:
+        log.log(loudness(error, logging.INFO), "%s: not %s: %s", self._key, what, str(error) or "no answer in time")
 
     def _left(self) -> float:
         return self._renewed_at + self._terms.renew_deadline - self._clock.monotonic()
@@ -171,7 +175,7 @@ class Election:
         try:
             await within(self._clock, self._terms.retry, self._cluster.replace({**self._seen, "spec": spec}))
         except (ArgosyError, TimeoutError) as error:
-            log.info("%s: not released: %s", self._key, error or "no answer in time")
+            log.info("%s: not released: %s", self._key, str(error) or "no answer in time")
 
     async def _take(self) -> bool:
         """Create, take over or renew, if the rules let us. False: another leads."""

@@ -24,6 +24,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeVar
 
 from argosy.cluster import Cluster
+from argosy.cluster.contact import loudness
 from argosy.model.errors import ArgosyError, ClusterError, Conflict
 from argosy.model.manifest import Manifest
 from argosy.runtime.clock import BOOT_CLOCK, Backoff, Clock, sleep, within
@@ -176,7 +177,7 @@ class Members:
             except (ArgosyError, TimeoutError) as error:
                 if isinstance(error, ClusterError) and error.code == 404:
                     return
-                log.info("%s: its Lease is left to run out: %s", self.identity, error or "no answer in time")
+                log.info("%s: its Lease is left to run out: %s", self.identity, str(error) or "no answer in time")
                 await sleep(self._clock, AGAIN.delay(attempt))
 
     async def _renounce(self) -> None:
@@ -199,7 +200,7 @@ class Members:
                 self._renewed_at = began
             except (ArgosyError, TimeoutError) as error:
                 failures += 1
-                log.info("%s: not announced: %s", self.identity, error or "no answer in time")
+                log.info("%s: not announced: %s", self.identity, str(error) or "no answer in time")
                 if isinstance(error, Conflict):  # made before, and the answer was lost
                     await self._take_up()
                 await sleep(self._clock, AGAIN.delay(failures))
@@ -222,7 +223,8 @@ class Members:
             except (ArgosyError, TimeoutError) as error:
                 failures += 1
                 pause = AGAIN.delay(failures)
-                log.info("%s: not renewed: %s", self.identity, error or "no answer in time")
+                why = str(error) or "no answer in time"
+                log.log(loudness(error, logging.INFO), "%s: not renewed: %s", self.identity, why)
             if self._picture() != before:
                 self.on_change()
             await sleep(self._clock, BREATH)

@@ -1,0 +1,94 @@
+"""An API server that stops to answer is told of once, however many ask, and once more when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from argosy.cluster.connection import Connection
+from argosy.cluster.contact import Contact, loudness
+from argosy.cluster.kube import connect
+from argosy.cluster.refusals import Unavailable
+from argosy.model.errors import ArgosyError, Forbidden
+from argosy.model.names import GroupKind
+from argosy.runtime import Cache
+from argosy.runtime.informer import Informer
+
+pytestmark = pytest.mark.anyio
+KIND = GroupKind("", "ConfigMap")
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.INFO]
+
+
+async def test_one_call_that_was_lost_is_no_news_and_many_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    moments = iter((0.0, 10.0, 11.0, 12.5, 13.0, 20.0, 31.0))
+    contact = Contact(lambda: next(moments))
+    contact.missed("a: connection refused")
+    contact.answered()
+    assert told(caplog) == []
+    for _ in range(5):
+        contact.missed("a: connection refused")
+    contact.answered()
+    contact.answered()
+    assert told(caplog) == [
+        "the API server does not answer: a: connection refused; it is asked again until it does",
+        "the API server answers again, after 21 s",
+    ]
+
+
+async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    asked, answer = 0, b""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
+        cluster.tell_contact(Contact(grace=0.0))
+        watches = [asyncio.create_task(Informer(cluster, KIND, Cache(), namespace=f"n{at}").run()) for at in range(5)]
+        async with asyncio.timeout(20):
+            while asked < 20:
+                await asyncio.sleep(0.01)
+            (away,) = told(caplog)
+            answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            while len(told(caplog)) < 2:
+                await asyncio.sleep(0.01)
+        for task in watches:
+            task.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)
+    assert away.startswith(f"the API server does not answer: 127.0.0.1:{port}: the connection broke")
+    assert told(caplog)[1].startswith("the API server answers again, after ")
+
+
+async def test_who_gives_up_waiting_has_not_been_answered(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.cluster.wire.PATIENCE", 0.04)
+    silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(30), "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    async with silent, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
+        cluster.tell_contact(Contact(grace=0.03))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(cluster.version(), 0.05)
+    assert told(caplog) == [
+        f"the API server does not answer: 127.0.0.1:{port}: did not answer in time; it is asked again until it does"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [(Unavailable("a: refused"), logging.DEBUG), (Unavailable("a: busy", code=503), logging.INFO),
+     (Forbidden("no"), logging.INFO)],
+)  # fmt: skip
+async def test_what_a_server_does_say_is_told_by_who_asked(error: ArgosyError, level: int) -> None:
+    assert loudness(error, logging.INFO) == level
