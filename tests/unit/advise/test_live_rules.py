@@ -523,6 +523,10 @@ CASES: Mapping[str, Case] = {
     "AGY519": Case(
         [
             (AWAY[0], "cluster prod (https://10.0.0.1:6443) cannot be reached: connection refused"),
+            (
+                unread("cluster prod (https://x:1): x:1: cannot be reached: connection refused"),
+                "cluster prod (https://x:1) cannot be reached: connection refused",
+            ),
             (unread("cluster prod (https://x): Unauthorized"), "cluster prod (https://x) does not let anybody in"),
             (
                 unread("cluster prod (https://x): config: is no JSON (Secret cluster-prod)"),

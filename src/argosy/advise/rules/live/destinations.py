@@ -20,7 +20,7 @@ _CLUSTER: Final = re.compile(r"cluster (?P<name>.+?) \((?P<server>[^\s()]*)\): (
 _SECRET: Final = re.compile(r" \(Secret (?P<secret>\S+)\)$")
 _UNKNOWN: Final = re.compile(r"there are no clusters with this name|error getting cluster by (server|name)")
 _UNMANAGED: Final = re.compile(r"is not managed$|can not be managed when in namespaced mode$")
-_REFUSED: Final = re.compile(r"unauthori[sz]ed|forbidden|\b40[13]\b|certificate", re.IGNORECASE)
+_REFUSED: Final = re.compile(r"unauthori[sz]ed|forbidden|\b40[13]\b", re.IGNORECASE)
 
 
 def cluster_trouble(app: LiveApp) -> str:
@@ -56,11 +56,15 @@ def _told(app: LiveApp, said: str, control: str) -> tuple[str, str]:
         return f"cluster {name} is not managed whole: {_short(said)}", f"{way} --namespace …"
     if named is None:
         return f"what lives in cluster {name} cannot be read: {_short(said)}", f"look at what is said, then at {look}"
-    why, server = named["why"], named["server"]
+    server = named["server"]
+    why = named["why"].removeprefix(f"{server.partition('://')[2]}: ").removeprefix("cannot be reached: ")
     if secret := _SECRET.search(why):
         lead = f"Secret {secret['secret']} of cluster {name} ({server}) does not let anybody in"
         way = f"correct Secret {secret['secret']} in namespace {control}; see what it says: {look}"
         return f"{lead}: {_short(_SECRET.sub('', why))}", way
+    if "certificate" in why:
+        way = "name who signed it as caData of tlsClientConfig in its Secret, or add it anew with --upsert"
+        return f"cluster {name} ({server}) cannot be trusted: {_short(why)}", f"see it: {look}; then {way}"
     if _REFUSED.search(why):
         way = f"renew its credentials: argosy cluster rotate {shlex.quote(name)}; or add it anew with --upsert"
         return f"cluster {name} ({server}) does not let anybody in: {_short(why)}", f"see it: {look}; then {way}"
