@@ -169,8 +169,10 @@ class Shell:
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
         place = Place(folder, {**self._environment, "KUBECONFIG": str(folder / ".kubeconfig")})
-        made = place.run(f"kubectl create namespace {scenario.name} && "
-                         "kubectl wait --for=create --timeout=120s serviceaccount/default configmap/kube-root-ca.crt")
+        # One after the other: kubectl gives up where it waits for two and neither is there yet.
+        waiting = "kubectl wait --for=create --timeout=120s"
+        made = place.run(f"kubectl create namespace {scenario.name} && {waiting} serviceaccount/default"
+                         f" && {waiting} configmap/kube-root-ca.crt")
         assert made.code == 0, made
         return place
 
