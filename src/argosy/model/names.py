@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+# Where Argo CD, OpenShift GitOps and argosy keep Applications and settings, unless an installation says otherwise.
+CONTROL_NAMESPACES: Final = ("argocd", "openshift-gitops", "argosy")
 
 
 class GroupKind(NamedTuple):

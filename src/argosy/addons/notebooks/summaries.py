@@ -14,11 +14,10 @@ from typing import Any, Final
 from argosy.addons.notebooks.statuses import FAILED, SUCCEEDED, first_line
 from argosy.model.annotations import INSTANCE_LABEL, PART_OF, TRACKING_ID
 from argosy.model.manifest import Manifest, annotation, key_of
-from argosy.model.names import GroupKind, ResourceKey
+from argosy.model.names import CONTROL_NAMESPACES, GroupKind, ResourceKey
 from argosy.model.times import written
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
-NAMESPACES: Final = ("argocd", "openshift-gitops")  # argo: where installations keep their Applications
 MOST_FAILED: Final = 20
 WAITING: Final = ("", "Initializing", "Pending")
 NO_JOBS: Final = "No notebook validation jobs"
@@ -43,7 +42,7 @@ def _places(instance: str, namespace: str) -> list[ResourceKey]:
     place, underscore, name = instance.partition("_")
     if underscore and name:
         return [ResourceKey(*APPLICATION, place, name)]
-    return [ResourceKey(*APPLICATION, each, instance) for each in (*NAMESPACES, namespace)]
+    return [ResourceKey(*APPLICATION, each, instance) for each in (*CONTROL_NAMESPACES, namespace)]
 
 
 def _tracked(job: Manifest) -> str:

@@ -19,7 +19,7 @@ SECRETS: Final = "argocd-notifications-secret"
 OWN_SETTINGS: Final = "argosy-cm"
 HOSTS: Final = "notifications.hosts"  # in argosy-cm: globs of hosts that may be asked
 SELF_SERVICE: Final = "notifications.selfService"  # in argosy-cm: "true" lets namespaces have settings of their own
-CONTROL: Final = ("openshift-gitops", "argocd")  # where an installation's settings are, unless a variant says so
+CONTROL: Final = ("openshift-gitops", "argocd", "argosy")  # where settings are, unless a variant says so
 
 COMPONENT: Final = "argosy-notifications"
 SENT, FAILED, UNCLEAR = "NotificationSent", "NotificationFailed", "NotificationUnclear"

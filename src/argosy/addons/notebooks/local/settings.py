@@ -12,11 +12,10 @@ from typing import Final
 
 from argosy.cluster import Cluster
 from argosy.model.errors import UserError
-from argosy.model.names import ResourceKey
+from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.schema import quantity
 
 ARGOSY_CM: Final = "argosy-cm"
-NAMESPACES: Final = ("argocd", "openshift-gitops")
 PARALLEL, MEMORY, NETWORK, STORAGE = (f"notebooks.{name}" for name in ("parallel", "memory", "network", "storage"))
 LEAST_MEMORY: Final = 256 << 20  # a kernel alone needs a third of it
 WEB: Final = (80, 443)
@@ -43,7 +42,7 @@ def read(data: Mapping[str, str]) -> Allowed:
 
 async def data_of(name: str, cluster: Cluster) -> Mapping[str, str]:
     """Of a ConfigMap where the installation keeps its settings; nothing where there is none."""
-    for namespace in NAMESPACES:
+    for namespace in CONTROL_NAMESPACES:
         found = await cluster.get(ResourceKey("", "ConfigMap", namespace, name))
         if found is not None:
             return {str(key): str(value) for key, value in (found.get("data") or {}).items()}

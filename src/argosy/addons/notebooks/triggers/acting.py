@@ -6,8 +6,6 @@ TransientError or Conflict where it may be in a moment. Never: does twice what w
 
 from __future__ import annotations
 
-from typing import Final
-
 from argosy.addons.notebooks.job import Job
 from argosy.addons.notebooks.triggers import applications, restarting, trials
 from argosy.addons.notebooks.triggers.entries import APPLICATION, RESTART, SYNC, Entry
@@ -17,11 +15,10 @@ from argosy.cluster import Cluster, KindInfo
 from argosy.model.annotations import REFRESH, RESTART_TIMESTAMP
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
-from argosy.model.names import ResourceKey
+from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
 from argosy.runtime import Context
 
 # argo: where an installation keeps its Applications, unless told otherwise
-APPLICATION_NAMESPACES: Final = ("argocd", "openshift-gitops")
 
 
 async def act(entry: Entry, job: Job, record: Record, context: Context) -> Acted:
@@ -58,7 +55,7 @@ async def _refresh(turn: Turn, target: Manifest) -> Acted:
 async def _target(entry: Entry, job: Job, info: KindInfo, cluster: Cluster) -> Manifest:
     places = [entry.namespace or job.namespace] if info.namespaced else [""]
     if entry.group_kind == APPLICATION and not entry.namespace:
-        places = list(dict.fromkeys((*APPLICATION_NAMESPACES, job.namespace)))
+        places = list(dict.fromkeys((*CONTROL_NAMESPACES, job.namespace)))
     for namespace in places:
         found = await cluster.get(ResourceKey(*entry.group_kind, namespace, entry.name))
         if found is not None:

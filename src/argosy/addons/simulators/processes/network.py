@@ -11,17 +11,16 @@ from typing import Final
 from argosy.cluster import Cluster
 from argosy.model.annotations import NETWORK
 from argosy.model.manifest import Manifest, annotation
-from argosy.model.names import ResourceKey
+from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
 
 SETTING: Final = "notebooks.network"
-NAMESPACES: Final = ("argocd", "openshift-gitops")
 WEB: Final = (80, 443)
 
 
 async def ports_of(pod: Manifest, cluster: Cluster) -> tuple[int, ...]:
     if annotation(pod, NETWORK) != "on":
         return ()
-    for namespace in NAMESPACES:
+    for namespace in CONTROL_NAMESPACES:
         found = await cluster.get(ResourceKey("", "ConfigMap", namespace, "argosy-cm"))
         if found is not None:
             return _read(str((found.get("data") or {}).get(SETTING) or ""))
