@@ -100,8 +100,14 @@ def replica_set(number: int) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
 
 
+def pod(number: int) -> dict[str, Any]:
+    made = replica_set(number)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": made["metadata"], "spec": made["spec"]["template"]["spec"]}
+
+
 STRANGERS: Final[dict[str, tuple[str, Callable[[int], dict[str, Any]]]]] = {
     "of a kind that applications have (ConfigMap)": ("/api/v1/namespaces/default/configmaps", configmap),
+    "that a workload made (Pod)": ("/api/v1/namespaces/default/pods", pod),
     "of a kind that none has (ReplicaSet)": ("/apis/apps/v1/namespaces/default/replicasets", replica_set),
 }
 
