@@ -244,6 +244,16 @@ async def test_an_argo_cd_that_looks_elsewhere_keeps_nobody_from_delivering(
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
+def lets_all(namespace: str) -> Manifest:
+    """The accounts of a namespace may do everything: a server that asks for rights believes its Argo CD then."""
+    api = "rbac.authorization.k8s.io"
+    return {
+        "apiVersion": f"{api}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": f"all-of-{namespace}"},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": api, "kind": "Group", "name": f"system:serviceaccounts:{namespace}"}],
+    }  # fmt: skip
+
+
 async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, caplog: pytest.LogCaptureFixture) -> None:
     room.repository.push(ONE)
     await room.deliver(syncPolicy=AUTOMATED)
@@ -252,6 +262,7 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
     settings = {"name": "argocd-cmd-params-cm", "namespace": "other"}
     data = {"application.namespaces": f"team-*,/^{CONTROL}$/"}
     await room.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": data})
+    await room.cluster.create(lets_all("other"))
     await room.cluster.create(controller("other"))
     await until_engines(room, runs=True)
     assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOCD
