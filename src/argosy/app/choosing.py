@@ -55,7 +55,7 @@ def other_than(run: Run, where: str) -> str:
     """What to tell whoever has a kubeconfig of another cluster in $KUBECONFIG; empty: nobody can mean that one."""
     other = kubeconfig_connection()
     if other is None and (named := os.environ.get("KUBECONFIG")):
-        return f"this asks {where}; KUBECONFIG leads nowhere: {named}"
+        return f"this asks {where}; KUBECONFIG leads nowhere ({named}): correct or unset it"
     if other is None or other.server == run.api:
         return ""
     advice = f"ask that one with --context {other.name} or ARGOSY_CONTEXT={other.name}"

@@ -65,8 +65,7 @@ class Assessor:
         waiting: dict[Rule, list[int]] = {}
         for place, manifest in enumerate(manifests):
             memo = _memo(manifest, mark)
-            said = self._said.get(memo[0]) if memo is not None else None
-            if memo is not None and said is not None and said[0] == memo[1]:
+            if memo is not None and (said := self._said.get(memo[0])) is not None and said[0] == memo[1]:
                 self._said.move_to_end(memo[0])
                 answers.append(said[1])
                 continue

@@ -65,12 +65,11 @@ class Keeping:
         metadata = manifest["metadata"]
         entries = metadata.get("managedFields")
         is_application = manifest["kind"] == APPLICATION.kind and manifest["apiVersion"].startswith(APPLICATION.group)
-        if not is_application and not self.is_wanted(manifest):
-            slim = {name: each for name, each in metadata.items() if name != "managedFields"} if entries else metadata
-            return self._little({**manifest, "metadata": slim} if entries else manifest)
-        if not entries:
-            return manifest
-        return {**manifest, "metadata": {**metadata, "managedFields": [self._shared(each) for each in entries]}}
+        if is_application or self.is_wanted(manifest):
+            kept = {"managedFields": [self._shared(each) for each in entries]} if entries else {}
+            return {**manifest, "metadata": {**metadata, **kept}} if kept else manifest
+        slim = {name: each for name, each in metadata.items() if name != "managedFields"}
+        return self._little({**manifest, "metadata": slim} if entries else manifest)
 
     def _little(self, manifest: Manifest) -> Manifest:
         """Of the many and the large ones no more than is read of those that nobody tracks."""

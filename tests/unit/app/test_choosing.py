@@ -92,7 +92,8 @@ def test_a_kubeconfig_that_cannot_be_read_keeps_nobody_from_what_runs_and_that_i
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(home / "gone"))
-    told = f"this asks the sandbox (https://127.0.0.1:2); KUBECONFIG leads nowhere: {home / 'gone'}"
+    advice = f"KUBECONFIG leads nowhere ({home / 'gone'}): correct or unset it"
+    told = f"this asks the sandbox (https://127.0.0.1:2); {advice}"
     with runs(state_home() / "sandbox", 2), runs(home / "dd", 3):
         assert asked() == ("https://127.0.0.1:2", [told])
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
 
-from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Cluster, Propagation
 from argosy.model.annotations import HOOK_FINALIZER, LAST_APPLIED, TRACKING_ID
 from argosy.model.application import Application, OperationRequest, OperationState, Outcome, SyncRequest
@@ -21,17 +19,6 @@ from argosy.sync.prune import prune
 from argosy.sync.terms import How, Terms
 
 KEY = ResourceKey("", "ConfigMap", "default", "a")
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[EmbeddedCluster]:
-    async with EmbeddedCluster.open() as opened:
-        yield opened
 
 
 def wanted(value: str = "1", **metadata: Any) -> Manifest:
