@@ -7,6 +7,7 @@ and must say what was asked for. Never: a guess; what cannot be edited so is ref
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -19,6 +20,9 @@ from argosy.model.manifest.yaml_outline import Place, outline
 from argosy.model.manifest.yaml_splicing import NotEditable, spliced
 
 Step = str | int
+
+# Readers break lines here too, and people's editors do not.
+_UNUSUAL_BREAK: Final = re.compile(r"[\x85\u2028\u2029]|\r(?!\n)")
 
 
 class _Removed:
@@ -68,6 +72,8 @@ def _edited(text: str, edit: Edit, document: int, where: str) -> str:
         wanted = _applied(old, edit.path, edit.value)
         if _same(wanted, old):
             return text
+        if _UNUSUAL_BREAK.search(text):
+            raise NotEditable("stands in a text with line breaks other than LF and CRLF")
         result = text
         for do in _doing(old, edit):
             result = spliced(result, _place(result, number), do.what, do.path, do.value)
