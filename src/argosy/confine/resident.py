@@ -165,13 +165,33 @@ async def start(
         if around.at_home:
             order["folder"] = place
         ours, theirs = socket.socketpair()
+        stack.callback(ours.close)
         with theirs:
-            process = await asyncio.to_thread(partial(spawn, theirs, *sockets, merged=around.hear is not None))
+            process, is_cancelled = await _spawned(theirs, *sockets, merged=around.hear is not None)
     except BaseException:
         stack.close()
         raise
-    text = marshal.dumps(order)
     ours.setblocking(False)
-    with contextlib.suppress(OSError):
-        await asyncio.get_running_loop().sock_sendall(ours, len(text).to_bytes(8, "big") + text)
-    return Resident(process, ours, stack.close, around.hear)
+    resident = Resident(process, ours, stack.close, around.hear)
+    text = marshal.dumps(order)
+    try:
+        if is_cancelled:
+            raise asyncio.CancelledError
+        with contextlib.suppress(OSError):
+            await asyncio.get_running_loop().sock_sendall(ours, len(text).to_bytes(8, "big") + text)
+    except BaseException:
+        await resident.end()  # nobody else knows of it yet
+        raise
+    return resident
+
+
+async def _spawned(*sockets: socket.socket, merged: bool) -> tuple[subprocess.Popen[bytes], bool]:
+    """The launcher, and whether we were cancelled meanwhile: a thread goes on, and what it starts must be ended."""
+    spawning = asyncio.create_task(asyncio.to_thread(partial(spawn, *sockets, merged=merged)))
+    is_cancelled = False
+    while not spawning.done():
+        try:
+            await asyncio.wait({spawning})
+        except asyncio.CancelledError:
+            is_cancelled = True
+    return spawning.result(), is_cancelled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import is_running, soon
+from processes import children, descriptors, is_running, soon
 
 from argosy.confine.limits import ProgramLimits
 from argosy.confine.program import python_places
@@ -81,6 +82,20 @@ async def test_what_it_started_ends_with_it(folder: Path) -> None:
     launcher = resident._process.pid
     await resident.end()
     assert not is_running(launcher)
+
+
+@pytest.mark.parametrize("passes", [1, 2, 3, 5, 8, 40])
+async def test_who_gives_up_while_it_starts_leaves_nothing(folder: Path, passes: int) -> None:
+    await (await begin(folder, "pass")).end()  # what is opened once and stays
+    before, ours = descriptors(), set(children(os.getpid()))
+    beginning = asyncio.create_task(begin(folder, "import time\ntime.sleep(600)"))
+    for _ in range(passes):  # of the loop: before there is a process, while there is one, before it is told what to do
+        await asyncio.sleep(0)
+    beginning.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await (await beginning).end()
+    assert set(children(os.getpid())) <= ours
+    assert descriptors() <= before
 
 
 FILLS = """
