@@ -16,6 +16,9 @@ WHEELS         := $(VENV)/wheels
 # What says whether everybody can use the page.
 AXE            := axe-core@4.14.0
 
+# A test that never ends is named, with where it stood, instead of keeping everybody waiting; proofs in full may take long.
+HANGS := --max-worker-restart 0 -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+
 # Who is not root is refused at once.
 APT := apt-get install -qq --no-install-recommends
 
@@ -69,7 +72,7 @@ demo: $(PROGRAM)  ## a whole delivery on this machine: Git, cluster, engine, a m
 
 test: install  ## run all tests, proofs in short
 	@$(BIN)/python -m compileall -q src  # else each of the thousands of commands compiles what was edited
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(HANGS) $(ARGS)
 
 check: install  ## lint and check types
 	@status=0; $(BIN)/ruff check . || status=1; $(BIN)/mypy || status=1; exit $$status

@@ -62,8 +62,7 @@ async def test_an_error_of_the_controller_is_counted_by_its_kind(cluster: Embedd
         await at.apply(job())
         await at.ends()
         line = 'notebookvalidationjob_reconciliation_errors_total{error_type="RuntimeError",namespace="default"}'
-        while line not in at.controller.metrics.text():
-            await at.status()
+        await at.becomes(lambda _: line in at.controller.metrics.text())
 
 
 def test_names_of_jobs_make_no_more_series_than_a_limit() -> None:
