@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from apps_scene import CONTROL, bulk, event, furnish
 from engine_room import Room, config_map
+from in_full import in_full
 from pages_world import World, world
 
 from argosy.model import annotations as names
@@ -230,6 +231,7 @@ def test_a_sync_is_forced_without_hooks_and_tried_again(page: Any, site: World) 
     assert asked["retry"]["limit"] == 2 and "Replace=true" in asked["sync"]["syncOptions"]
 
 
+@in_full
 def test_the_doctor_looks_closely(page: Any) -> None:
     page.goto("/doctor")
     page.get_by_role("link", name="Look closely").click()
@@ -257,6 +259,7 @@ def test_keys_lead_to_the_doctor_and_wide_lines_are_not_wrapped(page: Any) -> No
 # -- several windows ---------------------------------------------------------------------------------------------------
 
 
+@in_full
 def test_every_kind_of_page_follows_in_several_windows(site: World, open_page: OpenPage) -> None:
     """One change for all of them: a commit that web takes up by itself."""
     places = {

@@ -209,6 +209,7 @@ def test_after_a_change_a_controller_that_does_not_run_is_an_error(plain: Sandbo
     ask(plain, "-n", "argocd", "patch", "configmap", "argocd-cm", "--type=merge", "-p", '{"data": null}')
 
 
+@in_full
 def test_an_argo_cd_without_an_operator_gets_keys_in_argocd_cm(plain: Sandbox) -> None:
     """The controller runs again by now, whatever the test before did with it."""
     theirs = json.dumps({"data": {"theirs": "kept", f"{PREFIX}PersistentVolumeClaim": "return {}"}})

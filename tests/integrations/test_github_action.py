@@ -184,6 +184,7 @@ def pull_request(runner: Runner, host: Host, old: str, new: str) -> Runner:
     return Runner(runner.action, runner.workspace, runner.temp, {**runner.environment, **told})
 
 
+@in_full
 def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, host: Host) -> None:
     there = pull_request(runner, host, 'value: "500m"', 'value: "800m"')
     ran = there.run(command="preview")
@@ -198,6 +199,7 @@ def test_a_pull_request_has_one_comment_that_each_push_renews(runner: Runner, ho
     assert "900m" in second and "800m" not in second and len(host.comments) == 122
 
 
+@in_full
 def test_a_token_that_may_not_write_fails_no_job(runner: Runner, host: Host) -> None:
     host.refuses = 403
     ran = pull_request(runner, host, 'value: "500m"', 'value: "800m"').run(command="preview")

@@ -118,6 +118,7 @@ def test_parameters_are_never_run(pod: Pod) -> None:
     assert not proof.exists() and ended.code == 2 and ended.results["result"] == "error"
 
 
+@in_full
 def test_what_a_branch_would_change_is_told_and_kept_for_a_comment(pod: Pod) -> None:
     overlay = pod.source / "deploy_model" / "overlays" / "dev" / "kustomization.yaml"
     overlay.write_text(overlay.read_text().replace('value: "500m"', 'value: "800m"'))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from app_desk import Scene, scene
 from engine_room import config_map
+from in_full import in_full
 
 from argosy.model.names import ResourceKey
 
@@ -101,6 +102,7 @@ def in_a_terminal(desk: Scene, settings: dict[str, str], *words: str) -> str:
     return shown.decode()
 
 
+@in_full
 async def test_an_application_of_several_sources_is_shown_compared_synced_and_remembered(desk: Scene) -> None:
     desk.repository.push({"other/second.yaml": config_map("second", c="three")})
     here = {"repoURL": desk.repository.url, "targetRevision": "main"}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import serving
+from in_full import in_full
 
 from argosy.schema.definitions import definition
 
@@ -125,6 +126,7 @@ def test_rotate_makes_a_new_token_and_revokes_the_old(both: Both) -> None:
     assert both.is_let_in(new) and not both.is_let_in(old)
 
 
+@in_full
 def test_one_token_is_there_at_a_time_and_none_when_a_cluster_was_removed(both: Both) -> None:
     both.clear()
     assert both.add("--name", "prod", "-y").code == 0 and len(both.made()) == 4
@@ -140,6 +142,7 @@ def test_one_token_is_there_at_a_time_and_none_when_a_cluster_was_removed(both: 
     both.until_made(4)
 
 
+@in_full
 def test_what_another_needs_stays_when_a_cluster_is_removed(both: Both) -> None:
     both.clear()
     both.add("--name", "prod", "-y")
@@ -194,6 +197,7 @@ def test_what_is_there_is_replaced_only_if_somebody_says_so(both: Both) -> None:
     assert both.argosy("rm", "other", "-y").code == 0
 
 
+@in_full
 def test_a_cluster_that_refuses_its_token_is_not_called_unchanged(both: Both) -> None:
     both.add("--name", "prod", "-y")
     for secret in both.far.request("GET", "/api/v1/namespaces/kube-system/secrets").json()["items"]:
@@ -259,6 +263,7 @@ def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both:
     assert said.code == 2 and "has no Secret that could be changed" in said.err
 
 
+@in_full
 def test_the_address_that_is_written_may_be_the_one_that_the_cluster_tells(both: Both) -> None:
     said = both.add("--name", "prod", "--cluster-endpoint", "kube-public", "-y")
     assert said.code == 0 and "kube-public/cluster-info names no address" in said.err

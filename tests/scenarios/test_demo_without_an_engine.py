@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from demo_theatre import Demo, demo
+from in_full import in_full
 from serving import KUBECTL
 
 pytestmark = pytest.mark.skipif(not KUBECTL.exists(), reason=f"kubectl: there is none at {KUBECTL} (make install)")
@@ -42,6 +43,7 @@ COMMANDS = (
 )
 
 
+@in_full
 def test_setup_and_health_give_the_same_results_with_an_engine_and_without(alone: Demo, delivering: Demo) -> None:
     alone.argosy(*COMMANDS[0])  # the namespaces: an engine has made some of them by now
     delivering.argosy(*COMMANDS[0])

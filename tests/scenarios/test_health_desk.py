@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from in_full import in_full
 from serving import ARGOSY, argosy, environment
 
 CM = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-cm}\ndata:\n"
@@ -67,6 +68,7 @@ def unread(files: Path, *arguments: object, both: bool = False) -> int:
 
 
 @pytest.mark.parametrize("both", [False, True])
+@in_full
 def test_who_stops_reading_does_not_change_the_answer(files: Path, both: bool) -> None:
     (files / "bad.lua").write_text("return {")
     model, claim = files / "model.yaml", files / "claim.yaml"

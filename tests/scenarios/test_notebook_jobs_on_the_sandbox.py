@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_full import in_full
 from notebook_desk import Repository, notebook
 from serving import KUBECTL, Finished, Sandbox, argosy, kubectl, sandbox
 
@@ -140,6 +141,7 @@ def test_a_real_notebook_of_a_commit_runs_with_its_volume_and_kubectl_waits_for_
     assert row[:3] == ["train", "Succeeded", "train.ipynb"]
 
 
+@in_full
 def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes(server: Sandbox) -> None:
     text = dump(job("broken", "broken.ipynb")) + "  retryPolicy:\n    on: any\n    maxRetries: 1\n    backoff: 100ms\n"
     assert apply(server, text).code == 0
@@ -161,6 +163,7 @@ def golden(text: str, *outputs: str) -> str:
     return json.dumps(found)
 
 
+@in_full
 def test_jobs_are_judged_by_golden_notebooks_of_another_path_and_by_what_they_expect(
     server: Sandbox, repository: Repository
 ) -> None:

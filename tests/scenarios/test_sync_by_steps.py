@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from crashing_cluster import CrashingCluster
+from in_full import IN_FULL
 from sync_stage import (
     LISTED,
     NAMESPACE,
@@ -49,7 +50,7 @@ async def nothing_happens(_: Cluster) -> None:
     pass
 
 
-@pytest.fixture(params=["embedded", "wire"])
+@pytest.fixture(params=["embedded", pytest.param("wire", marks=IN_FULL)])
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
     """In this process, and through HTTP."""
     async with Plane.open(rbac=True, admin_token="of-a-test") as plane, contextlib.AsyncExitStack() as stack:

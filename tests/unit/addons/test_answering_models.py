@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_full import in_full
 from modelled_world import MODEL_KINDS, POD, SERVICE, model, runtime
 from simulated_world import World, condition, key, made
 
@@ -233,6 +234,7 @@ FLOWERS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]  # a setosa and a virgini
 
 
 @pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="scikit-learn: it is not installed")
+@in_full
 async def test_what_scikit_learn_learned_is_served_from_both_of_its_files(
     cluster: EmbeddedCluster, place: Path
 ) -> None:

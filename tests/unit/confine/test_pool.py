@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from in_full import in_full
 from processes import children, descriptors, is_running, soon
 
 import argosy
@@ -81,6 +82,7 @@ def test_the_wall_limit_is_for_each_payload_not_for_the_batch():
     play(scene)
 
 
+@in_full
 def test_a_batch_that_uses_more_cpu_than_a_workers_life_is_finished_by_others():
     async def scene(pool):
         # With 0.1 s a call, a worker is killed after 2 s of CPU, and must be replaced before.
@@ -251,6 +253,7 @@ def test_the_pool_works_on_uvloop():
 
 
 @needs_proc
+@in_full
 def test_five_hundred_killed_calls_leave_no_process_and_no_descriptor():
     async def scene(pool):
         server = (await pool.run("hostile:identity", None))["ppid"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hostile_scripts import ESCAPES, POLLUTE, POLLUTERS, STUCK, WITNESS, escape
+from in_full import in_full
 from wiped_server import IS_ASKED_FOR
 
 from argosy.confine import Limits, OverLimit, Pool
@@ -130,6 +131,7 @@ async def test_none_reaches_the_next_script(pool: Pool) -> None:
     assert await polluted(confined) == []
 
 
+@in_full
 async def test_the_suite_notices_a_sandbox_without_a_clock() -> None:
     found = await not_stopped({"busy loop": STUCK["busy loop"]}, Limits(wall=2, cpu=60))
     assert any(each.startswith("busy loop: ran for ") for each in found)

@@ -185,7 +185,7 @@ def patches(draw: st.DrawFn) -> tuple[Any, list[dict[str, Any]]]:
     return document, operations
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(patches())
 def test_it_agrees_with_the_jsonpatch_library(case: tuple[Any, list[dict[str, Any]]]) -> None:
     document, operations = case

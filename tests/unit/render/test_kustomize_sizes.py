@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from in_full import IN_FULL
 from text_tree import TextTree
 
 from argosy.render.kustomize import build
@@ -37,7 +38,7 @@ SIZES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [pytest.param(each, marks=IN_FULL if "patches" in each else ()) for each in SIZES])
 def test_a_large_kustomization_is_built_in_time(size: str) -> None:
     count, files = SIZES[size]
     started = time.process_time()

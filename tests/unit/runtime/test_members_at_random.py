@@ -7,14 +7,15 @@ from datetime import timedelta
 
 import pytest
 from member_world import KEYS, Process, World, faults
+from wiped_server import IS_ASKED_FOR
 
 from argosy.runtime.member_leases import NOBODY, Roster, Seen, SharedTerms
 from argosy.runtime.members import Members, Standing
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.prove]
 LONG = 30.0  # seconds that webhooks may take
 SECONDS = 90.0  # that a world lasts
-WORLDS = 20
+WORLDS = 20 if IS_ASKED_FOR else 8
 ALL = ("sleep", "sleep", "sleep", "wake", "kill", "stop", "come", "away", "back", "jump")
 # Moments that chance hardly ever meets: to wake when others have just lost patience, to begin all at once.
 NAPS, STARTS = ("nap",), ("anew",)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_full import in_full
 from modelled_world import BUILD, BUILD_CONFIG, STREAM
 from notebook_world import ToldRuns, World, condition, job, leaping, world
 
@@ -73,6 +74,7 @@ async def test_a_job_waits_for_its_build_and_runs_in_its_image(cluster: Embedded
     assert config["spec"]["completionDeadlineSeconds"] == 900
 
 
+@in_full
 async def test_a_second_run_has_a_build_of_its_own(cluster: EmbeddedCluster) -> None:
     async with openshift_world(cluster) as at:
         await at.apply(building())

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from git_host import GitHost, git_host
+from in_full import in_full
 from notebook_desk import Repository, notebook
 
 from argosy.addons.notebooks.pods import parcel
@@ -108,6 +109,7 @@ def test_the_archive_alone_runs_a_notebook_and_tells_of_it(tmp_path: Path) -> No
     assert "cell 2 code Success" in (tmp_path / "execution.log").read_text()
 
 
+@in_full
 def test_a_run_that_is_asked_to_end_does_so_and_its_kernel_with_it(tmp_path: Path) -> None:
     """As the kubelet asks when a Pod is deleted."""
     pytest.importorskip("nbclient")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from in_full import in_full
 from modelled_world import MODEL_KINDS, SERVICE, model, modelled, runtime
 from notebook_world import RUNNING
 from simulated_world import DAEMON_SET, DEPLOYMENT, POD, REPLICA_SET, STATEFUL_SET, made
@@ -137,6 +138,7 @@ async def test_a_model_with_revisions_gets_a_new_one(cluster: EmbeddedCluster) -
     assert any(is_ready(pod) and pod["metadata"]["uid"] not in uids(before) for pod in after)
 
 
+@in_full
 async def test_a_budget_is_kept_and_what_cannot_go_in_time_stays(cluster: EmbeddedCluster) -> None:
     async with modelled(cluster, *MODEL_KINDS, GroupKind("policy", "PodDisruptionBudget")) as sims:
         await cluster.create(runtime())
