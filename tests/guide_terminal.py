@@ -22,7 +22,8 @@ FOLDER = ROOT / "llmops-via-argocd"
 FENCE = re.compile(r"^( *)```bash\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 GITHUB = ("https://github.com/your-org/llmops-demo.git", "https://github.com/ME/MINE.git")
 
-# Looks until the sign appears, then presses Ctrl-C.
+# Looks until the sign appears, then presses Ctrl-C. After a silence it is typed again: of a single object kubectl does
+# not show what happens between its first look and its watch.
 OC = """\
 #!/bin/bash
 PATH=${PATH#*:}
@@ -30,10 +31,17 @@ case " $* " in
   *" --watch "* | *" -w "* | *" logs "*" -f "*) ;;
   *) exec oc "$@" ;;
 esac
-exec 4< <(exec oc "$@")
-while read -r -t 60 -u 4 line; do
-  printf '%s\\n' "$line"
-  [[ $line =~ $READER_SEES ]] && break
+look() {
+  exec 4< <(exec oc "$@")
+  while read -r -t 10 -u 4 line || return; do
+    printf '%s\\n' "$line"
+    [[ $line =~ $READER_SEES ]] && return
+  done
+}
+for _ in {1..6}; do
+  look "$@"
+  (($? > 128)) || break
+  kill -INT $!
 done
 kill -INT $!
 """

@@ -21,15 +21,6 @@ oc patch configmap argosy-cm -n openshift-gitops --type merge -p '{{"data":{{"so
 """
 
 
-# What lives where a block did not do what its page says.
-LOOKED_AT = """
-oc get inferenceservice,deployment,replicaset,pod -n llmops-dev -o wide
-oc get application.argoproj.io -n openshift-gitops llmops-dev -o yaml
-oc get inferenceservice -n llmops-dev -o yaml
-oc get events -n llmops-dev
-"""
-
-
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """At a demo whose repository also stands for the one that readers are told to make at GitHub."""
@@ -53,11 +44,7 @@ def test_a_block_does_what_its_page_says(reader: Reader, block: Block) -> None:
     assert prepared.failed == [], prepared.out
     edits = block.edits.format(home=reader.home) if "{home}" in block.edits else block.edits
     typed = reader.type(block.page, text_of(block), answers=block.answers, edits=edits, sees=block.sees)
-    try:
-        typed.checked(block.shows, block.fails)
-    except AssertionError as error:
-        seen = reader.type(block.page, LOOKED_AT)
-        raise AssertionError(f"{error}\n{seen.out}") from None
+    typed.checked(block.shows, block.fails)
     if block.then:
         assert reader.others(block.page, f"come_true {shlex.quote(block.then)}").failed == [], typed.out
 
