@@ -15,7 +15,7 @@ from argosy.compare import CompareSettings, UpdateFilter
 from argosy.controllers.settings import Settings
 from argosy.live import owner
 from argosy.model import annotations as names
-from argosy.model.flow import Assessment, Health
+from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 
@@ -75,9 +75,11 @@ class Updates:
             log.exception("health cannot be compared")
             return {key for each in held for key in each.concerned}
         pairs = zip(held, said[::2], said[1::2], strict=True)
-        return {key for each, one, other in pairs if _word(one) != _word(other) for key in each.concerned}
+        return {key for each, one, other in pairs if _may_differ(one, other) for key in each.concerned}
 
 
-def _word(assessment: Assessment | None) -> Health | None:
-    """argo: its words may change as they like."""
-    return assessment.health if assessment is not None else None
+def _may_differ(one: Assessment | None, other: Assessment | None) -> bool:
+    """argo: only the word counts, its message may change as it likes. What could not be judged may be anything."""
+    if one is None or other is None:
+        return one is not other
+    return bool(one.fault or other.fault) or one.health is not other.health

@@ -81,3 +81,15 @@ async def test_who_is_concerned_is_woken_only_where_health_has_changed(tmp_path:
         assert await woken.get() == sick
     assert woken.empty()
     work.cancel()
+
+
+async def test_who_is_concerned_is_woken_where_health_could_not_be_judged(tmp_path: Path) -> None:
+    """A check that fails before and after says nothing of what lies between."""
+    broken = {"resource.customizations.health.apps_Deployment": "return obj.nothing.more"}
+    found = updates(tmp_path, STATUS | broken)
+    woken: asyncio.Queue[ResourceKey] = asyncio.Queue()
+    assert found.holds_back(deployment("1"), deployment("2", readyReplicas=1), [APP])
+    work = asyncio.create_task(found.run(woken.put_nowait))
+    async with asyncio.timeout(60):
+        assert await woken.get() == APP
+    work.cancel()
