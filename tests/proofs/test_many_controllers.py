@@ -17,7 +17,6 @@ from pathlib import Path
 
 from in_full import IN_FULL
 from shared_work import Change, SharedWork, shared_work
-from wiped_server import IS_ASKED_FOR
 
 from argosy.runtime.member_leases import SharedTerms
 
@@ -26,6 +25,7 @@ APPLICATIONS, KILLS, NAPS = 1000, 50, 4
 TROUBLE = 0.02  # of all requests
 IN_TIME = {signal.SIGKILL: 15.0, signal.SIGTERM: 2.0, signal.SIGSTOP: 15.0}  # seconds
 AT_WORK = 20  # applications that are asked to sync before each kill
+STOLEN = 0.05  # of the machine's time: where its host gave more to others, times are told and not judged
 
 
 class Handover:
@@ -36,7 +36,8 @@ class Handover:
         self.one = rng.choice(work.living)
         owned = {app: (claims[-1].member, len(claims)) for app in work.apps if (claims := list(work.claims(app)))}
         self.apps = {app: claims for app, (member, claims) in owned.items() if member == self.one.name}
-        self.at = time.monotonic()
+        self.at, self._machine = time.monotonic(), machine_time()
+        self.stolen = 0.0
         if number is signal.SIGSTOP:
             self.one.pause()
         else:
@@ -61,9 +62,20 @@ class Handover:
         if self.number is not signal.SIGSTOP:
             self.work.start()
         self.work.until(limit, lambda: self.is_over, "what it had is another's")
+        stolen, whole = (now - before for now, before in zip(machine_time(), self._machine, strict=True))
+        self.stolen = stolen / whole if whole else 0.0
         if self.number is signal.SIGSTOP:
             self.one.go_on()
         self.work.until(60, self.work.three_agree, "three members agree")
+
+
+def machine_time() -> tuple[int, int]:
+    """What the host has taken from this machine since it began, and all that there was; nothing where nobody counts."""
+    try:
+        found = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    except OSError:
+        return 0, 0
+    return found[7], sum(found)
 
 
 def told(ends: list[Handover], number: signal.Signals) -> str:
@@ -111,7 +123,8 @@ def test_many_controllers_many_kills(
             time.sleep(rng.random() * 2.0)
             ends.append(Handover(work, rng, number))
             ends[-1].after()
-            print(f"{time.monotonic() - began:.0f} s: {number.name}: {spread(ends[-1].times() or [0.0])}", flush=True)
+            said = f"{number.name}: {spread(ends[-1].times() or [0.0])}, stolen {ends[-1].stolen:.0%}"
+            print(f"{time.monotonic() - began:.0f} s: {said}", flush=True)
         work.proxy.trouble = 0.0
         head = work.push("last")
         seconds = work.until(60 + applications, lambda: work.are_synced(head), "every application converges")
@@ -124,8 +137,10 @@ def test_many_controllers_many_kills(
         assert not work.faults()
         assert not work.hooks_made_twice()
         assert oldest < SharedTerms().lease - SharedTerms().request
-        late = [f"{each.number.name}: {each.times()[-1]:.1f} s" for each in ends if each.apps and _is_late(each)]
-        assert not late or not IS_ASKED_FOR, late  # beside other tests they are told alone
+        judged = [each for each in ends if each.apps and each.stolen <= STOLEN]
+        late = [f"{each.number.name}: {each.times()[-1]:.1f} s" for each in judged if _is_late(each)]
+        assert not late, late
+        assert len(judged) > len(ends) / 2, "the host gave too much of this machine's time to others"
 
 
 def _is_late(end: Handover) -> bool:
