@@ -9,6 +9,7 @@ import pytest
 from argosy.cluster import Cluster
 from argosy.desk.beside import find_engines
 from argosy.model.annotations import RESOURCES_FINALIZER as FINALIZER
+from argosy.model.errors import UserError
 from argosy.model.finalizers import OF_HOOKS, OF_RESOURCES
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
@@ -83,6 +84,18 @@ async def test_applications_definitions_and_settings_stay(there: Cluster) -> Non
     assert await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
     assert await there.get(ResourceKey("", "Namespace", "", "argosy"))
     assert (await removal(there)).to_write == []
+
+
+async def test_an_installation_of_another_namespace_keeps_its_rights(there: Cluster) -> None:
+    other = InstallOptions("other")
+    remains = await survey_remains(there, other, await find_engines(there, "other"))
+    for is_forced in (False, True):
+        plan = make_removal(other, remains, with_applications=True, is_forced=is_forced)
+        told = "argosy is installed in namespace argosy; take it out there: argosy uninstall --namespace argosy"
+        assert plan.problems[0] == told
+        with pytest.raises(UserError, match="installed in namespace argosy"):
+            await remove(there, plan)
+    assert await there.get(ResourceKey("rbac.authorization.k8s.io", "ClusterRole", "", "argosy-controller"))
 
 
 async def test_it_is_refused_while_nobody_would_serve_a_finalizer(there: Cluster) -> None:

@@ -122,13 +122,15 @@ def _images(options: InstallOptions, steps: Sequence[Step]) -> Iterator[str]:
         )
 
 
+def elsewhere(options: InstallOptions, found: Found) -> list[str]:
+    """Other namespaces that an installation is in: its bindings have the same names wherever it is."""
+    bindings = [live for key, live in found.live.items() if key.group_kind == BINDING and is_ours(live)]
+    places = {str(each.get("namespace")) for live in bindings for each in live.get("subjects") or ()}
+    return sorted(places - {options.namespace})
+
+
 def _problems(options: InstallOptions, wanted: Sequence[Manifest], found: Found) -> Iterator[str]:
-    elsewhere = {
-        str(subject.get("namespace"))
-        for key, live in found.live.items() if key.group_kind == BINDING and is_ours(live)
-        for subject in live.get("subjects") or () if subject.get("namespace") != options.namespace
-    }  # fmt: skip
-    for place in sorted(elsewhere):
+    for place in elsewhere(options, found):
         yield f"argosy is installed in namespace {place} already; use --namespace {place}, or uninstall it there first"
     for key in map(key_of, wanted):
         live = found.live.get(key)

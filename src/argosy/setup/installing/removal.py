@@ -17,7 +17,7 @@ from argosy.policy.engines import ARGOSY
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.manifests import DEFINITION, NAMESPACE
 from argosy.setup.installing.options import InstallOptions
-from argosy.setup.installing.plan import CONFIG_MAP, SECRET, Plan, Step
+from argosy.setup.installing.plan import CONFIG_MAP, SECRET, Plan, Step, elsewhere
 from argosy.setup.installing.survey import Remains
 from argosy.setup.installing.words import is_ours
 
@@ -110,6 +110,8 @@ def _is_in(manifest: Manifest, namespace: str) -> bool:
 
 
 def _problems(options: InstallOptions, remains: Remains, gone: Sequence[Manifest]) -> Iterator[str]:
+    for place in elsewhere(options, remains.live):  # its rights have the same names, and would go from under it
+        yield f"argosy is installed in namespace {place}; take it out there: argosy uninstall --namespace {place}"
     if gone and not remains.is_delivering:
         yield (
             f"no engine of argosy runs that could take away what {_named(gone)} delivered; "
