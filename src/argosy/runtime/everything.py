@@ -34,6 +34,7 @@ LOOKS = (0.3, 0.5, 1.0, 2.0, 4.0)  # a definition is there before its kind is se
 BETWEEN_LOOKS = 0.2  # at least: many definitions come together
 ANYWAY = 120.0  # what other servers bring needs no definition
 GIVEN_UP = 3  # after so many refusals to list a kind, nobody waits for it any longer
+ALONE = 6  # the same where it gives no answer, and others do: about twelve seconds
 
 
 class Thrift(Protocol):
@@ -313,9 +314,15 @@ class Everything:
             return
         followed.failures += 1
         self._troubles[kind] = error
-        # A server that is away will come back and is waited for; one that says no may do so for ever.
-        if isinstance(error, ClusterError) and (error.code in REFUSALS or followed.failures >= GIVEN_UP):
+        # A server that is away will come back and is waited for; one that says no may do so for ever, and so may one
+        # that another server stands behind: a kind that fails alone.
+        is_no = isinstance(error, ClusterError) and (error.code in REFUSALS or followed.failures >= GIVEN_UP)
+        if is_no or (followed.failures >= ALONE and self._answers()):
             followed.settled.set()
+
+    def _answers(self) -> bool:
+        """Whether some kind is listed and watched as it should be."""
+        return any(each.settled.is_set() and not each.failures for each in self._followed.values())
 
     def _tell_metadata(self, before: Manifest | None, after: Manifest | None) -> None:
         if after is not None and self._thrift.is_wanted(after):
