@@ -83,6 +83,15 @@ async def test_adopted_and_handed_back_nothing_that_it_manages_is_touched(place:
     assert again.code == 0 and "unchanged" in again.out
 
 
+@pytest.mark.parametrize("own", [{SKIP: "true"}, {ENGINE: "argocd"}, {ENGINE: "argocd", SKIP: "true"}])
+async def test_a_pause_that_adopting_did_not_set_is_not_ended(place: Place, own: dict[str, str]) -> None:
+    key = ResourceKey("argoproj.io", "Application", CONTROL, "models")
+    await place.scene.cluster.patch(key, {"metadata": {"annotations": own}}, manager=MANAGER)
+    said = await place.scene.argosy("app", "hand-back", "models", "-y")
+    assert said.code == 0 and "unchanged" in said.out and "nothing to do" in said.out
+    assert own.items() <= (await place.annotations()).items()
+
+
 async def test_a_dry_run_shows_the_plan_and_writes_nothing(place: Place) -> None:
     before = await place.scene.app()
     said = await place.scene.argosy("app", "adopt", "models", "--dry-run", "-o", "json")

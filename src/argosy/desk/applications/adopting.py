@@ -80,6 +80,8 @@ class _Sight:
 def _annotations(app: Application, way: Way) -> dict[str, str]:
     if way is Way.ADOPT:
         return {**app.annotations, **ADOPTED}
+    if app.annotations.get(names.ENGINE) != ARGOSY:
+        return dict(app.annotations)  # it was never adopted: a pause is somebody's own
     return {name: text for name, text in app.annotations.items() if name not in ADOPTED}
 
 
