@@ -241,7 +241,23 @@ async def test_what_is_not_argosys_is_neither_changed_nor_taken(cluster: Cluster
     assert any("namespace argosy was there before" in note for note in plan.notes)
     assert any("applications.argoproj.io was there before" in note for note in plan.notes)
     live = await cluster.get(ResourceKey("", "Namespace", "", "argosy"))
-    assert live and "pod-security.kubernetes.io/enforce" not in (live["metadata"].get("labels") or {})
+    assert live and not {"pod-security.kubernetes.io/enforce", "app.kubernetes.io/part-of"} & set(
+        live["metadata"]["labels"]
+    )
+
+
+@pytest.mark.anyio
+async def test_a_namespace_that_was_there_before_gets_the_label_that_commands_find_it_by(cluster: Cluster) -> None:
+    await cluster.create({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy", "labels": {"team": "ml"}}
+    })  # fmt: skip
+    assert await control.control_namespace(cluster) == "argocd"
+    (step,) = [step for step in (await installed(cluster)).to_write if step.verb == "update"]
+    assert step.differences == ("metadata.labels.argosy.dev/control: true is added",)
+    assert await control.control_namespace(cluster) == "argosy"
+    assert (await planned(cluster)).to_write == []
+    live = await cluster.get(step.key)
+    assert live and live["metadata"]["labels"].items() >= {"team": "ml", "argosy.dev/control": "true"}.items()
 
 
 @pytest.mark.anyio

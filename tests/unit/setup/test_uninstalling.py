@@ -207,6 +207,23 @@ async def test_what_the_installation_did_not_make_stays(there: Cluster) -> None:
     assert key not in {step.key for step in plan.steps}
 
 
+async def test_a_namespace_that_was_there_before_loses_only_the_label(cluster: Cluster) -> None:
+    namespace = ResourceKey("", "Namespace", "", "argosy")
+    await cluster.create({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy", "labels": {"team": "ml"}}
+    })  # fmt: skip
+    await carry_out(cluster, make_plan(OPTIONS, await survey(cluster, OPTIONS)), lambda step: None, 0.0)
+    assert namespace not in {step.key for step in (await removal(cluster)).steps}, "settings stay, and are found"
+    plan = await removal(cluster, applications=True)
+    (step,) = [step for step in plan.steps if step.key == namespace]
+    assert step.differences == ("metadata.labels.argosy.dev/control: true is removed",)
+    await remove(cluster, plan)
+    live = await cluster.get(namespace)
+    assert live and live["metadata"]["labels"]["team"] == "ml"
+    assert "argosy.dev/control" not in live["metadata"]["labels"]
+    assert (await removal(cluster, applications=True)).to_write == []
+
+
 async def test_what_goes_with_the_namespace_is_not_said_to_stay(there: Cluster) -> None:
     key = ResourceKey("", "Secret", "argosy", "argocd-secret")
     if await there.get(key):

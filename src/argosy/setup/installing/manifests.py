@@ -5,7 +5,7 @@ In: options. Out: manifests, and the keys of all that any options ask for. Never
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from typing import Final
@@ -47,7 +47,11 @@ def _chosen_otherwise(options: InstallOptions) -> Iterator[InstallOptions]:
 
 def namespace(options: InstallOptions) -> Manifest:
     marks = {PART_OF: OURS, CONTROL: "true", f"{SECURITY}/enforce": "restricted", f"{SECURITY}/warn": "restricted"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": options.namespace, "labels": marks}}
+    return of_namespace(options.namespace, marks)
+
+
+def of_namespace(name: str, labels: Mapping[str, str]) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}}
 
 
 def _defined(name: str) -> Manifest:

@@ -15,13 +15,14 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.patch.merge_patch import diff
 from argosy.setup.delivery.differences import sentences
 from argosy.setup.delivery.plan import Verb
-from argosy.setup.installing.manifests import DEFINITION, NAMESPACE, manifests
+from argosy.setup.installing.manifests import DEFINITION, NAMESPACE, manifests, of_namespace
 from argosy.setup.installing.options import InstallOptions, names_registry
-from argosy.setup.installing.words import is_ours
+from argosy.setup.installing.words import CONTROL, is_control, is_ours
 
 SECRET, CONFIG_MAP = GroupKind("", "Secret"), GroupKind("", "ConfigMap")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")
-KEPT: Final = (NAMESPACE, SECRET, CONFIG_MAP)  # made where they are missing; what is there is somebody's
+# Made where they are missing; what is there is somebody's, but for the label by which commands find the namespace.
+KEPT: Final = (NAMESPACE, SECRET, CONFIG_MAP)
 BINDING: Final = GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding")
 SERVERS_OWN: Final = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
 SIGNS_IN: Final = "argocd-secret"
@@ -88,11 +89,21 @@ def _step(wanted: Manifest, found: Found) -> Step:
     live = found.live.get(key)
     if live is None:
         return Step(Verb.CREATE, key, wanted)
+    if key.group_kind == NAMESPACE and not is_control(live):
+        return marking(live, is_control=True)
     after = found.predicted.get(key)
     patch = diff(_told(live), _told(after)) if after is not None else {}
     if not patch:
         return Step(Verb.UNCHANGED, key, wanted)
     return Step(Verb.UPDATE, key, wanted, tuple(sentences(live, patch)))
+
+
+def marking(live: Manifest, *, is_control: bool) -> Step:
+    """Of a namespace that was there before, nothing but the label by which commands find it."""
+    labels = {CONTROL: "true"} if is_control else {}
+    differences = sentences(live, {"metadata": {"labels": {CONTROL: labels.get(CONTROL)}}})
+    key = key_of(live)
+    return Step(Verb.UPDATE, key, of_namespace(key.name, labels), tuple(differences))
 
 
 def _told(manifest: Manifest) -> dict[str, Any]:
@@ -107,7 +118,7 @@ def _notes(wanted: Sequence[Manifest], found: Found) -> Iterator[str]:
         if live is None or is_ours(live):
             continue
         if key.group_kind == NAMESPACE:
-            yield f"namespace {key.name} was there before and stays as it is, with what it demands of Pods"
+            yield f"namespace {key.name} was there before and keeps what it has, such as what it demands of Pods"
         elif key.group_kind == DEFINITION:
             yield f"{key.name} was there before, such as by an Argo CD, and stays as it is"
 

@@ -17,9 +17,9 @@ from argosy.policy.engines import ARGOSY
 from argosy.setup.delivery.plan import Verb
 from argosy.setup.installing.manifests import DEFINITION, NAMESPACE
 from argosy.setup.installing.options import InstallOptions
-from argosy.setup.installing.plan import CONFIG_MAP, SECRET, Plan, Step, elsewhere
+from argosy.setup.installing.plan import CONFIG_MAP, SECRET, Plan, Step, elsewhere, marking
 from argosy.setup.installing.survey import Remains
-from argosy.setup.installing.words import is_ours
+from argosy.setup.installing.words import has_marked, is_ours
 
 MOST_NAMED: Final = 5
 EMPTIED: Final = (
@@ -38,6 +38,8 @@ def make_removal(options: InstallOptions, remains: Remains, *, with_applications
     for key, live in reversed(list(remains.live.live.items())):
         if not is_ours(live):
             notes.append(_not_ours(key, place))
+            if with_applications and key.group_kind == NAMESPACE and has_marked(live):
+                steps.append(marking(live, is_control=False))
         elif why := _stays(key, options, remains, kept, with_applications=with_applications):
             notes.append(f"{key.kind} {key.name} stays: {why}")
         else:
