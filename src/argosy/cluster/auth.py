@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from argosy.cluster.connection import Connection
+from argosy.cluster.connection import Connection, ExecPlugin
 from argosy.cluster.exec_plugin import Credential, run_plugin
 from argosy.cluster.tls import ssl_context
-from argosy.model.errors import UserError
+from argosy.model.errors import TransientError, UserError
 
 REREAD_TOKEN_AFTER = 60.0  # kubelets rotate tokens at 80 % of their life, an hour or more
 EXPIRES_EARLY = 10.0  # a credential must still be good when it arrives
@@ -58,7 +58,7 @@ class Credentials:
     async def _refresh(self) -> None:
         connection = self._connection
         if connection.exec_plugin:
-            credential = await run_plugin(connection.exec_plugin, connection)
+            credential = await self._asked(connection.exec_plugin)
             self._good_until = credential.expires and credential.expires - EXPIRES_EARLY
             self._identity = Identity(_bearer(credential.token), self._ssl(credential))
         elif connection.token_file:
@@ -66,6 +66,14 @@ class Credentials:
             self._identity = Identity(_bearer(self._token()), self._ssl(Credential()))
         else:
             self._identity = Identity(_fixed(connection), self._ssl(Credential()))
+
+    async def _asked(self, plugin: ExecPlugin) -> Credential:
+        try:
+            return await run_plugin(plugin, self._connection)
+        except UserError as error:
+            if self._identity is None:
+                raise
+            raise TransientError(str(error)) from error  # it worked before: a cloud's hiccup is no refusal
 
     def _token(self) -> str:
         try:

@@ -73,6 +73,21 @@ async def test_a_refused_credential_is_fetched_anew_once_for_all_who_had_it(tmp_
     assert (await credentials.current()).authorization == "Bearer token-2-"
 
 
+async def test_a_plugin_that_worked_before_may_fail_and_work_again(tmp_path: Path) -> None:
+    one = plugin(tmp_path, STATUS=json.dumps({"expirationTimestamp": "2020-01-01T00:00:00Z"}))
+    credentials = Credentials(connection(one))
+    first = await credentials.current()
+    program(tmp_path, "#!{python}\nimport sys; sys.exit('try again')")
+    with pytest.raises(TransientError, match=r"exec plugin .* failed with exit code 1: try again"):
+        await credentials.current()
+    with pytest.raises(TransientError, match="try again"):
+        await credentials.refused(first)
+    with pytest.raises(UserError, match="try again"):
+        await Credentials(connection(one)).current()
+    program(tmp_path, SCRIPT)
+    assert (await credentials.current()).authorization == "Bearer token-2-"
+
+
 async def test_a_missing_program_says_how_to_get_it() -> None:
     missing = ExecPlugin("no-such-plugin-anywhere", V1, install_hint="brew install it")
     with pytest.raises(UserError) as caught:
