@@ -27,19 +27,22 @@ class Identity(NamedTuple):
 
 
 class Credentials:
-    """Answers `current()` at no cost while what it has is good; runs a plugin once for all who wait."""
+    """Answers `current()` at no cost while what it has is good; runs a plugin once for all who wait. Close it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._identity: Identity | None = None
         self._good_until: float | None = None  # None: for ever
-        self._lock = asyncio.Lock()
+        self._renewal: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
+            await asyncio.wait({self._renewal})
 
     async def current(self) -> Identity:
         if self._identity is None or self._expired():
-            async with self._lock:
-                if self._identity is None or self._expired():
-                    await self._refresh()
+            await self._renewed()
         assert self._identity is not None
         return self._identity
 
@@ -47,10 +50,20 @@ class Credentials:
         """The server answered 401 to `identity`. True: there is a newer one, worth one more try."""
         if not (self._connection.exec_plugin or self._connection.token_file):
             return False
-        async with self._lock:
-            if self._identity is identity:
-                await self._refresh()
+        if self._identity is identity:
+            await self._renewed()
         return self._identity != identity
+
+    async def _renewed(self) -> None:
+        """Whoever gives up waiting does not end it: a plugin that takes longer than they have would never get done."""
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(self._refresh())
+            self._renewal.add_done_callback(_seen)
+        renewal = self._renewal
+        await asyncio.wait({renewal})
+        if renewal.cancelled():
+            raise TransientError(f"{self._connection.server}: the connection was closed")
+        renewal.result()
 
     def _expired(self) -> bool:
         return self._good_until is not None and time.time() >= self._good_until
@@ -91,6 +104,12 @@ class Credentials:
         if self._identity and self._identity.ssl and not credential.cert:
             return self._identity.ssl  # the same context keeps the pool of open connections in use
         return ssl_context(self._connection, cert=credential.cert, key=credential.key)
+
+
+def _seen(renewal: asyncio.Task[None]) -> None:
+    """Nobody may be left who waits for why it failed."""
+    if not renewal.cancelled():
+        renewal.exception()
 
 
 def _bearer(token: str) -> str:

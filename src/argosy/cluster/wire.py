@@ -70,6 +70,7 @@ class Wire:
         await self._credentials.current()
 
     async def close(self) -> None:
+        await self._credentials.close()
         await self._session.close()
 
     async def call(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
@@ -86,6 +87,27 @@ async def test_a_plugin_that_worked_before_may_fail_and_work_again(tmp_path: Pat
         await Credentials(connection(one)).current()
     program(tmp_path, SCRIPT)
     assert (await credentials.current()).authorization == "Bearer token-2-"
+
+
+async def test_a_plugin_goes_on_when_who_asked_gives_up_and_ends_with_the_connection(tmp_path: Path) -> None:
+    before, one, go = asyncio.all_tasks(), plugin(tmp_path), tmp_path / "go"
+    waiting = "\nimport time\nwhile not pathlib.Path(sys.argv[1]).with_name('go').exists(): time.sleep(0.01)\ninfo ="
+    program(tmp_path, SCRIPT.replace("\ninfo =", waiting, 1))
+    credentials = Credentials(connection(one))
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(credentials.current(), 0.05)
+    go.touch()
+    first = await asyncio.wait_for(credentials.current(), 30)
+    assert first.authorization == "Bearer token-1-"
+    go.unlink()
+    waiter = asyncio.create_task(credentials.refused(first))
+    while (tmp_path / "runs").read_text() != "2":
+        await asyncio.sleep(0.01)
+    await credentials.close()
+    with pytest.raises(TransientError, match="was closed"):
+        await waiter
+    assert asyncio.all_tasks() == before
 
 
 async def test_a_missing_program_says_how_to_get_it() -> None:
