@@ -28,7 +28,7 @@ from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.ground import Ground
 from argosy.policy.clusters import KnownCluster
 from argosy.runtime import Cache, Clock
-from argosy.runtime.clock import let_go, sleep, within
+from argosy.runtime.clock import beside, let_go, sleep, within
 from argosy.runtime.everything import Everything
 from argosy.runtime.informer import Listener
 from argosy.runtime.pulse import PATIENCE, Living, Pulse
@@ -99,19 +99,22 @@ class Outpost:
         pulse = self._pulse = Pulse(cluster.kinds, self._clock)
         beating = asyncio.create_task(pulse.run())
         try:
-            while True:
-                beats, stops = asyncio.create_task(pulse.beats.wait()), asyncio.create_task(pulse.stopped.wait())
-                try:
-                    await _first(beats, stops)
-                finally:
-                    await asyncio.gather(let_go(beats), let_go(stops))
-                if pulse.beats.is_set():
-                    await self._work(Living(cluster, pulse), pulse)
-                self._say(pulse.said)
-                await pulse.beats.wait()
+            await beside(beating, self._follow(cluster, pulse))
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
+
+    async def _follow(self, cluster: Cluster, pulse: Pulse) -> None:
+        while True:
+            beats, stops = asyncio.create_task(pulse.beats.wait()), asyncio.create_task(pulse.stopped.wait())
+            try:
+                await _first(beats, stops)
+            finally:
+                await asyncio.gather(let_go(beats), let_go(stops))
+            if pulse.beats.is_set():
+                await self._work(Living(cluster, pulse), pulse)
+            self._say(pulse.said)
+            await pulse.beats.wait()
 
     async def _work(self, cluster: Cluster, pulse: Pulse) -> None:
         """Until it stops to answer."""
@@ -135,23 +138,26 @@ class Outpost:
         self._index()
         filling = asyncio.create_task(everything.run(), name=f"everything of {known.name}")
         try:
-            if await self._filled(everything, pulse):
-                localised = partial(self._settings.localised, cache, known.server)
-                self.ground = Ground(
-                    doorway,
-                    cache,
-                    self._assembler,
-                    self._clock.now,
-                    knows=everything.reads,
-                    applications=self._applications,
-                    localised=localised,
-                )
-                self._say("")
-                await pulse.stopped.wait()
+            await beside(filling, self._stand(everything, doorway, pulse))
         finally:
             self.ground, self._everything, self.following = None, None, None
             filling.cancel()
             await asyncio.gather(filling, return_exceptions=True)
+
+    async def _stand(self, everything: Everything, doorway: Doorway, pulse: Pulse) -> None:
+        if not await self._filled(everything, pulse):
+            return
+        self.ground = Ground(
+            doorway,
+            self.cache,
+            self._assembler,
+            self._clock.now,
+            knows=everything.reads,
+            applications=self._applications,
+            localised=partial(self._settings.localised, self.cache, self.known.server),
+        )
+        self._say("")
+        await pulse.stopped.wait()
 
     async def _filled(self, everything: Everything, pulse: Pulse) -> bool:
         """Whether its cache is whole; False: it stopped to answer before."""

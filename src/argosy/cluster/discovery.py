@@ -1,21 +1,25 @@
 """Which kinds a server serves, and under which paths. In: discovery documents. Out: `Served`.
 
 Asks in the newest form that the server knows: aggregated v2, v2beta1, or one document for each group version.
+Never: takes an answer that is no discovery document for a server without kinds.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from argosy.cluster import Catalog, KindInfo
+from argosy.cluster.refusals import Unavailable
 from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.names import GroupKind, join_api_version, split_api_version
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "application/json"))
 AT_ONCE = 8
+FORMS = frozenset({"APIGroupDiscoveryList", "APIVersions", "APIGroupList"})
+T = TypeVar("T")
 
 
 class Fetch(Protocol):
@@ -45,8 +49,8 @@ class Served(NamedTuple):
 class Discovery:
     """Remembers; `find` asks again for a kind it has not heard of, so that a new CRD works at once."""
 
-    def __init__(self, fetch: Fetch) -> None:
-        self._fetch = fetch
+    def __init__(self, fetch: Fetch, host: str = "") -> None:
+        self._fetch, self._host = fetch, host
         self._served: Served | None = None
         self._begun = self._answered = 0
         self._lock = asyncio.Lock()
@@ -58,7 +62,7 @@ class Discovery:
             if self._served is None or self._answered <= came:
                 self._begun += 1
                 asked = self._begun
-                self._served = await fetch_served(self._fetch)
+                self._served = await fetch_served(self._fetch, self._host)
                 self._answered = asked
             return self._served
 
@@ -75,9 +79,10 @@ class Discovery:
         self._served = None
 
 
-async def fetch_served(fetch: Fetch) -> Served:
+async def fetch_served(fetch: Fetch, host: str = "") -> Served:
+    """`host` is whom a fault is told of."""
     core, groups = await asyncio.gather(fetch("/api", ACCEPT), _groups(fetch))
-    resources = [*await _resources(fetch, core), *await _resources(fetch, groups)]
+    resources = [*await _resources(fetch, host, "/api", core), *await _resources(fetch, host, "/apis", groups)]
     return gather(resources)
 
 
@@ -90,25 +95,41 @@ async def _groups(fetch: Fetch) -> Any:
         return {"kind": "APIGroupList", "groups": []}  # a server of core kinds only
 
 
-async def _resources(fetch: Fetch, document: Any) -> list[Resource]:
-    if document.get("kind") == "APIGroupDiscoveryList":
-        return list(read_aggregated(document))
-    if document.get("kind") == "APIVersions":
-        versions = [f"/api/{version}" for version in document.get("versions") or ()]
-    else:
-        versions = [f"/apis/{version}" for group in document.get("groups") or () for version in by_preference(group)]
+async def _resources(fetch: Fetch, host: str, path: str, document: Any) -> list[Resource]:
+    if not isinstance(document, dict) or document.get("kind") not in FORMS:
+        raise _not_understood(host, path)
+    if document["kind"] == "APIGroupDiscoveryList":
+        return _understood(read_aggregated, document, host, path)
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def one(path: str) -> list[Resource]:
         async with limit:
             try:
-                return list(read_legacy(await fetch(path, "application/json")))
+                return _understood(read_legacy, await fetch(path, "application/json"), host, path)
             except ArgosyError:
                 if path.startswith("/api/"):
                     raise
                 return []  # k8s: an extension server that is down hides its own kinds, and no others
 
+    versions = _understood(_version_paths, document, host, path)
     return [resource for found in await asyncio.gather(*map(one, versions)) for resource in found]
+
+
+def _understood(read: Callable[[Any], Iterable[T]], document: Any, host: str, path: str) -> list[T]:
+    try:
+        return list(read(document))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # whoever answers may send anything
+        raise _not_understood(host, path) from error
+
+
+def _not_understood(host: str, path: str) -> Unavailable:
+    return Unavailable(f"{host}{path}: answered JSON that does not tell which kinds there are; is this an API server?")
+
+
+def _version_paths(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["kind"] == "APIVersions":
+        return (f"/api/{version}" for version in document.get("versions") or ())
+    return (f"/apis/{version}" for group in document.get("groups") or () for version in by_preference(group))
 
 
 def by_preference(group: Mapping[str, Any]) -> list[str]:

@@ -54,7 +54,7 @@ class _Documents:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._known: dict[str, tuple[str, Any]] = {}
-        self.discovery = Discovery(self._fetch)
+        self.discovery = Discovery(self._fetch, wire.host)
 
     async def _fetch(self, path: str, accept: str) -> Any:
         etag, known = self._known.get(path, ("", None))

@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 class Wire:
     def __init__(self, connection: Connection) -> None:
         self._server = connection.server
-        self._host = urlsplit(connection.server).netloc.rpartition("@")[2]
+        self.host = urlsplit(connection.server).netloc.rpartition("@")[2]
         self._credentials = Credentials(connection)
         self._authority = _authority(connection)
         self.contact: Contact | None = None  # who tells whether it answers, in a process that stays
@@ -86,7 +86,7 @@ class Wire:
         async with self._open(method, path, data, headers, ANSWER_TIMEOUT) as response:
             body = await response.read()
             if response.status >= 400:
-                raise refusal(response.status, body, response.headers, host=self._host, key=key)
+                raise refusal(response.status, body, response.headers, host=self.host, key=key)
             return Answer(response.status, response.headers, body)
 
     async def json(
@@ -104,7 +104,7 @@ class Wire:
         try:
             return orjson.loads(answer.content)
         except orjson.JSONDecodeError as error:
-            raise answered_without_json(self._host, answer.content) from error
+            raise answered_without_json(self.host, answer.content) from error
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -115,7 +115,7 @@ class Wire:
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
         async with self._open("GET", path, None, headers, timeout) as response:
             if response.status >= 400:
-                raise refusal(response.status, await response.read(), response.headers, host=self._host, key=key)
+                raise refusal(response.status, await response.read(), response.headers, host=self.host, key=key)
             keep_alive(response)
             async with contextlib.aclosing(lines(response)) as found:
                 yield found
@@ -138,7 +138,7 @@ class Wire:
         except asyncio.CancelledError:  # by who did not want to wait any longer
             waited = time.monotonic() - began
             if self.contact is not None and waited >= PATIENCE:
-                self.contact.missed(f"{self._host}: did not answer in time", waited)
+                self.contact.missed(f"{self.host}: did not answer in time", waited)
             raise
         except ValueError as error:  # a line break in a header: a user's or group's name
             raise ClusterError("a name with a line break cannot be sent", code=400, reason="BadRequest") from error
@@ -195,7 +195,7 @@ class Wire:
     def _unreachable(self, error: BaseException) -> Unavailable:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             why = getattr(error.certificate_error, "verify_message", "") or error.certificate_error
-            return Untrusted(f"{self._host}: its certificate is not trusted by {self._authority}: {why}")
+            return Untrusted(f"{self.host}: its certificate is not trusted by {self._authority}: {why}")
         if isinstance(error, TimeoutError):
             what = "did not answer in time"
         elif isinstance(error, aiohttp.ClientConnectorError):
@@ -203,8 +203,8 @@ class Wire:
         else:
             what = f"the connection broke: {type(error).__name__}"
         if self.contact is not None:
-            self.contact.missed(f"{self._host}: {what}")
-        return Unavailable(f"{self._host}: {what}")
+            self.contact.missed(f"{self.host}: {what}")
+        return Unavailable(f"{self.host}: {what}")
 
 
 def _authority(connection: Connection) -> str:

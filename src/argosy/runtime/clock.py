@@ -77,6 +77,18 @@ async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
         await let_go(task)
 
 
+async def beside(other: asyncio.Task[Any], work: Awaitable[T]) -> T:
+    """`work`'s answer; what `other` fails with, and `work` cancelled, if that comes first."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task, other}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            other.result()
+        return await task
+    finally:
+        await let_go(task)
+
+
 async def let_go(task: asyncio.Future[Any]) -> None:
     """Nobody asks for it any more, not even for why it failed."""
     if not task.done():

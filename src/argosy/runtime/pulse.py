@@ -1,13 +1,14 @@
 """Whether a cluster answers, asked again and again; calls of one that does not come to an end.
 
 In: a question that costs little. Out: why it does not answer, in a sentence; the same cluster with calls that end.
-Never: waits for an answer for ever; gives a cluster up because of one answer that was lost.
+Never: waits for an answer for ever; gives a cluster up because of one answer that was lost; ends because of one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -18,6 +19,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.clock import SYSTEM_CLOCK, Clock, let_go, sleep, within
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 BETWEEN: Final = 5.0  # seconds from an answer to the next question
 AGAIN: Final = 1.0  # after none
@@ -55,6 +57,9 @@ class Pulse:
                 self._missed(str(error), is_certain=not isinstance(error, ClusterError) or error.code in REFUSED)
             except ArgosyError as error:
                 self._missed(str(error), is_certain=isinstance(error, Untrusted))
+            except Exception:
+                log.exception("whether a cluster answers cannot be told")
+                self._missed("its answer is not understood; see the log of the controller", is_certain=False)
             else:
                 self._answered()
             self._asked = None

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.cluster.discovery import Discovery, fetch_served
+from argosy.cluster.refusals import Unavailable
 from argosy.model.errors import ClusterError, TransientError
 from argosy.model.names import GroupKind
 
@@ -91,3 +92,21 @@ async def test_many_who_ask_at_once_share_one_answer() -> None:
     await discovery.refresh()
     await asyncio.gather(*(discovery.find(GroupKind("none", "None")) for _ in range(20)))
     assert documents.asked <= 6  # the first to come, and one more for those who came while it asked
+
+
+@pytest.mark.parametrize("answer", [
+    None, [], "ok", 5, {}, {"kind": "Status"}, {"kind": "APIGroupDiscoveryList", "items": [5]},
+    {"kind": "APIGroupList", "groups": [{"versions": [{}]}]},
+])
+@pytest.mark.parametrize("path", ["/api", "/apis"])
+async def test_json_that_is_no_discovery_is_told_with_its_address(path: str, answer: Any) -> None:
+    with pytest.raises(Unavailable, match=f"far.example:6443{path}: answered JSON that does not tell"):
+        await fetch_served(Documents({**AGGREGATED, path: answer}).fetch, "far.example:6443")
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"groupVersion": "metrics.k8s.io/v1beta1", "resources": [{}]}])
+async def test_an_extension_server_that_answers_nonsense_hides_its_own_kinds_alone(answer: Any) -> None:
+    without = await fetch_served(Documents(LEGACY).fetch)
+    assert await fetch_served(Documents({**LEGACY, "/apis/metrics.k8s.io/v1beta1": answer}).fetch) == without
+    with pytest.raises(Unavailable, match="/api/v1: answered"):
+        await fetch_served(Documents({**LEGACY, "/api/v1": answer}).fetch)
