@@ -208,7 +208,7 @@ def test_the_kernel_ends_with_the_command_however_that_ends(tmp_path: Path, aske
         _, said = running.communicate(timeout=60)
     assert running.returncode == code
     if asked == "INT":
-        assert said.splitlines()[-1] == "argosy: interrupted; nothing is half done, run the command again"
+        assert said.splitlines()[-1] == "argosy: interrupted; what is done stays, the same command goes on from there"
     deadline = time.monotonic() + 30
     while asked == "KILL" and _processes_below(tmp_path.resolve()) and time.monotonic() < deadline:
         time.sleep(0.1)

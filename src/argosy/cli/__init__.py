@@ -243,7 +243,7 @@ def _answer(arguments: list[str], *, is_compat: bool = False) -> int:
             return kubectl.answer(arguments[0], arguments[1:])
         return _run(arguments, is_compat=is_compat)
     except KeyboardInterrupt:
-        print("argosy: interrupted; nothing is half done, run the command again", file=sys.stderr)
+        print("argosy: interrupted; what is done stays, the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         raise
