@@ -33,6 +33,7 @@ from argosy.model.errors import Conflict
 from argosy.model.manifest import Manifest, dump, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.clock import SystemClock
+from argosy.runtime.members import Members
 from argosy.schema.definitions import definition
 
 CONTROL = "argocd"
@@ -309,8 +310,9 @@ async def engine_room(
     flavour: str = "embedded",
     server: WipedServer | None = None,
     seen: Callable[[Cluster], Cluster] = lambda cluster: cluster,
+    member: str = "",
 ) -> AsyncIterator[Room]:
-    """`seen`: the cluster as the engine sees it."""
+    """`seen`: the cluster as the engine sees it. `member`: as whom it shares the work, if it does."""
     async with server.opened() if server else FLAVOURS[flavour](folder) as cluster:
         await furnish(cluster, CONTROL, "ml")
         ours = {"source.local.roots": str(folder)}
@@ -319,7 +321,8 @@ async def engine_room(
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         clock = LeapingClock()
         options = EngineOptions(folder / "mirrors", wave_delay=0.0)
-        engine = Engine(seen(cluster), options, CONTROL, clock, crew=shared_crew())
+        members = Members(cluster, CONTROL, identity=member) if member else None
+        engine = Engine(seen(cluster), options, CONTROL, clock, crew=shared_crew(), members=members)
         work = asyncio.create_task(engine.run())
         try:
             yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.cluster import Cluster, PatchKind
@@ -72,7 +72,7 @@ class ApplicationController:
         """Whether it only tells of what was written here, with which nothing is left to do."""
         if self.pipeline.cluster.newest(key, manifest) is not manifest:
             return True  # and written over since, by a pass that has read it
-        if "operation" in manifest or names.REFRESH in (manifest["metadata"].get("annotations") or {}):
+        if "operation" in manifest or names.REFRESH in _annotations(manifest):
             self._asked.setdefault(key, time.monotonic())
         if key in self._busy:
             self._busy[key] = manifest  # it may come before the answer to the write: judged when that is there
@@ -188,9 +188,9 @@ class ApplicationController:
         turn = self.turns.wait(manifest)
         if turn is None:
             self._forget(key)
-            return None
-        if turn > 0.0:
-            return Passed(wait=turn)
+        if turn != 0.0:
+            self.pipeline.take(key)
+            return None if turn is None else Passed(wait=turn)
         rules = self.settings.rules()
         try:
             app = self.application(manifest)
@@ -219,7 +219,12 @@ class ApplicationController:
         self._afresh.pop(key, None)
 
     async def _claimed(self, manifest: Manifest) -> Manifest:
-        return manifest if self.claims is None else await self.claims.claim(manifest, self.pipeline.cluster)
+        if self.claims is None:
+            return manifest
+        claimed = await self.claims.claim(manifest, self.pipeline.cluster)
+        if claimed is not manifest and names.FENCE in _annotations(manifest):  # else nobody had it
+            self.pipeline.take(key_of(manifest))
+        return claimed
 
     def _is_hard(self, key: ResourceKey, rules: Rules, context: Context) -> bool:
         """argo: after timeout.hard.reconciliation everything is rendered anew, as if somebody had asked for it."""
@@ -275,6 +280,10 @@ async def _tell(event: Manifest, cluster: Cluster) -> None:
     except ClusterError as error:
         if error.code != 409:
             log.warning("an Event cannot be told: %s", error)
+
+
+def _annotations(manifest: Manifest) -> Mapping[str, str]:
+    return manifest["metadata"].get("annotations") or {}
 
 
 def _are_same(one: Manifest, other: Manifest) -> bool:

@@ -72,6 +72,7 @@ class Pipeline:
         self._rests: dict[ResourceKey, Rest] = {}
         self._settling: dict[ResourceKey, Rest] = {}  # not written yet
         self._away: dict[ResourceKey, datetime] = {}  # since when hosts of its sources give no answer
+        self._taken: dict[ResourceKey, float] = {}  # until when another had it, by the monotonic clock
 
     def stir(self, app: ResourceKey) -> None:
         """Something below what it manages has changed: what it is made of may be told otherwise."""
@@ -96,6 +97,16 @@ class Pipeline:
             ground.looker.forget(app)
         self.stir(app)
         self._away.pop(app, None)
+        self._taken.pop(app, None)
+
+    def take(self, app: ResourceKey) -> None:
+        """Another had it until now, and may have synced what no host had told us by then."""
+        self._taken[app] = time.monotonic()
+
+    def _age(self, app: Application, most: float) -> float:
+        """How many seconds old a host's word may be: those that were taken at about the same time share one."""
+        taken = self._taken.get(app.key)
+        return most if taken is None else min(most, time.monotonic() - taken)
 
     async def reconcile(
         self, app: Application, rules: Rules, asked: float | None = None, *, is_hard: bool = False
@@ -105,7 +116,7 @@ class Pipeline:
         `asked` is the moment, by the monotonic clock, since which somebody has waited for a refresh or an operation:
         many that were asked for at once share a host's answer.
         """
-        waited = 0.0 if asked is None else max(0.0, time.monotonic() - asked)
+        waited = 0.0 if asked is None else self._age(app, max(0.0, time.monotonic() - asked))
         project = rules.projects.get(app.project)
         broken = invalid(app, project, rules)
         app = rules.clusters.placed(app)
@@ -185,7 +196,7 @@ class Pipeline:
         refresh: str | None,
         waited: float = 0.0,
     ) -> Look:
-        max_age = waited if refresh is not None else rules.reconciliation
+        max_age = waited if refresh is not None else self._age(app, rules.reconciliation)
         wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), max_age, refresh == HARD)
         kinds = await ground.cluster.kinds()
         try:

@@ -1,0 +1,92 @@
+"""Whoever takes an Application over asks Git afresh: who had it may have delivered what nobody here has seen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from argocd_at_work import at_work
+from engine_room import CONTROL, Room, config_map, engine_room
+
+from argosy.runtime.members import Members, Standing
+
+pytestmark = pytest.mark.anyio
+APPS = [f"app-{number}" for number in range(20)]
+AUTOMATED = {"automated": {"prune": True}}
+FENCED = {"annotations": {"argosy.dev/fence": "1/another"}}
+ADOPTED = {"annotations": {"argosy.dev/engine": "argosy", "argocd.argoproj.io/skip-reconcile": "true"}}
+
+
+@pytest.fixture(autouse=True)
+def nobody_tells_of_a_push(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a repository elsewhere: it is asked every two minutes."""
+    monkeypatch.setattr("argosy.app.engine.LOCAL_LOOK", 3600.0)
+
+
+def delivered_by_another(revision: str, room: Room) -> dict[str, Any]:
+    source = {"repoURL": room.repository.url, "path": "app", "targetRevision": "main"}
+    result = {"revision": revision, "source": source}
+    times = {"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}
+    state = {"phase": "Succeeded", "operation": {"sync": {}}, "syncResult": result, **times}
+    return {"status": {"operationState": state}}
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not is_so():
+            await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def another(room: Room) -> AsyncIterator[Members]:
+    """A member whose part nobody works on, until this ends: then it goes."""
+    found = Members(room.cluster, CONTROL, identity="another")
+    keeping = asyncio.create_task(found.keep())
+    try:
+        await until(lambda: len(found.roster) == 2 and room.engine.sharing.members.roster == found.roster)
+        yield found
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        await found.leave()
+
+
+async def heard_of_the_first_commit(room: Room) -> None:
+    room.repository.push({"app/settings.yaml": config_map(a="1")})
+    await room.deliver("witness", syncPolicy=AUTOMATED, metadata=ADOPTED)
+    await room.until_synced(name="witness")
+
+
+async def test_who_takes_over_delivers_nothing_older_than_who_had_it(tmp_path: Path) -> None:
+    async with engine_room(tmp_path, member="one") as room:
+        await heard_of_the_first_commit(room)
+        asked: list[str] = []
+        room.engine.repositories.observe = lambda shown, request, seconds, is_good: asked.append(request)
+        async with another(room) as there:
+            new = room.repository.push({"app/settings.yaml": config_map(a="2"), "app/more.yaml": config_map("more")})
+            theirs = [name for name in APPS if there.standing(f"{CONTROL}/{name}") is Standing.OURS]
+            for name in theirs:
+                await room.deliver(name, metadata=FENCED)
+                await room.patch_app(delivered_by_another(new, room), name)
+            assert theirs and not asked
+        for name in theirs:
+            app = await room.until(lambda status: status["sync"]["revision"], name)
+            assert app["status"]["sync"]["revision"] == new
+        assert 1 <= asked.count("ls-remote") <= 3, "many that were taken over at once share an answer"
+
+
+async def test_nor_does_who_adopts_what_an_argo_cd_had(tmp_path: Path) -> None:
+    async with engine_room(tmp_path) as room, at_work(room.cluster):
+        await until(lambda: bool(room.engine.beside.engines.argocd))
+        await heard_of_the_first_commit(room)
+        new = room.repository.push({"app/settings.yaml": config_map(a="2")})
+        await room.deliver(syncPolicy=AUTOMATED)
+        theirs = await room.until(lambda status: status["sync"]["revision"])
+        await room.patch_app({**delivered_by_another(new, room), "metadata": ADOPTED})
+        before = theirs["status"]["sync"]
+        app = await room.until(lambda status: status["sync"] != before)
+        assert app["status"]["sync"]["revision"] == new
