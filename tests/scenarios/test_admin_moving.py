@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from app_desk import Scene, scene, write_kubeconfig
+from argocd_at_work import controller
 from engine_room import CONTROL, config_map
 from serving import served
 
@@ -188,6 +189,20 @@ async def test_what_the_file_does_not_have_is_pruned_where_that_is_asked_for_and
     assert await one.get("ConfigMap", "settings") is not None
     assert await one.get("Secret", "repo", CONTROL) is not None
     assert await one.get("ConfigMap", "argosy-cm", CONTROL) is not None
+
+
+async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, tmp_path: Path) -> None:
+    await one.cluster.create(controller())
+    file = tmp_path / "less.yaml"
+    file.write_text(dump({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
+    import_here = ("admin", "import", str(file), "-n", "argosy", "--prune", "--dry-run")
+    said = await one.argosy(*import_here)
+    assert "= Application models in argocd  skip: an Argo CD delivers it" in said.out
+    assert "0 to prune" in said.out
+    import_named = (*import_here, "--application-namespaces", "argocd")
+    assert "- Application models in argocd" in (await one.argosy(*import_named)).out
+    kept = await one.argosy(*import_named, "--skip-resources-with-label", "env=dev")
+    assert "0 to prune" in kept.out
 
 
 async def test_an_operation_under_way_is_neither_moved_nor_written_over(

@@ -67,8 +67,8 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
     add("--hold", action="store_true", help="hold automated syncs of new Applications, until: argosy app release")
     about = "take holds, and who delivers, from the file also where people decided otherwise here"
     add("--decisions", action="store_true", help=about)
-    about = "pass over what has one of these labels"
-    add("--skip-resources-with-labels", default="", metavar="NAME,NAME", help=about)
+    about = "pass over what has one of these labels, here or in the file: NAME, or NAME=VALUE"
+    add("--skip-resources-with-labels", "--skip-resources-with-label", default="", metavar="LABEL,LABEL", help=about)
     add("--verbose", action="store_true", help="tell what is unchanged, too")
     add("--output", choices=("text", "json"), default="text", help="text or json (default: text)")
 

@@ -11,6 +11,7 @@ from argosy.desk.moving.importing import read_stream
 from argosy.desk.moving.planning import Change, Verb, Wish, planned
 from argosy.desk.moving.shaping import exported, stream
 from argosy.model.errors import UserError
+from argosy.policy.engines import Controller, Engines
 from argosy.report.holds import Hold
 
 SCOPE = Scope("argocd", has_secrets=True)
@@ -96,3 +97,40 @@ def test_what_was_decided_elsewhere_goes_along_with_what_is_new_here() -> None:
     made = change(application(DECISIONS), None, Wish(SCOPE, hold=Hold("imported")))
     assert made.verb is Verb.CREATE
     assert made.body["metadata"]["annotations"] == DECISIONS
+
+
+def labelled(**labels: str) -> dict[str, Any]:
+    made = application()
+    return {**made, "metadata": {**made["metadata"], "labels": labels}}
+
+
+@pytest.mark.parametrize("label", ["keep", "keep=yes", "other,keep=yes"])
+def test_what_has_a_label_that_is_skipped_is_neither_written_nor_pruned(label: str) -> None:
+    wish = Wish(SCOPE, prunes=True, skipped_labels=tuple(label.split(",")))
+    kept = labelled(keep="yes")
+    assert planned([], [kept], wish) == []
+    for file, live in ((kept, None), (kept, application()), (application(), kept)):
+        found = change(file, live, wish)
+        assert found.verb is Verb.SKIP and "the label keep" in found.why
+
+
+def test_a_label_of_another_value_is_not_skipped() -> None:
+    wish = Wish(SCOPE, prunes=True, skipped_labels=("keep=yes",))
+    assert [each.verb for each in planned([], [labelled(keep="no")], wish)] == [Verb.PRUNE]
+
+
+def test_what_another_argo_cd_delivers_is_pruned_only_where_its_namespace_is_named() -> None:
+    theirs = Engines((Controller("StatefulSet", "argocd", "controller", ("team-*",)),))
+    live = [application()]
+    live += [{**application(), "metadata": {"name": "shop", "namespace": each}} for each in ("team-a", "other")]
+
+    def verbs(engines: Engines, scope: Scope) -> dict[str, Verb]:
+        found = planned([], live, Wish(scope, prunes=True, engines=engines))
+        return {each.key.namespace: each.verb for each in found}
+
+    skip, prune = Verb.SKIP, Verb.PRUNE
+    assert verbs(theirs, Scope("argosy")) == {"argocd": skip, "team-a": skip, "other": prune}
+    assert verbs(theirs, Scope("argocd")) == {"argocd": prune, "team-a": prune, "other": prune}  # it is this one
+    assert verbs(theirs, Scope("argosy", namespaces=("team-a",))) == {"team-a": prune}
+    assert verbs(Engines(is_known=False), Scope("argocd")) == {"argocd": prune, "team-a": skip, "other": skip}
+    assert planned([], live[:1], Wish(Scope("argosy"), engines=theirs)) == []

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from argosy.cluster import Cluster, Propagation
+from argosy.desk.beside import seen_engines
 from argosy.desk.moving.collecting import APPLICATION, APPLICATION_SET, PROJECT, collected
 from argosy.desk.moving.planning import Change, Verb, Wish, missing_namespaces, planned
 from argosy.desk.moving.shaping import is_whole
@@ -57,6 +59,7 @@ async def plan_import(cluster: Cluster, documents: Sequence[Manifest], wish: Wis
     new = [kind for kind in DEFINED if kind not in kinds and kind in map(_kind, documents)]
     served = [each for each in documents if _kind(each) in (*kinds, *new)]
     unserved = [each for each in documents if _kind(each) not in (*kinds, *new)]
+    wish = replace(wish, engines=await seen_engines(cluster, wish.scope.control))
     changes = planned(served, await collected(cluster, wish.scope), wish)
     there = [str(each["metadata"]["name"]) for each in (await cluster.list(NAMESPACE)).items]
     spaces = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from argosy.compare.masks import masked
@@ -18,12 +18,14 @@ from argosy.model import annotations as names
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.patch import merge_patch
+from argosy.policy.engines import Engines
 from argosy.report.holds import Hold, hold_text
 from argosy.report.wire import given, mapping, mappings
 from argosy.setup.delivery.differences import sentences
 
 ORDER: Final = {each.kind: place for place, each in enumerate(KINDS)}
 UNDER_WAY: Final = "an operation is under way: wait until it is over, or add --stop-operation"
+UNKNOWN: Final = Engines(is_known=False)
 DEFAULT: Final = "default"  # the project that every installation has
 
 
@@ -45,7 +47,8 @@ class Wish:
     stops: bool = False  # operations that are under way
     decides: bool = False  # also over what people decided here
     hold: Hold | None = None
-    skipped_labels: tuple[str, ...] = ()
+    skipped_labels: tuple[str, ...] = ()  # NAME, or NAME=VALUE
+    engines: Engines = UNKNOWN  # of the cluster: what another one delivers is not pruned unasked
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,7 @@ def _change(document: Manifest, before: Manifest | None, wish: Wish) -> Change:
     key = key_of(document)
     if key.group_kind not in KINDS:
         return Change(Verb.SKIP, key, "not a part of an installation")
-    labels = document["metadata"].get("labels") or {}
-    if found := next((each for each in wish.skipped_labels if each in labels), ""):
+    if found := _skipped_label(document, wish) or (before and _skipped_label(before, wish)):
         return Change(Verb.SKIP, key, f"it has the label {found}")
     if not wish.scope.has(document):
         is_secret = key.kind == "Secret" and not wish.scope.has_secrets
@@ -96,6 +98,12 @@ def _change(document: Manifest, before: Manifest | None, wish: Wish) -> Change:
     if before is None:
         return Change(Verb.CREATE, key, body=_held(wanted, wish))
     return _update(key, wanted, before, wish)
+
+
+def _skipped_label(manifest: Manifest, wish: Wish) -> str:
+    labels = manifest["metadata"].get("labels") or {}
+    spelled = {*labels, *(f"{name}={value}" for name, value in labels.items())}
+    return next((each for each in wish.skipped_labels if each in spelled), "")
 
 
 def _held(wanted: Mapping[str, Any], wish: Wish) -> dict[str, Any]:
@@ -185,7 +193,11 @@ def _left(live: Iterable[Manifest], wish: Wish) -> Iterable[Change]:
     for each in live:
         key = key_of(each)
         is_default = key.kind == "AppProject" and key.name == DEFAULT
-        if key.kind == "ConfigMap" or is_default or not wish.scope.has(each):
+        if key.kind == "ConfigMap" or is_default or not wish.scope.has(each) or _skipped_label(each, wish):
+            continue
+        if whose := _anothers(key.namespace, wish):
+            if wish.prunes:
+                yield Change(Verb.SKIP, key, f"{whose}; --application-namespaces {key.namespace} prunes it")
             continue
         version = str(each["metadata"].get("resourceVersion") or "")
         if not wish.prunes:
@@ -194,6 +206,19 @@ def _left(live: Iterable[Manifest], wish: Wish) -> Iterable[Change]:
             yield Change(Verb.PRUNE, key, UNDER_WAY, is_refused=True)
         else:
             yield Change(Verb.PRUNE, key, version=version)
+
+
+def _anothers(namespace: str, wish: Wish) -> str:
+    """Whose it is: nothing of the control namespace, or of namespaces that were asked for, is another's."""
+    if namespace == wish.scope.control or wish.scope.namespaces:
+        return ""
+    if not wish.engines.is_known:
+        return "whether an Argo CD delivers it may not be read"
+    others = replace(
+        wish.engines,
+        controllers=tuple(each for each in wish.engines.controllers if each.namespace != wish.scope.control),
+    )
+    return f"an Argo CD delivers it ({', '.join(found)})" if (found := others.over(namespace)) else ""
 
 
 def missing_namespaces(changes: Iterable[Change], there: Iterable[str]) -> list[str]:
