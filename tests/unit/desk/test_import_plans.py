@@ -11,6 +11,7 @@ from argosy.desk.moving.importing import read_stream
 from argosy.desk.moving.planning import Change, Verb, Wish, planned
 from argosy.desk.moving.shaping import exported, stream
 from argosy.model.errors import UserError
+from argosy.model.manifest import dump
 from argosy.policy.engines import Controller, Engines
 from argosy.report.holds import Hold
 
@@ -41,6 +42,44 @@ def test_a_file_that_was_cut_anywhere_is_refused() -> None:
     with pytest.raises(UserError, match="it is not whole"):
         read_stream(b"".join(lines[3:]), "a.yaml")
     assert len(read_stream(b"".join(lines[1:-1]), "a.yaml")) == 2  # as argocd writes it
+
+
+@pytest.mark.parametrize(
+    ("shape", "named"),
+    [
+        ({"kind": ["a"]}, "document 2: kind"),
+        ({"metadata": {"generateName": "a"}}, "Application without a name: metadata.name"),
+        ({"metadata": {"name": "a", "namespace": 3}}, "Application a: metadata.namespace"),
+        ({"metadata": {"name": "a", "labels": ["a"]}}, "Application a: metadata.labels"),
+        ({"metadata": {"name": "a", "labels": {"team": 5}}}, "Application a: metadata.labels"),
+        ({"metadata": {"name": "a", "annotations": "x"}}, "Application a: metadata.annotations"),
+        ({"metadata": {"name": "a", "finalizers": 3}}, "Application a: metadata.finalizers"),
+        ({"kind": "ConfigMap", "data": {"a": True}}, "ConfigMap shop: data"),
+        ({"kind": "Secret", "stringData": ["a"]}, "Secret shop: stringData"),
+        ({"spec": "x"}, "Application shop: spec"),
+        ({"status": {"history": 3}}, "Application shop: status.history"),
+    ],
+)
+def test_what_no_cluster_would_take_is_refused_by_its_name(shape: dict[str, Any], named: str) -> None:
+    content = f"{dump(application())}---\n{dump(application(**shape))}".encode()
+    with pytest.raises(UserError, match=rf"a\.yaml.*{named}"):
+        read_stream(content, "a.yaml")
+
+
+def test_what_has_any_other_shape_is_planned() -> None:
+    status = {"operationState": {"phase": ["a"]}, "sync": 3}
+    (found,) = read_stream(dump(application(status=status, operation=3)).encode(), "a.yaml")
+    assert change(found, None).verb is Verb.CREATE
+
+
+def test_texts_of_a_secret_are_its_data() -> None:
+    metadata = {"name": "argocd-secret", "namespace": "argocd"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+    file = {**secret, "data": {"a": "b2xk", "b": "Yg=="}, "stringData": {"a": "new"}}
+    (found,) = read_stream(dump(file).encode(), "a.yaml")
+    live = {**secret, "type": "Opaque", "data": {"a": "bmV3", "b": "Yg=="}}
+    assert change(found, live).verb is Verb.UNCHANGED
+    assert change(found, {**live, "data": {"a": "b2xk", "b": "Yg=="}}).body == {"data": {"a": "bmV3"}}
 
 
 def change(file: dict[str, Any], live: dict[str, Any] | None, wish: Wish | None = None) -> Change:

@@ -13,13 +13,14 @@ from typing import Final
 
 from argosy.cluster import Cluster, Propagation
 from argosy.desk.beside import seen_engines
-from argosy.desk.moving.collecting import APPLICATION, APPLICATION_SET, PROJECT, collected
+from argosy.desk.moving.collecting import APPLICATION, APPLICATION_SET, PROJECT, SECRET, collected
 from argosy.desk.moving.planning import Change, Verb, Wish, missing_namespaces, planned
-from argosy.desk.moving.shaping import is_whole
+from argosy.desk.moving.shaping import is_whole, misshapen
 from argosy.model.errors import ClusterError, Conflict, TransientError, UserError
-from argosy.model.manifest import Manifest, load_all
+from argosy.model.manifest import Manifest, read_manifests
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.looking import DEFINITION
+from argosy.schema.defaults.core import secret
 from argosy.schema.definitions import definition
 
 CUT: Final = (
@@ -41,13 +42,11 @@ def read_stream(content: bytes, where: str) -> list[Manifest]:
     if not is_whole(content):
         raise UserError(CUT, where=where)
     found = []
-    for each in load_all(content, where=where):
-        if not each:
-            continue
-        is_named = isinstance(each, dict) and isinstance(each.get("metadata"), dict) and each["metadata"].get("name")
-        if not is_named or not each.get("kind") or not each.get("apiVersion"):
-            raise UserError("it holds what is no manifest; import what an export wrote", where=where)
-        found.append(each)
+    for each in read_manifests(content, where=where):
+        if fault := misshapen(each):
+            told = f"{each['kind']} {each['metadata'].get('name') or 'without a name'}: {fault}"
+            raise UserError(f"{told}; import what an export wrote", where=where)
+        found.append(secret(each) if _kind(each) == SECRET else each)
     if not found:
         raise UserError("it holds nothing; import what an export wrote", where=where)
     return found

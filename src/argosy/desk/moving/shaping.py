@@ -5,7 +5,7 @@ In: a manifest. Out: the part of it that is the same in every cluster. Never: I/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from argosy.model import annotations as names
@@ -20,6 +20,7 @@ LIVING: Final = frozenset({names.NOTIFIED, names.NOTEBOOK_STATUS, names.NOTEBOOK
 # Decided by people where it lives: to take it from a file would sync what they hold, or hand over what they adopted
 DECIDED: Final = frozenset({names.HOLD, names.ENGINE, names.SKIP_RECONCILE, names.DELETION_APPROVED})
 BODIES: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("type", "data")}
+TEXTS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}  # each a name and its text
 FIRST: Final = "# Written by argosy admin export: it is whole if its last line says so"
 LAST: Final = "# This is the last line of what argosy admin export wrote"
 OVER: Final = frozenset(each.value for each in Progress if each.is_over)
@@ -47,10 +48,36 @@ def exported(manifest: Manifest, control: str) -> dict[str, Any]:
     return found
 
 
+def misshapen(manifest: Manifest) -> str:
+    """What of it has a shape that no cluster would take; empty where it can be read."""
+    metadata = manifest["metadata"]
+    if not metadata.get("name"):
+        return "metadata.name is missing"
+    if not isinstance(metadata.get("namespace") or "", str):
+        return "metadata.namespace is no text"
+    texts = {f"metadata.{each}": metadata.get(each) or {} for each in ("labels", "annotations")}
+    texts |= {each: manifest.get(each) or {} for each in TEXTS.get(manifest["kind"], ())}
+    for place, found in texts.items():
+        if not isinstance(found, dict) or not _are_texts(found.values()):
+            return f"{place} is no mapping of names to texts"
+    finalizers = metadata.get("finalizers") or []
+    if not isinstance(finalizers, list) or not _are_texts(finalizers):
+        return "metadata.finalizers is no list of texts"
+    for place in ("spec", "status"):
+        if not isinstance(manifest.get(place) or {}, dict):
+            return f"{place} is no mapping"
+    is_list = isinstance(mapping(manifest.get("status")).get("history") or [], list)
+    return "" if is_list else "status.history is no list"
+
+
+def _are_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(each, str) for each in values)
+
+
 def at_rest(status: Mapping[str, Any]) -> dict[str, Any]:
     """Without an operation that is not over: it must not go on in another cluster."""
     state = mapping(status.get("operationState"))
-    is_over = state.get("phase") in OVER
+    is_over = str(state.get("phase")) in OVER
     return {name: value for name, value in status.items() if name != "operationState" or is_over}
 
 
