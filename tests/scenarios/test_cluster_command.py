@@ -214,6 +214,19 @@ def test_nobody_is_given_an_account_without_a_yes(both: Both) -> None:
     assert both.argosy("get", "prod").code == 2
 
 
+@pytest.mark.parametrize(("flags", "says"), [
+    (("--proxy-url", "http://"), "config.proxyUrl is no address"),
+    (("--proxy-url", "socks5://a:1"), "config.proxyUrl is no address"),
+    (("--label", "env=prod eu"), "a valid label must be"),
+    (("--namespace", "nowhere"), "nowhere"),
+])  # fmt: skip
+def test_what_would_be_refused_here_makes_nothing_there(both: Both, flags: tuple[str, ...], says: str) -> None:
+    both.clear()
+    said = both.add("--name", "prod", "-y", *flags)
+    assert said.code != 0 and says in said.err and "created" not in said.err
+    assert both.made() == []
+
+
 def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
     flags = ("--exec-command", "aws", "--exec-command-args", "eks", "--exec-command-env", "AWS_PROFILE=x")
     assert both.add("--name", "prod", *flags).code == 0

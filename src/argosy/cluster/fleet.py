@@ -95,7 +95,7 @@ def _check_proxy(text: str, where: str) -> None:
     """It may hold a password: it is never quoted."""
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
-        is_good = bool(parts.hostname) and (parts.port or 1) > 0
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         is_good = False
     if not is_good:

@@ -232,7 +232,7 @@ def read_values(given: Mapping[str, Any], *, server: str = "") -> dict[str, str]
     return values
 
 
-async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool) -> Declared:
+async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool, dry_run: bool = False) -> Declared:
     values = read_values(given)
     before = await find(desk, values["server"])
     if before is not None and before is not OWN:
@@ -241,11 +241,11 @@ async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool) -> Declar
             return before
         if not replaces:
             raise is_different(keys)
-        return await change(desk, before, given)
+        return await change(desk, before, given, dry_run=dry_run)
     host = (urlsplit(values["server"]).hostname or "").lower()
     name = secret_name(f"cluster-{host.replace(':', '-')}", values["server"])
     try:
-        return await declare(desk, KIND, name, values, **_marks(given))
+        return await declare(desk, KIND, name, values, dry_run=dry_run, **_marks(given))
     except Conflict:
         raise UserError(f"there is a Secret {name} that declares something else; delete or relabel it first") from None
 
@@ -262,7 +262,9 @@ def is_different(keys: Iterable[str]) -> UserError:
     return UserError(f'{told}; difference in keys "{",".join(keys)}"')
 
 
-async def change(desk: Desk, before: Declared, given: Mapping[str, Any], only: tuple[str, ...] = ()) -> Declared:
+async def change(
+    desk: Desk, before: Declared, given: Mapping[str, Any], only: tuple[str, ...] = (), *, dry_run: bool = False
+) -> Declared:
     """argo: `only` these fields (updatedFields), else all; what lets in stays where nothing else is given."""
     if before is OWN:
         how = "argosy cluster add CONTEXT --in-cluster, or POST /api/v1/clusters"
@@ -275,7 +277,7 @@ async def change(desk: Desk, before: Declared, given: Mapping[str, Any], only: t
     if only:
         values = {**before.values, **{key: text for key, text in values.items() if key in (*only, "server")}}
     values["config"] = config
-    return await declare_anew(desk, before, values, **_marks(wanted))
+    return await declare_anew(desk, before, values, dry_run=dry_run, **_marks(wanted))
 
 
 def _kept(before: Declared, given: str | None) -> str:
@@ -298,7 +300,7 @@ def _kept(before: Declared, given: str | None) -> str:
     return given if is_weaker else json.dumps({**old, **new, "tlsClientConfig": {**past, **tls}}, sort_keys=True)
 
 
-def _marks(given: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def _marks(given: Mapping[str, Any]) -> dict[str, Any]:
     fields = Fields(given, WHERE)
     return {name: dict(fields.texts(name)) for name in ("labels", "annotations") if given.get(name) is not None}
 

@@ -74,6 +74,7 @@ async def declare(
     *,
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
+    dry_run: bool = False,
 ) -> Declared:
     made = await desk.cluster.create(
         {
@@ -87,7 +88,8 @@ async def declare(
                 "annotations": {**(annotations or {}), MANAGED_BY: OURS},
             },
             "data": _encoded(values),
-        }
+        },
+        dry_run=dry_run,
     )
     return read_declared(made)
 
@@ -99,6 +101,7 @@ async def declare_anew(
     *,
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
+    dry_run: bool = False,
 ) -> Declared:
     """In place of what it said. Raises Conflict where somebody else wrote it meanwhile."""
     metadata = dict(before.manifest["metadata"])
@@ -112,7 +115,8 @@ async def declare_anew(
     marks = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != LAST_APPLIED}
     metadata["annotations"] = marks
     rest = {name: value for name, value in before.manifest.items() if name not in ("data", "stringData")}
-    return read_declared(await desk.cluster.replace({**rest, "metadata": metadata, "data": _encoded(values)}))
+    changed = {**rest, "metadata": metadata, "data": _encoded(values)}
+    return read_declared(await desk.cluster.replace(changed, dry_run=dry_run))
 
 
 async def withdraw(desk: Desk, declared: Declared) -> None:

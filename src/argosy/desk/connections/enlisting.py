@@ -11,8 +11,8 @@ import base64
 import binascii
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -99,7 +99,9 @@ async def _let_in(
     opener: Opener,
     tell: Tell,
 ) -> Declared:
-    """By a token of an account, which is made where none is named."""
+    """By a token of an account, which is made where none is named, and where all else would be taken."""
+    await clusters.connection_to(desk, {**clusters.read_values(given), "server": connection.server})
+    await clusters.add(desk, given, replaces=wanted.replaces, dry_run=True)
     if not wanted.account:
         await _make_manager(there, wanted, tell)
     async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
@@ -194,29 +196,37 @@ def _tls(connection: Connection) -> dict[str, Any]:
 
 async def _make_manager(there: Cluster, wanted: Enlisted, tell: Tell) -> None:
     """argo: may do everything, in the whole cluster or in some namespaces; what is there stays."""
-    subject = {"kind": "ServiceAccount", "name": MANAGER, "namespace": wanted.system}
+    account, roles, bindings = _manager(wanted)
+    for each in (account, *roles):  # nothing is left of an account whose rights cannot be given
+        with suppress(Conflict):
+            await there.create(each, dry_run=True)
+    for each in (account, *roles, *bindings):
+        await _make(there, each, tell)
+
+
+def _manager(wanted: Enlisted) -> tuple[Manifest, list[Manifest], list[Manifest]]:
+    """The account, its roles, and what gives them to it."""
+    account = {"kind": "ServiceAccount", "name": MANAGER, "namespace": wanted.system}
     metadata = {"name": MANAGER, "namespace": wanted.system}
-    await _make(there, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, tell)
-    rules = [*ALL, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
-    places: Sequence[str] = wanted.namespaces or ("",)
-    if wanted.namespaces and wanted.has_cluster_kinds:
-        places = ("",)
-    for namespace in places:
-        kind = "Role" if namespace else "ClusterRole"
-        inside = {"namespace": namespace} if namespace else {}
-        role = {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": {"name": ROLE, **inside}}
-        await _make(there, {**role, "rules": ALL if namespace else rules}, tell)
-        await _make(
-            there,
-            {
-                "apiVersion": f"{RBAC}/v1",
-                "kind": f"{kind}Binding",
-                "metadata": {"name": BINDING, **inside},
-                "roleRef": {"apiGroup": RBAC, "kind": kind, "name": ROLE},
-                "subjects": [subject],
-            },
-            tell,
-        )
+    is_whole = wanted.has_cluster_kinds or not wanted.namespaces
+    kind = "ClusterRole" if is_whole else "Role"
+    rules = [*ALL, {"nonResourceURLs": ["*"], "verbs": ["*"]}] if is_whole else ALL
+    places: list[dict[str, str]] = [{}] if is_whole else [{"namespace": each} for each in wanted.namespaces]
+    version, of_role = f"{RBAC}/v1", {"apiGroup": RBAC, "kind": kind, "name": ROLE}
+    roles: list[Manifest] = [
+        {"apiVersion": version, "kind": kind, "metadata": {"name": ROLE, **place}, "rules": rules} for place in places
+    ]
+    bindings: list[Manifest] = [
+        {
+            "apiVersion": version,
+            "kind": f"{kind}Binding",
+            "metadata": {"name": BINDING, **place},
+            "roleRef": of_role,
+            "subjects": [account],
+        }
+        for place in places
+    ]
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, roles, bindings
 
 
 async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
