@@ -29,7 +29,8 @@ if TYPE_CHECKING:  # late: each command needs one of them
 @asynccontextmanager
 async def open_desk(options: TargetOptions, namespace: str = "") -> AsyncIterator[Desk]:
     async with open_target(options) as (cluster, target):
-        control = await control_namespace(cluster)
+        near = [each for each in (namespace, target.connection.namespace) if each]
+        control = await control_namespace(cluster, near)
         yield Desk(cluster, target.where, control, namespace or control, opener=opened)
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from argosy.cluster import ClusterReader
-from argosy.model.errors import ClusterError
+from argosy.model.errors import ClusterError, Forbidden
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.member_leases import LABELS
-from argosy.setup.installing.words import CONTROL
+from argosy.setup.installing.options import USUAL_NAMESPACE
+from argosy.setup.installing.words import CONTROL, is_control
 
 ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
 NAMESPACE: Final = GroupKind("", "Namespace")
@@ -22,21 +23,46 @@ USUAL: Final = "argocd"
 LEASE: Final = "argosy-application-controller"  # held by the engine that delivers
 
 
-async def control_namespace(cluster: ClusterReader) -> str:
-    """Where settings are: with an ArgoCD resource, where argosy is installed, else where they usually are."""
-    if found := await _asked(cluster, ARGOCD):
-        return str(found[0]["metadata"]["namespace"])
-    if found := await _asked(cluster, NAMESPACE, f"{CONTROL}=true"):
-        return str(found[0]["metadata"]["name"])
-    return USUAL
+async def control_namespace(cluster: ClusterReader, near: Sequence[str] = ()) -> str:
+    """Where settings are: with an ArgoCD resource, where argosy is installed, else where they usually are.
+
+    `near`: where else to look for who may not look everywhere.
+    """
+    near = list(dict.fromkeys(near))
+    for place in ("", *near):
+        found = await _asked(cluster, ARGOCD, namespace=place)
+        if found:
+            return str(found[0]["metadata"]["namespace"])
+        if found is not None:
+            break
+    labelled = await _asked(cluster, NAMESPACE, labels=f"{CONTROL}=true")
+    if labelled is None:
+        labelled = [each for name in (*near, USUAL_NAMESPACE) if (each := await _seen(cluster, name))]
+    return str(labelled[0]["metadata"]["name"]) if labelled else USUAL
 
 
-async def _asked(cluster: ClusterReader, kind: GroupKind, labels: str = "") -> Sequence[Manifest]:
-    """Nothing where it is not served, or may not be seen."""
+async def _asked(
+    cluster: ClusterReader, kind: GroupKind, *, namespace: str = "", labels: str = ""
+) -> Sequence[Manifest] | None:
+    """Nothing where it is not served; None where it may not be seen. All else says nothing of where settings are."""
     try:
-        return (await cluster.list(kind, labels=labels)).items
-    except ClusterError:
-        return ()
+        return (await cluster.list(kind, namespace=namespace, labels=labels)).items
+    except ClusterError as error:
+        if error.code == 404:
+            return ()
+        if error.code == 403:
+            return None
+        told = f"where the settings are cannot be asked: {error.message}"
+        raise ClusterError(told, code=error.code, key=error.key, reason=error.reason) from error
+
+
+async def _seen(cluster: ClusterReader, name: str) -> Manifest | None:
+    """k8s: who may not list namespaces may often get those that they have rights in."""
+    try:
+        found = await cluster.get(ResourceKey(*NAMESPACE, "", name))
+    except Forbidden:
+        return None
+    return found if found and is_control(found) else None
 
 
 async def has_engine(cluster: ClusterReader, namespace: str) -> bool:
