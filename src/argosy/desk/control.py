@@ -24,21 +24,23 @@ LEASE: Final = "argosy-application-controller"  # held by the engine that delive
 
 
 async def control_namespace(cluster: ClusterReader, near: Sequence[str] = ()) -> str:
-    """Where settings are: with an ArgoCD resource, where argosy is installed, else where they usually are.
+    """Where settings are: where argosy is installed, with an ArgoCD resource, else where they usually are.
 
     `near`: where else to look for who may not look everywhere.
     """
     near = list(dict.fromkeys(near))
+    labelled = await _asked(cluster, NAMESPACE, labels=f"{CONTROL}=true")
+    if labelled is None:
+        labelled = [each for name in (*near, USUAL_NAMESPACE) if (each := await _seen(cluster, name))]
+    if labelled:  # argosy's own engine reads them there, whatever an operator has elsewhere
+        return str(labelled[0]["metadata"]["name"])
     for place in ("", *near):
         found = await _asked(cluster, ARGOCD, namespace=place)
         if found:
             return str(found[0]["metadata"]["namespace"])
         if found is not None:
             break
-    labelled = await _asked(cluster, NAMESPACE, labels=f"{CONTROL}=true")
-    if labelled is None:
-        labelled = [each for name in (*near, USUAL_NAMESPACE) if (each := await _seen(cluster, name))]
-    return str(labelled[0]["metadata"]["name"]) if labelled else USUAL
+    return USUAL
 
 
 async def _asked(

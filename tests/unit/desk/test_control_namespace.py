@@ -12,6 +12,7 @@ from argosy.apiserver.plane import Plane
 from argosy.cluster import Cluster, User
 from argosy.desk.control import control_namespace
 from argosy.model.errors import ClusterError, TransientError
+from argosy.schema.definitions import definition
 
 pytestmark = pytest.mark.anyio
 GROUP = "rbac.authorization.k8s.io"
@@ -28,6 +29,17 @@ async def ada_may(admin: Cluster, place: str, rules: list[dict[str, Any]]) -> No
     reference = {"apiGroup": GROUP, "kind": "Role", "name": "ada"}
     subject = {"kind": "User", "name": "ada", "apiGroup": GROUP}
     await admin.create({**kind, "kind": "RoleBinding", "roleRef": reference, "subjects": [subject]})
+
+
+async def test_where_argosy_is_installed_comes_before_an_argocd_resource(cluster: Cluster) -> None:
+    assert await control_namespace(cluster) == "argocd"
+    await cluster.create(definition("argocds.argoproj.io"))
+    await namespace(cluster, "openshift-gitops")
+    metadata = {"name": "openshift-gitops", "namespace": "openshift-gitops"}
+    await cluster.create({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata})
+    assert await control_namespace(cluster) == "openshift-gitops"
+    await namespace(cluster, "argosy", is_control=True)
+    assert await control_namespace(cluster) == "argosy"
 
 
 @pytest.mark.parametrize(("place", "near"), [("gitops", ["team", "gitops"]), ("argosy", ["default"])])
