@@ -138,6 +138,16 @@ def test_what_was_decided_elsewhere_goes_along_with_what_is_new_here() -> None:
     assert made.body["metadata"]["annotations"] == DECISIONS
 
 
+def test_two_exports_in_one_file_that_have_the_same_are_refused_by_its_name() -> None:
+    whole = stream([exported(application(), "argocd")]).encode()
+    twice = read_stream(whole + whole, "a.yaml")
+    for live in ([], [application()]):
+        with pytest.raises(UserError, match="Application shop in argocd is in it more than once"):
+            planned(twice, live, Wish(SCOPE))
+    elsewhere = exported({**application(), "metadata": {"name": "shop", "namespace": "team-a"}}, "argocd")
+    assert [each.verb for each in planned([twice[0], elsewhere], [], Wish(SCOPE))] == [Verb.CREATE, Verb.CREATE]
+
+
 def labelled(**labels: str) -> dict[str, Any]:
     made = application()
     return {**made, "metadata": {**made["metadata"], "labels": labels}}

@@ -15,6 +15,7 @@ from argosy.compare.masks import masked
 from argosy.desk.moving.collecting import KINDS, Scope
 from argosy.desk.moving.shaping import DECIDED, LIVING, OVER, exported, moved
 from argosy.model import annotations as names
+from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.patch import merge_patch
@@ -25,6 +26,7 @@ from argosy.setup.delivery.differences import sentences
 
 ORDER: Final = {each.kind: place for place, each in enumerate(KINDS)}
 UNDER_WAY: Final = "an operation is under way: wait until it is over, or add --stop-operation"
+TWICE: Final = "{what} is in it more than once; keep one of them, or import one export after the other"
 UNKNOWN: Final = Engines(is_known=False)
 DEFAULT: Final = "default"  # the project that every installation has
 
@@ -71,12 +73,16 @@ class Change:
 
 
 def planned(documents: Sequence[Manifest], live: Iterable[Manifest], wish: Wish) -> list[Change]:
-    """In the order in which it is done: settings and projects before Applications."""
+    """In the order in which it is done: settings and projects before Applications. Or UserError."""
     there = {key_of(each): each for each in live}
-    changes = []
+    wanted = {}
     for each in sorted(documents, key=lambda found: ORDER.get(found["kind"], len(ORDER))):
         placed = _placed(each, wish.scope.control)
-        changes.append(_change(placed, there.pop(key_of(placed), None), wish))
+        key = key_of(placed)
+        if key in wanted:
+            raise UserError(TWICE.format(what=f"{key.kind} {key.name} in {key.namespace}"))
+        wanted[key] = placed
+    changes = [_change(each, there.pop(key, None), wish) for key, each in wanted.items()]
     return [*changes, *_left(there.values(), wish)]
 
 
