@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 
 import pytest
@@ -46,9 +47,10 @@ async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCapture
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal asked
-        await reader.readuntil(b"\r\n\r\n")
-        asked += 1
-        writer.write(answer)
+        with contextlib.suppress(asyncio.IncompleteReadError):  # who is cancelled in the end hangs up
+            await reader.readuntil(b"\r\n\r\n")
+            asked += 1
+            writer.write(answer)
         writer.close()
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
