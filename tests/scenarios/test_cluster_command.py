@@ -110,7 +110,8 @@ def test_a_cluster_is_added_listed_shown_and_removed(both: Both) -> None:
     several = json.loads(both.argosy("get", "prod", "in-cluster", "-o", "json").out)
     assert [each["name"] for each in several] == ["prod", "in-cluster"]
     assert both.argosy("get", "prod", "in-cluster", "-o", "wide").out.count("Cluster information") == 2
-    assert both.argosy("rm", "prod", "nowhere", "-y").code == 2 and both.secret()["name"] == "prod"
+    for other in ("nowhere", "in-cluster"):  # all are looked at before the first is removed
+        assert both.argosy("rm", "prod", other, "-y").code == 2 and both.secret()["name"] == "prod"
     removed = both.argosy("rm", "prod", "-y")
     assert removed.code == 0 and removed.out == "Cluster 'prod' removed\n"
     assert "prod" not in both.argosy("list").out
@@ -256,6 +257,26 @@ def test_a_secret_without_an_address_is_listed_with_what_is_wrong(both: Both) ->
     (row,) = [line.split() for line in both.argosy("list").out.splitlines() if "lost" in line]
     both.near.request("DELETE", f"{SECRETS}/cluster-lost")
     assert row[:3] == ["-", "lost", "Failed"] and " ".join(row[3:]).startswith("Secret cluster-lost has no server")
+
+
+def test_no_two_clusters_are_called_the_same_and_of_two_that_are_none_is_changed(both: Both) -> None:
+    kind = {"argocd.argoproj.io/secret-type": "cluster"}
+    for name in ("one", "two"):
+        values = {"name": "same", "server": f"https://{name}.example"}
+        metadata = {"name": f"cluster-{name}", "labels": kind}
+        both.near.request("POST", SECRETS, {"metadata": metadata, "stringData": values})
+    for verb, *flags in (("rm", "-y"), ("set", "--label", "a=b"), ("rotate",)):
+        said = both.argosy(verb, "same", *flags)
+        assert said.code == 2 and "2 clusters are called 'same'" in said.err, said
+        assert "name one by its address: https://one.example, https://two.example" in said.err
+    for words in (("set", "https://one.example", "--name", "in-cluster"), ("set", "in-cluster", "--name", "same")):
+        said = both.argosy(*words)
+        assert said.code == 2 and "another cluster is called" in said.err and "--name" in said.err, said
+    said = both.add("--name", "same", "-y")
+    assert said.code == 2 and "another cluster is called 'same' (https://one.example, https://two.ex" in said.err
+    assert both.argosy("set", "https://one.example", "--name", "one").code == 0
+    removed = both.argosy("rm", "same", "one", "https://one.example", "-y")
+    assert removed.code == 0 and removed.out == "Cluster 'same' removed\nCluster 'one' removed\n", removed
 
 
 def test_name_namespaces_labels_and_annotations_are_set_and_the_rest_stays(both: Both) -> None:

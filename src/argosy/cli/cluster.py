@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from argosy.cli.app_flags import Run, at_desk, described, print_data
-from argosy.cli.cluster_changing import named, run_add, run_rm, run_rotate, run_set
+from argosy.cli.cluster_changing import run_add, run_rm, run_rotate, run_set
 from argosy.cli.target_flags import add_target_flags
 from argosy.model.errors import ArgosyError, UserError
 
@@ -148,6 +148,8 @@ def run_list(chosen: argparse.Namespace) -> int:
 
 def run_get(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
+        from argosy.desk.connections.clusters import named
+
         await _show(desk, chosen.output, [await named(desk, each) for each in chosen.asked], is_list=False)
         return 0
 

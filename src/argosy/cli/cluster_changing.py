@@ -14,17 +14,7 @@ if TYPE_CHECKING:
     from argosy.desk.applications.desk import Desk
     from argosy.desk.connections.declared import Declared
 
-
 MOST = 10  # Applications that are named where a cluster is removed
-
-
-async def named(desk: Desk, text: str) -> Declared:
-    from argosy.desk.connections.clusters import find
-
-    found = await find(desk, text) or await find(desk, text, is_name=True)
-    if found is None:
-        raise UserError(f"there is no cluster {text!r}; see which there are: argosy cluster list")
-    return found
 
 
 def run_add(chosen: argparse.Namespace) -> int:
@@ -135,9 +125,12 @@ def run_set(chosen: argparse.Namespace) -> int:
         raise UserError("nothing is to be changed; give --name, --namespace, --label or --annotation")
 
     async def work(desk: Desk) -> int:
-        from argosy.desk.connections.clusters import change
+        from argosy.desk.connections.clusters import change, check_name, named, server_of
 
-        await change(desk, await named(desk, chosen.asked), wanted, tuple(wanted))
+        found = await named(desk, chosen.asked)
+        if chosen.name:
+            await check_name(desk, chosen.name, server_of(found))
+        await change(desk, found, wanted, tuple(wanted))
         print(f"Cluster '{chosen.asked}' updated.")
         return 0
 
@@ -146,8 +139,14 @@ def run_set(chosen: argparse.Namespace) -> int:
 
 def run_rm(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
-        found = {each: await named(desk, each) for each in chosen.asked}  # all, before the first is removed
-        return max([await _remove(desk, chosen, *each) for each in found.items()])
+        from argosy.desk.connections.clusters import check_removable, named, server_of
+
+        found: dict[str, tuple[str, Declared]] = {}
+        for text in chosen.asked:  # all, before the first is removed
+            each = await named(desk, text)
+            check_removable(each)
+            found.setdefault(server_of(each), (text, each))
+        return max([await _remove(desk, chosen, *each) for each in found.values()])
 
     return at_desk(chosen, work, writes=True)
 
@@ -174,6 +173,7 @@ async def _remove(desk: Desk, chosen: argparse.Namespace, name: str, found: Decl
 
 def run_rotate(chosen: argparse.Namespace) -> int:
     async def work(desk: Desk) -> int:
+        from argosy.desk.connections.clusters import named
         from argosy.desk.connections.enlisting import rotate
 
         found = await named(desk, chosen.asked)

@@ -70,6 +70,29 @@ async def find(desk: Desk, given: str, *, is_name: bool = False) -> Declared | N
     return None
 
 
+async def named(desk: Desk, text: str) -> Declared:
+    """By its address, or by a name that no other has. Raises UserError."""
+    known = await all_clusters(desk)
+    by_address = [each for each in known if server_of(each) == text.rstrip("/")]
+    found = by_address or [each for each in known if each.text("name") == text]
+    if not found:
+        raise UserError(f"there is no cluster {text!r}; see which there are: argosy cluster list")
+    if len(servers := {server_of(each) for each in found}) > 1:
+        raise UserError(f"{len(servers)} clusters are called {text!r}; name one by its address: {_listed(servers)}")
+    return found[0]
+
+
+async def check_name(desk: Desk, name: str, server: str) -> None:
+    """Raises UserError where a cluster at another address is called so: by name, nobody could go to either."""
+    known = await all_clusters(desk)
+    if others := {server_of(each) for each in known if each.text("name") == name} - {server}:
+        raise UserError(f"another cluster is called {name!r} ({_listed(others)}); choose another with --name")
+
+
+def _listed(servers: Iterable[str]) -> str:
+    return ", ".join(sorted(servers))
+
+
 async def bound_for(desk: Desk, declared: Declared) -> list[str]:
     """Applications that go there; with their namespace where it is not the usual one."""
     server, name = server_of(declared), declared.text("name")
@@ -305,9 +328,13 @@ def _marks(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: dict(fields.texts(name)) for name in ("labels", "annotations") if given.get(name) is not None}
 
 
-async def remove(desk: Desk, declared: Declared) -> None:
+def check_removable(declared: Declared) -> None:
     if declared is OWN:
         raise UserError(f"{HERE} is the cluster that argosy runs in; turn it off with cluster.inClusterEnabled")
+
+
+async def remove(desk: Desk, declared: Declared) -> None:
+    check_removable(declared)
     await withdraw(desk, declared)
 
 

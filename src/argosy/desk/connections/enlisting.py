@@ -76,6 +76,7 @@ async def enlist(
     server, tls = clusters.HERE if wanted.is_here else connection.server, _tls(connection)
     if wanted.is_public:
         server, tls = await _published(there, tls, tell) or (server, tls)
+    await clusters.check_name(desk, wanted.name, server)
     before = await clusters.find(desk, server)
     config = {**wanted.config, "tlsClientConfig": tls}
     if before is not None and before is not clusters.OWN and not wanted.replaces:
