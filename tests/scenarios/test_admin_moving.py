@@ -15,6 +15,7 @@ from engine_room import CONTROL, config_map
 from serving import served
 
 from argosy.apiserver.embedded import EmbeddedCluster
+from argosy.cli import admin_moving, asking
 from argosy.model.manifest import dump, load_all
 from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
@@ -203,6 +204,20 @@ async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, t
     assert "- Application models in argocd" in (await one.argosy(*import_named)).out
     kept = await one.argosy(*import_named, "--skip-resources-with-label", "env=dev")
     assert "0 to prune" in kept.out
+
+
+async def test_nobody_is_asked_about_a_plan_that_was_not_shown(
+    other: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_moving, "can_ask", lambda: True)
+    monkeypatch.setattr(asking, "read_line", lambda: "n\n")
+    file = tmp_path / "cm.yaml"
+    file.write_text(dump({**config_map("argocd-cm", a="b"), "metadata": {"name": "argocd-cm"}}))
+    said = await other.argosy("admin", "import", str(file), "--output", "json")
+    assert said.code == 2 and said.out == ""
+    plan, _, answered = said.err.partition("write 1 objects? [y/N] ")
+    assert "~ ConfigMap argocd-cm in argocd\n    data.a: b is added\n" in plan
+    assert "nothing was written" in answered
 
 
 async def test_an_operation_under_way_is_neither_moved_nor_written_over(

@@ -14,6 +14,7 @@ from app_desk import Scene, scene
 from argocd_at_work import MANAGER, Controller, at_work, controller, pod
 from engine_room import CONTROL, config_map
 
+from argosy.cli import app_adopting, asking
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 
@@ -144,6 +145,16 @@ async def test_without_a_yes_nothing_is_moved_and_without_a_name_nothing_is_aske
     assert "add -y" in said.err
     assert ENGINE not in await place.annotations()
     assert (await place.scene.argosy("app", "adopt")).code == 2
+
+
+async def test_nobody_is_asked_about_a_plan_that_was_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_adopting, "can_ask", lambda: True)
+    monkeypatch.setattr(asking, "read_line", lambda: "n\n")
+    said = await place.scene.argosy("app", "adopt", "models", "-o", "json")
+    assert said.code == 2 and said.out == ""
+    plan, _, answered = said.err.partition("adopt 1 Application? [y/N] ")
+    assert "argocd/models\n  now        Argo CD" in plan and "Plan: 1 to adopt" in plan
+    assert "nothing was moved" in answered
 
 
 async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> None:

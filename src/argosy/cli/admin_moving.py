@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from argosy.cli import REFUSED
-from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, described, print_data, talk
+from argosy.cli.app_flags import Commands, at_desk, can_ask, described, print_data, talk
+from argosy.cli.asking import agree
 from argosy.cli.screen import plain
 from argosy.cli.target_flags import add_target_flags
 from argosy.model.errors import UserError
@@ -158,7 +159,7 @@ async def _carried_out(desk: Desk, chosen: argparse.Namespace, changes: Sequence
         print("\n".join(_lines(changes, is_verbose=chosen.verbose)))
     todo = [] if refused or chosen.dry_run else [each for each in changes if each.writes]
     if todo:
-        _confirm(chosen, len(todo))
+        _confirm(chosen, len(todo), changes)
         await carry_out(desk.cluster, todo, lambda each: None if is_json else print(_done(each)))
     if is_json:
         head = {"apiVersion": API, "kind": "ImportPlan", "done": bool(todo)}
@@ -168,14 +169,13 @@ async def _carried_out(desk: Desk, chosen: argparse.Namespace, changes: Sequence
     return 0
 
 
-def _confirm(chosen: argparse.Namespace, count: int) -> None:
+def _confirm(chosen: argparse.Namespace, count: int, changes: Sequence[Change]) -> None:
     if chosen.yes:
         return
     if chosen.source == STDIO or not can_ask():
         raise UserError(f"nobody can be asked here whether to write {count} objects; add -y")
-    sys.stdout.flush()
-    if not asked(f"write {count} objects?"):
-        raise UserError("nothing was written")
+    lines, is_printed = _lines(changes, is_verbose=chosen.verbose), chosen.output != "json"
+    agree(f"write {count} objects?", lines, is_printed=is_printed, refusal="nothing was written")
 
 
 SIGNS = {"create": "+", "update": "~", "prune": "-", "needs pruning": "!", "skip": "=", "unchanged": "="}

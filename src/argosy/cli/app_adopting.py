@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli import REFUSED, TIMED_OUT, tell
-from argosy.cli.app_flags import Commands, asked, at_desk, can_ask, print_data, typed, verb
+from argosy.cli.app_flags import Commands, at_desk, can_ask, print_data, typed, verb
+from argosy.cli.asking import agree
 from argosy.cli.durations import seconds
 from argosy.model.errors import UserError
 
@@ -74,7 +74,7 @@ async def _carried_out(desk: Desk, chosen: argparse.Namespace, planned: Sequence
     is_refused = any(each.refusal for each in planned)
     todo = [] if is_refused or chosen.dry_run else [each for each in planned if each.is_needed]
     if todo:
-        _confirm(chosen, len(todo))
+        _confirm(chosen, len(todo), planned)
         from argosy.desk.applications.adopting import move
 
         for each in todo:
@@ -90,15 +90,14 @@ async def _carried_out(desk: Desk, chosen: argparse.Namespace, planned: Sequence
     return 0
 
 
-def _confirm(chosen: argparse.Namespace, count: int) -> None:
+def _confirm(chosen: argparse.Namespace, count: int, planned: Sequence[Move]) -> None:
     if chosen.yes:
         return
     what = f"{chosen.part} {count} Application{'s' if count > 1 else ''}"
     if not can_ask():
         raise UserError(f"nobody can be asked here whether to {what}; add -y")
-    sys.stdout.flush()
-    if not asked(f"{what}?"):
-        raise UserError("nothing was moved")
+    lines, is_printed = _lines(chosen.part, planned), chosen.output != "json"
+    agree(f"{what}?", lines, is_printed=is_printed, refusal="nothing was moved")
 
 
 def _lines(part: str, planned: Sequence[Move]) -> list[str]:

@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from argosy.cli import failed
+from argosy.cli.asking import asked as asked
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import ArgosyError
 
@@ -190,14 +191,6 @@ def print_data(data: Any, how: str) -> None:
     from argosy.model.manifest import dump
 
     print(dump(data), end="")
-
-
-def asked(question: str) -> bool:
-    """Whether somebody at the terminal says yes."""
-    from argosy.cli.asking import read_line
-
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return read_line().strip().lower() in ("y", "yes")
 
 
 def can_ask() -> bool:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.asking import read_line
+from argosy.cli.asking import agree
 from argosy.cli.target_flags import add_target_flags, target_options
 from argosy.model.errors import UserError
 
@@ -154,7 +154,7 @@ def _talk(chosen: argparse.Namespace, *, is_text: bool) -> Talk:
         if planned.plan.problems:
             raise UserError(planned.plan.problems[0])
         if planned.plan.to_write and not chosen.yes:
-            _ask()
+            _ask(planned, is_printed=is_text)
 
     def done(step: Step) -> None:
         if is_text and step.verb != "unchanged":
@@ -163,12 +163,11 @@ def _talk(chosen: argparse.Namespace, *, is_text: bool) -> Talk:
     return Talk(confirm, done)
 
 
-def _ask() -> None:
+def _ask(planned: Planned, *, is_printed: bool) -> None:
     if not sys.stdin.isatty():
         raise UserError("this changes the cluster and nobody is here to ask; add -y to do it all the same")
-    print("Do it? [y/N] ", end="", file=sys.stderr, flush=True)
-    if read_line().strip().lower() not in ("y", "yes"):
-        raise UserError("nothing was changed; run it again and answer y to go on")
+    no = "nothing was changed; run it again and answer y to go on"
+    agree("Do it?", plan_lines(planned), is_printed=is_printed, refusal=no)
 
 
 def plan_lines(planned: Planned) -> list[str]:

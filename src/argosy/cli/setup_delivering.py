@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.asking import read_line
+from argosy.cli.asking import agree
 from argosy.model.errors import UserError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _talk(chosen: argparse.Namespace) -> Talk:
             raise UserError(planned.plan.problems[0])
         print(f"target: {planned.where}", file=sys.stderr, flush=True)
         if not chosen.yes:
-            _confirm()
+            _confirm(planned, is_printed=chosen.output == "text")
 
     def done(change: Change, verb: str) -> None:
         if chosen.output == "text":
@@ -120,12 +120,13 @@ def _talk(chosen: argparse.Namespace) -> Talk:
     return Talk(show, confirm, done)
 
 
-def _confirm() -> None:
+def _confirm(planned: Planned, *, is_printed: bool) -> None:
+    from argosy.cli.setup_screen import plan_lines
+
     if not sys.stdin.isatty():
         raise UserError("this changes the cluster and nobody is here to ask; add -y to do it all the same")
-    print("Do it? [y/N] ", end="", file=sys.stderr, flush=True)
-    if read_line().strip().lower() not in ("y", "yes"):
-        raise UserError("nothing was changed; run it again and answer y to go on")
+    no = "nothing was changed; run it again and answer y to go on"
+    agree("Do it?", plan_lines(planned), is_printed=is_printed, refusal=no)
 
 
 def _show_plan(chosen: argparse.Namespace, planned: Planned, command: str = "") -> None:

@@ -8,6 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
+
+import pytest
+
+from argosy.app.setup.in_cluster import InstallOptions, Planned
+from argosy.cli import asking
+from argosy.cli.install import carried_out
+from argosy.model.errors import UserError
+from argosy.model.names import ResourceKey
+from argosy.setup.installing.plan import Plan, Step, Verb
 
 PROGRAM = """
 import asyncio
@@ -47,3 +57,18 @@ def test_an_answer_is_given_back_and_the_signal_handler_is_restored() -> None:
     os.close(read)
     assert done.stdout == "'y\\n' ''\n"
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("output", ["text", "json", "yaml"])
+def test_a_plan_is_seen_before_the_question_whatever_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    step = Step(Verb.DELETE, ResourceKey("apps", "Deployment", "argosy", "argosy-server"), {})
+    planned = Planned(Plan((step,)), InstallOptions(namespace="argosy"), "https://plane", "ann")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(asking, "read_line", lambda: "n\n")
+    chosen = Namespace(output=output, dry_run=False, yes=False)
+    with pytest.raises(UserError, match="nothing was changed"):
+        carried_out(chosen, lambda talk: talk.confirm(planned), "UninstallPlan")
+    shown, question, _ = capsys.readouterr().err.partition("Do it? [y/N] ")
+    assert question and "- Deployment argosy-server in argosy\n" in shown
