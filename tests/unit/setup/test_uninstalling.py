@@ -187,14 +187,46 @@ async def test_beside_an_argocd_its_applications_and_definitions_stay(there: Clu
     assert "Namespace argosy stays: Applications are in it" in plan.notes
 
 
+PAUSED = {"argocd.argoproj.io/skip-reconcile": "true"}
+
+
 async def test_definitions_stay_while_objects_of_them_do(there: Cluster) -> None:
     await there.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
-    await application(there, "web", "team")
-    plan = await removal(there, applications=True)
+    await application(there, "web", "team", annotations=PAUSED)
+    plan = await removal(there, applications=True, forced=True)
     assert "CustomResourceDefinition applications.argoproj.io stays: team/web would go with it" in plan.notes
     assert ("CustomResourceDefinition", "appprojects.argoproj.io") in {
         (step.key.kind, step.key.name) for step in plan.steps
     }
+
+
+async def test_with_applications_all_go_that_argosy_delivers_wherever_they_are(there: Cluster) -> None:
+    await there.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    await application(there, "web", "team", finalizers=[FINALIZER])
+    plan = await removal(there, applications=True)
+    assert plan.problems == ()
+    assert ("team", "web") in {(step.key.namespace, step.key.name) for step in plan.steps}
+    await there.delete(LEASE)
+    (problem,) = (await removal(there, applications=True)).problems
+    assert "argosy app delete team/web --cascade=false" in problem
+
+
+@pytest.mark.parametrize("annotations", [PAUSED, {"argosy.dev/engine": "argocd"}])
+async def test_what_nobody_delivers_is_not_waited_for(there: Cluster, annotations: dict[str, str]) -> None:
+    """The engine would never serve its finalizer, and other Applications would have gone by then."""
+    app = await application(there, "web", annotations=annotations)
+    await application(there, "api")
+    assert (await removal(there)).problems == ()
+    plan = await removal(there, applications=True)
+    assert key_of(app) not in {step.key for step in plan.steps}
+    (problem,) = plan.problems
+    assert problem.startswith("argosy/web would stay: argosy does not deliver them")
+    advice = problem.partition("; ")[2]
+    assert advice.startswith("take argocd.argoproj.io/skip-reconcile and argosy.dev/engine off them first")
+    assert "argosy app delete web --cascade=false" in advice and "--applications" not in advice
+    await there.patch(key_of(app), {"metadata": {"finalizers": [FINALIZER]}})
+    assert (await removal(there)).problems == (problem,)
+    assert (await removal(there, applications=True, forced=True)).problems == ()
 
 
 async def test_what_the_installation_did_not_make_stays(there: Cluster) -> None:

@@ -29,7 +29,7 @@ EMPTIED: Final = (
 
 
 def make_removal(options: InstallOptions, remains: Remains, *, with_applications: bool, is_forced: bool) -> Plan:
-    gone = _delivered(options, remains) if with_applications else []
+    gone = [each for each in remains.applications if remains.is_delivered(each)] if with_applications else []
     kept = [each for each in remains.applications if each not in gone]
     steps = [_deletion(each) for each in gone]
     place = _doomed(options, remains, kept, with_applications=with_applications)
@@ -49,7 +49,7 @@ def make_removal(options: InstallOptions, remains: Remains, *, with_applications
     if kept:
         notes.append(f"Applications that stay, with all that they delivered: {len(kept)}")
     problems = list(_problems(options, remains, gone))
-    left = list(_left(options, remains, kept))
+    left = list(_left(options, remains, kept, with_applications=with_applications))
     if is_forced:
         notes += [what for what, _ in left]
     elif not steps:  # it is out already, and nothing becomes worse
@@ -61,12 +61,6 @@ def make_removal(options: InstallOptions, remains: Remains, *, with_applications
 
 def needs_finalizer(app: Manifest) -> bool:
     return not OF_RESOURCES & set(app["metadata"].get("finalizers") or ())
-
-
-def _delivered(options: InstallOptions, remains: Remains) -> list[Manifest]:
-    """The Applications that argosy delivers: beside an Argo CD only those that say so."""
-    here = [each for each in remains.applications if each["metadata"]["namespace"] == options.namespace]
-    return [each for each in here if not remains.is_theirs(each) or _says(each, ENGINE) == ARGOSY]
 
 
 def _stays(
@@ -123,14 +117,19 @@ def _problems(options: InstallOptions, remains: Remains, gone: Sequence[Manifest
 
 def _ways(options: InstallOptions, apps: Sequence[Manifest]) -> str:
     """To be rid of Applications where no engine runs."""
-    name = str(apps[0]["metadata"]["name"]) if len(apps) == 1 else "NAME…"
-    return (
-        f"start one (argosy controller --namespace {options.namespace}), "
-        f"or delete them and keep what they delivered: argosy app delete {name} --cascade=false"
-    )
+    return f"start one (argosy controller --namespace {options.namespace}), or {_without_engine(options, apps)}"
 
 
-def _left(options: InstallOptions, remains: Remains, kept: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
+def _without_engine(options: InstallOptions, apps: Sequence[Manifest]) -> str:
+    name = "NAME…"
+    if len(apps) == 1:
+        name = str(apps[0]["metadata"]["name"]) if _is_in(apps[0], options.namespace) else _named(apps)
+    return f"delete them and keep what they delivered: argosy app delete {name} --cascade=false"
+
+
+def _left(
+    options: InstallOptions, remains: Remains, kept: Sequence[Manifest], *, with_applications: bool
+) -> Iterator[tuple[str, str]]:
     """What would be nobody's business any more, and what to do about it; --force leaves it so."""
     theirs = [each for each in kept if remains.is_theirs(each)]
     if adopted := [each for each in theirs if _says(each, ENGINE) == ARGOSY and _says(each, SKIP_RECONCILE) == "true"]:
@@ -139,11 +138,18 @@ def _left(options: InstallOptions, remains: Remains, kept: Sequence[Manifest]) -
             "give them back first with argosy app hand-back, or give --force to leave them so",
         )
     ours = [each for each in kept if not remains.is_theirs(each)]
-    if held := [each for each in ours if any(map(is_served, each["metadata"].get("finalizers") or ()))]:
-        advice = "delete them first, or give --applications" if remains.is_delivering else _ways(options, held)
+    held = [each for each in ours if any(map(is_served, each["metadata"].get("finalizers") or ()))]
+    if served := [each for each in held if remains.is_delivered(each)]:
+        advice = "delete them first, or give --applications" if remains.is_delivering else _ways(options, served)
         yield (
-            f"{_named(held)} could not be deleted any more: nobody would serve their finalizers",
+            f"{_named(served)} could not be deleted any more: nobody would serve their finalizers",
             f"{advice}, or give --force to leave them so",
+        )
+    if idle := [each for each in (ours if with_applications else held) if not remains.is_delivered(each)]:
+        yield (
+            f"{_named(idle)} would stay: argosy does not deliver them, so it cannot take away what they delivered",
+            f"take {SKIP_RECONCILE} and {ENGINE} off them first, or {_without_engine(options, idle)}, "
+            "or give --force to leave them so",
         )
 
 

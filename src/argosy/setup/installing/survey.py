@@ -44,6 +44,11 @@ class Remains:
         """Whether an Argo CD looks at it, or may."""
         return bool(self.engines.over(app["metadata"]["namespace"])) or not self.engines.is_known
 
+    def is_delivered(self, app: Manifest) -> bool:
+        """Whether argosy does that: of an Application that it does not deliver it serves no finalizer."""
+        metadata = app["metadata"]
+        return self.engines.deliverer(metadata.get("annotations") or {}, metadata["namespace"]).is_argosy
+
     @property
     def is_delivering(self) -> bool:
         """Whether an engine of argosy is at work, or was until a moment ago."""
