@@ -176,6 +176,7 @@ class ApplicationController:
     def let_go(self, key: ResourceKey) -> None:
         """Another has it: what was found out about it will be old when it comes back."""
         self._forget(key)
+        self.turns.forget(key)
 
     async def _step(self, key: ResourceKey, context: Context) -> Passed | None:
         # What we wrote last may be newer than what the cache has heard of.

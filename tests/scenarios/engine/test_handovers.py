@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argocd_at_work import at_work
+from argocd_at_work import MANAGER, at_work
 from engine_room import CONTROL, Room, config_map, engine_room
 
+from argosy.model.manifest import key_of
 from argosy.runtime.members import Members, Standing
+from argosy.runtime.rendezvous import owner
 
 pytestmark = pytest.mark.anyio
 APPS = [f"app-{number}" for number in range(20)]
@@ -90,3 +92,29 @@ async def test_nor_does_who_adopts_what_an_argo_cd_had(tmp_path: Path) -> None:
         before = theirs["status"]["sync"]
         app = await room.until(lambda status: status["sync"] != before)
         assert app["status"]["sync"]["revision"] == new
+
+
+async def handed_over_with_an_operation(room: Room, manager: str) -> str:
+    """Of one that an Argo CD had when it was seen here last; who began the operation wrote under that name."""
+    await until(lambda: bool(room.engine.beside.engines.argocd))
+    name = next(each for each in APPS if owner({"one", "another"}, f"{CONTROL}/{each}") == "another")
+    made = await room.deliver(name)
+    await heard_of_the_first_commit(room)  # and so of the other that it is Argo CD's
+    async with another(room):
+        running = {"phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {"sync": {}}}
+        begun = {"operation": {"sync": {}}, "status": {"operationState": running}}
+        await room.cluster.patch(key_of(made), {**begun, "metadata": ADOPTED}, manager=manager)
+    return name
+
+
+async def test_an_operation_that_a_member_began_on_what_an_argo_cd_had_goes_on(tmp_path: Path) -> None:
+    async with engine_room(tmp_path, member="one") as room, at_work(room.cluster):
+        name = await handed_over_with_an_operation(room, "argosy")
+        assert (await room.until_over(name))["status"]["operationState"]["phase"] == "Succeeded"
+
+
+async def test_one_that_argo_cd_began_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with engine_room(tmp_path, member="one") as room, at_work(room.cluster):
+        name = await handed_over_with_an_operation(room, MANAGER)
+        await until(lambda: f"{CONTROL}/{name}: an operation of Argo CD is under way" in caplog.text)
+        assert (await room.app(name))["status"]["operationState"]["phase"] == "Running"
