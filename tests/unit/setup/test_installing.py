@@ -171,6 +171,13 @@ def test_what_cannot_be_chosen_is_said(wrong: dict[str, Any]) -> None:
         InstallOptions(**wrong)
 
 
+@pytest.mark.parametrize("name", ["Big", "a/b", "a..b", ".a", "a-.b", "a\n", "a" * 254])
+def test_a_secret_may_have_dots_in_its_name_as_any_secret(name: str) -> None:
+    assert InstallOptions(tls_secret="argosy.example.com-tls").tls_secret == "argosy.example.com-tls"
+    with pytest.raises(UserError, match="lower case letters, digits, dashes and dots"):
+        InstallOptions(tls_secret=name)
+
+
 def test_the_base_in_deploy_is_what_is_printed() -> None:
     spec = importlib.util.spec_from_file_location("make_deploy", ROOT / "tools" / "make_deploy.py")
     assert spec and spec.loader

@@ -12,6 +12,8 @@ from argosy.model.errors import UserError
 USUAL_NAMESPACE: Final = "argosy"
 USUAL_IMAGE: Final = f"argosy:{__version__}"
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+# k8s: a DNS subdomain, as the names of Secrets are.
+_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][\w.:/@-]*")
 _HOST: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
@@ -29,7 +31,8 @@ class InstallOptions:
         _check(_LABEL, self.namespace, "--namespace", "lower case letters, digits and dashes, 63 at most")
         _check(_IMAGE, self.image, "--image", "a name with a tag or a digest, such as registry.example.com/argosy:1.0")
         if self.tls_secret:
-            _check(_LABEL, self.tls_secret, "--tls-secret", "the name of a Secret of the same namespace")
+            allowed = "the name of a Secret of that namespace: lower case letters, digits, dashes and dots, 253 at most"
+            _check(_SUBDOMAIN, self.tls_secret, "--tls-secret", allowed)
         for name in self.hostnames:
             _check(_HOST, name, "--hostname", "a name as it stands in a URL, without a port")
 
