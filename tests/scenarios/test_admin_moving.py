@@ -220,6 +220,21 @@ async def test_nobody_is_asked_about_a_plan_that_was_not_shown(
     assert "nothing was written" in answered
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_what_the_cluster_refuses_is_refused_before_anything_is_written(
+    other: Scene, tmp_path: Path, is_there: bool
+) -> None:
+    if is_there:
+        await other.project("team")
+    file, settings = tmp_path / "refused.yaml", {"name": "argocd-cm"}
+    project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "team"}}
+    wrong = {**project, "spec": {"sourceRepos": "all"}}
+    file.write_text(f"{dump({**config_map(a='b'), 'metadata': settings})}---\n{dump(wrong)}")
+    said = await other.argosy("admin", "import", str(file), "-y")
+    assert said.code != 0 and "sourceRepos" in said.err and " updated" not in said.out
+    assert "a" not in ((await other.get("ConfigMap", "argocd-cm", CONTROL) or {}).get("data") or {})
+
+
 async def test_an_operation_under_way_is_neither_moved_nor_written_over(
     one: Scene, other: Scene, tmp_path: Path
 ) -> None:

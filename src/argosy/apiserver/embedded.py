@@ -183,9 +183,10 @@ class EmbeddedCluster:
         subresource: str = "",
         manager: str = "",
         api_version: str = "",
+        dry_run: bool = False,
     ) -> Manifest:
         served = self._served(key.group_kind, split_api_version(api_version)[1])
-        call = Call(self._user, manager or MANAGER)
+        call = Call(self._user, manager or MANAGER, dry_run)
         part = served.resource.subresource(subresource) if subresource else None
         if subresource and (part is None or "patch" not in part.verbs):
             raise refusals.not_found(served.resource, key.name)

@@ -110,6 +110,7 @@ class ClusterWriter(Protocol):
         subresource: str = "",
         manager: str = "",
         api_version: str = "",
+        dry_run: bool = False,
     ) -> Manifest:
         """`api_version` is the one whose fields the patch names, and that is answered; else the one preferred."""
 

@@ -101,8 +101,9 @@ class Counted:
         call = self._cluster.replace(manifest, dry_run=dry_run, **terms)
         return await self._told(call, "update", key_of(manifest).kind, is_dry=dry_run)
 
-    async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
-        return await self._told(self._cluster.patch(key, patch, **terms), "patch", key.kind)
+    async def patch(self, key: ResourceKey, patch: Any, *, dry_run: bool = False, **terms: Any) -> Manifest:
+        call = self._cluster.patch(key, patch, dry_run=dry_run, **terms)
+        return await self._told(call, "patch", key.kind, is_dry=dry_run)
 
     async def delete(self, key: ResourceKey, **terms: Any) -> None:
         await self._told(self._cluster.delete(key, **terms), "delete", key.kind)

@@ -219,9 +219,10 @@ class KubeCluster:
         subresource: str = "",
         manager: str = "",
         api_version: str = "",
+        dry_run: bool = False,
     ) -> Manifest:
         path = await self._path(key, api_version, subresource=subresource)
-        return await self._write("PATCH", path, patch, key, media_type=kind_of_patch.value,
+        return await self._write("PATCH", path, patch, key, dry_run=dry_run, media_type=kind_of_patch.value,
                                  query={"fieldManager": manager})
 
     async def delete(

@@ -215,6 +215,7 @@ class Doorway:
         subresource: str = "",
         manager: str = "",
         api_version: str = "",
+        dry_run: bool = False,
     ) -> Manifest:
         def call() -> Awaitable[Manifest]:
             return self._cluster.patch(
@@ -224,9 +225,10 @@ class Doorway:
                 subresource=subresource,
                 manager=manager,
                 api_version=api_version,
+                dry_run=dry_run,
             )
 
-        return await self._changed(key, call, "patch")
+        return await call() if dry_run else await self._changed(key, call, "patch")
 
     async def delete(
         self,

@@ -7,7 +7,7 @@ changed since it was planned; deletes what an Application manages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -27,6 +27,7 @@ CUT: Final = (
     "it is not whole: what argosy exports has a first line and a last line that say so, and one of them is missing;"
     " copy or export it again"
 )
+NO_REHEARSAL: Final = "does not support dry run"  # k8s: a webhook that would do something
 NAMESPACE: Final = GroupKind("", "Namespace")
 DEFINED: Final = {
     APPLICATION: "applications.argoproj.io",
@@ -88,27 +89,44 @@ def _key(document: Manifest, wish: Wish) -> ResourceKey:
 
 
 async def carry_out(cluster: Cluster, changes: Sequence[Change], tell: Callable[[Change], None]) -> None:
+    """All that can be is rehearsed first: what the cluster refuses then is refused before anything is written."""
+    new = {each.key for each in changes if each.verb is Verb.CREATE}
     for each in changes:
-        if each.writes:
-            try:
-                await _write(cluster, each)
-            except Conflict as error:
-                told = f"{each.key.kind} {each.key.name} was changed meanwhile; what is left to do: import again"
-                raise UserError(told) from error
+        if each.verb is not Verb.PRUNE and _can_rehearse(each.key, new):
+            await _attempt(cluster, each, is_rehearsal=True)
+    for each in changes:
+        await _attempt(cluster, each)
         tell(each)
 
 
-async def _write(cluster: Cluster, change: Change) -> None:
+def _can_rehearse(key: ResourceKey, new: Container[ResourceKey]) -> bool:
+    """k8s: not where its kind, or its namespace, is not there yet."""
+    defined = ResourceKey(*DEFINITION, "", DEFINED.get(key.group_kind, ""))
+    return defined not in new and ResourceKey(*NAMESPACE, "", key.namespace) not in new
+
+
+async def _attempt(cluster: Cluster, change: Change, *, is_rehearsal: bool = False) -> None:
+    try:
+        await _write(cluster, change, dry_run=is_rehearsal)
+    except Conflict as error:
+        told = f"{change.key.kind} {change.key.name} was changed meanwhile; what is left to do: import again"
+        raise UserError(told) from error
+    except ClusterError as error:
+        if not is_rehearsal or NO_REHEARSAL not in str(error):
+            raise
+
+
+async def _write(cluster: Cluster, change: Change, *, dry_run: bool) -> None:
     key = change.key
     if change.verb is Verb.CREATE:
         metadata = {**change.body["metadata"], **({"namespace": key.namespace} if key.namespace else {})}
-        await cluster.create({**change.body, "metadata": metadata})
-        if key.group_kind == DEFINITION:
+        await cluster.create({**change.body, "metadata": metadata}, dry_run=dry_run)
+        if key.group_kind == DEFINITION and not dry_run:
             await _until_served(cluster, key.name)
     elif change.verb is Verb.UPDATE:
         metadata = {**change.body.get("metadata", {}), "resourceVersion": change.version}
-        await cluster.patch(key, {**change.body, "metadata": metadata})
-    else:
+        await cluster.patch(key, {**change.body, "metadata": metadata}, dry_run=dry_run)
+    elif change.verb is Verb.PRUNE:
         await _prune(cluster, change)
 
 
