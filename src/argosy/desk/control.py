@@ -6,6 +6,7 @@ In: a cluster. Out: a namespace. Never: creates one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from argosy.cluster import ClusterReader
@@ -33,7 +34,7 @@ async def control_namespace(cluster: ClusterReader, near: Sequence[str] = ()) ->
     if labelled is None:
         labelled = [each for name in (*near, USUAL_NAMESPACE) if (each := await _seen(cluster, name))]
     if labelled:  # argosy's own engine reads them there, whatever an operator has elsewhere
-        return str(labelled[0]["metadata"]["name"])
+        return await _at_work(cluster, [str(each["metadata"]["name"]) for each in labelled])
     for place in ("", *near):
         found = await _asked(cluster, ARGOCD, namespace=place)
         if found:
@@ -56,6 +57,15 @@ async def _asked(
             return None
         told = f"where the settings are cannot be asked: {error.message}"
         raise ClusterError(told, code=error.code, key=error.key, reason=error.reason) from error
+
+
+async def _at_work(cluster: ClusterReader, names: Sequence[str]) -> str:
+    """Of several the first with an engine: one that argosy was taken out of keeps its settings, and its label."""
+    for name in names if len(names) > 1 else ():
+        with suppress(Forbidden):
+            if await has_engine(cluster, name):
+                return name
+    return names[0]
 
 
 async def _seen(cluster: ClusterReader, name: str) -> Manifest | None:

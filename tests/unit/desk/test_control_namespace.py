@@ -10,7 +10,7 @@ from faults import Faulty
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.cluster import Cluster, User
-from argosy.desk.control import control_namespace
+from argosy.desk.control import LEASE, control_namespace
 from argosy.model.errors import ClusterError, TransientError
 from argosy.schema.definitions import definition
 
@@ -40,6 +40,16 @@ async def test_where_argosy_is_installed_comes_before_an_argocd_resource(cluster
     assert await control_namespace(cluster) == "openshift-gitops"
     await namespace(cluster, "argosy", is_control=True)
     assert await control_namespace(cluster) == "argosy"
+
+
+async def test_of_two_installations_the_one_counts_whose_engine_is_at_work(cluster: Cluster) -> None:
+    await namespace(cluster, "argosy", is_control=True)  # left behind by an uninstall, with its Applications
+    await namespace(cluster, "gitops", is_control=True)
+    assert await control_namespace(cluster) == "argosy"
+    metadata = {"name": LEASE, "namespace": "gitops"}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+    await cluster.create({**lease, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}})
+    assert await control_namespace(cluster) == "gitops"
 
 
 @pytest.mark.parametrize(("place", "near"), [("gitops", ["team", "gitops"]), ("argosy", ["default"])])
