@@ -34,7 +34,7 @@ from argosy.controllers.turns import Turns, lost
 from argosy.controllers.updates import Updates
 from argosy.desk.beside import Beside
 from argosy.desk.control import LEASE
-from argosy.live import Keeping, indexes
+from argosy.live import CacheReader, Keeping, indexes
 from argosy.live.tracking import owner
 from argosy.model.errors import ArgosyError, ClusterError, TransientError, UserError
 from argosy.model.manifest import Manifest, key_of
@@ -167,7 +167,7 @@ class Engine:
 
     def _noticed_there(self, outpost: Outpost, before: Manifest | None, after: Manifest | None) -> None:
         """Something changed in a cluster that applications go to."""
-        self._look(self.controller.noticed_in(outpost.cache, before, after), before, after)
+        self._look(self.controller.noticed_in(outpost.cache, before, after), before, after, outpost.cache)
 
     def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
         self.cluster.notice(before, after)
@@ -185,9 +185,15 @@ class Engine:
             self.grounds.look_again()
         self._follow_settings()
 
-    def _look(self, keys: set[ResourceKey], before: Manifest | None, after: Manifest | None) -> None:
+    def _look(
+        self,
+        keys: set[ResourceKey],
+        before: Manifest | None,
+        after: Manifest | None,
+        there: CacheReader | None = None,
+    ) -> None:
         idle = self.controller.idle(keys, after)
-        if idle and self.updates.holds_back(before, after, idle):
+        if idle and self.updates.holds_back(before, after, idle, there):
             keys -= idle
         for key in keys:
             self.queue.add(key)

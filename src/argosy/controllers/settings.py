@@ -6,7 +6,7 @@ In: the cache. Out: Rules. Never: fails for a setting that cannot be read: that 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -77,7 +77,7 @@ class Settings:
         self._assessor = Assessor(Rulebook(), confined)
         self._checks: tuple[dict[str, str], dict[str, str]] | None = None
         remove_all = partial(remove_confined, pool=confined)
-        self._rules = Rules(repositories, self._assess, remove_all, control_namespace=control_namespace)
+        self._rules = Rules(repositories, self.assess, remove_all, control_namespace=control_namespace)
         self._is_stale = True
 
     def concerns(self, manifest: Manifest) -> bool:
@@ -185,7 +185,8 @@ class Settings:
             self._checks = (theirs, ours)
         return customizations.faults
 
-    async def _assess(self, manifests: Any, there: CacheReader | None = None) -> list[Assessment | None]:
+    async def assess(self, manifests: Sequence[Manifest], there: CacheReader | None = None) -> list[Assessment | None]:
+        """`there`: of the cluster that they are in, where that is another."""
         facts = facts_from((there or self._cache).list(STORAGE_CLASS))
         return await self._assessor.assess_all(manifests, facts)
 
@@ -193,7 +194,7 @@ class Settings:
         """The rules as they hold in another cluster: its facts, and what is excluded there."""
         return replace(
             rules,
-            assess_all=partial(self._assess, there=there),
+            assess_all=partial(self.assess, there=there),
             exclusions=replace(rules.exclusions, cluster=server),
         )
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from argosy.compare import CompareSettings, UpdateFilter
 from argosy.controllers.settings import Settings
-from argosy.live import owner
+from argosy.live import CacheReader, owner
 from argosy.model import annotations as names
 from argosy.model.flow import Assessment
 from argosy.model.manifest import Manifest
@@ -26,6 +26,7 @@ class _Update(NamedTuple):
     before: Manifest
     after: Manifest
     concerned: Collection[ResourceKey]
+    there: CacheReader | None
 
 
 class Updates:
@@ -36,13 +37,22 @@ class Updates:
         self._filter: tuple[CompareSettings, UpdateFilter] | None = None
         self._held: asyncio.Queue[_Update] = asyncio.Queue()
 
-    def holds_back(self, before: Manifest | None, after: Manifest | None, concerned: Collection[ResourceKey]) -> bool:
-        """Whether nobody needs to look because of this, unless its health has changed; who would, is kept."""
+    def holds_back(
+        self,
+        before: Manifest | None,
+        after: Manifest | None,
+        concerned: Collection[ResourceKey],
+        there: CacheReader | None = None,
+    ) -> bool:
+        """Whether nobody needs to look because of this, unless its health has changed; who would, is kept.
+
+        `there`: of another cluster, in which it happened: what lives there is judged by what else is there.
+        """
         if before is None or after is None or not concerned or not self._may_be_ignored(after):
             return False
         if not self._filtering().is_same(before, after):
             return False
-        self._held.put_nowait(_Update(before, after, concerned))
+        self._held.put_nowait(_Update(before, after, concerned, there))
         return True
 
     def _may_be_ignored(self, manifest: Manifest) -> bool:
@@ -64,13 +74,13 @@ class Updates:
             held = [await self._held.get()]
             while not self._held.empty():
                 held.append(self._held.get_nowait())
-            for key in await self._changed(held):
-                wake(key)
+            for there in {each.there for each in held}:
+                for key in await self._changed([each for each in held if each.there is there], there):
+                    wake(key)
 
-    async def _changed(self, held: Collection[_Update]) -> set[ResourceKey]:
-        assess_all = self._settings.rules().assess_all
+    async def _changed(self, held: Collection[_Update], there: CacheReader | None) -> set[ResourceKey]:
         try:
-            said = await assess_all([side for each in held for side in (each.before, each.after)])
+            said = await self._settings.assess([side for each in held for side in (each.before, each.after)], there)
         except Exception:  # whoever looks will say what is wrong
             log.exception("health cannot be compared")
             return {key for each in held for key in each.concerned}

@@ -23,10 +23,11 @@ STATUS = {"resource.customizations.ignoreResourceUpdates.all": "jsonPointers: [/
 TRACKED = {"argocd.argoproj.io/tracking-id": "models:apps/Deployment:ml/web"}
 
 
-def updates(folder: Path, data: dict[str, str]) -> Updates:
+def updates(folder: Path, data: dict[str, str], ours: dict[str, str] | None = None) -> Updates:
     cache = Cache()
-    metadata = {"name": "argocd-cm", "namespace": "argocd"}
-    cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    for name, each in (("argocd-cm", data), ("argosy-cm", ours or {})):
+        metadata = {"name": name, "namespace": "argocd"}
+        cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": each})
     return Updates(Settings(cache, Repositories(folder, SourceSettings()), Pool(), control_namespace="argocd"))
 
 
@@ -92,4 +93,23 @@ async def test_who_is_concerned_is_woken_where_health_could_not_be_judged(tmp_pa
     work = asyncio.create_task(found.run(woken.put_nowait))
     async with asyncio.timeout(60):
         assert await woken.get() == APP
+    work.cancel()
+
+
+async def test_what_lives_in_another_cluster_is_judged_by_the_storage_classes_there(tmp_path: Path) -> None:
+    found = updates(tmp_path, STATUS, {"health.profile.PersistentVolumeClaim": "wait-for-consumer"})
+    there, woken = Cache(), asyncio.Queue[ResourceKey]()
+    storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
+    there.put({**storage, "volumeBindingMode": "Immediate"})
+
+    def claim(version: str, phase: str) -> Manifest:
+        metadata = {**deployment(version)["metadata"], "name": "data"}
+        made = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+        return {**made, "spec": {"storageClassName": "fast"}, "status": {"phase": phase}}
+
+    for key, place in ((APP, None), (APP._replace(name="there"), there)):
+        assert found.holds_back(claim("1", "Pending"), claim("2", "Bound"), [key], place)
+    work = asyncio.create_task(found.run(woken.put_nowait))
+    async with asyncio.timeout(60):
+        assert await woken.get() == APP._replace(name="there")
     work.cancel()
