@@ -175,9 +175,11 @@ def test_a_cluster_that_is_away_is_removed_and_what_is_left_on_it_told(both: Bot
 
 
 def test_an_account_of_some_namespaces_may_nothing_elsewhere(both: Both) -> None:
-    both.far.request("DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/argocd-manager-role-binding")
-    said = both.add("--name", "prod", "--namespace", "ml", "--project", "team", "-y")
+    both.clear()
+    assert both.add("--name", "prod", "-y").code == 0 and both.is_let_in(both.token())
+    said = both.add("--name", "prod", "--namespace", "ml", "--project", "team", "-y", "--upsert")
     assert said.code == 0 and 'Role "argocd-manager-role" created in namespace "ml"' in said.err
+    assert 'ClusterRoleBinding "argocd-manager-role-binding" deleted\n' in said.err
     secret = both.secret()
     assert (secret["namespaces"], secret["clusterResources"], secret["project"]) == ("ml", "false", "team")
     assert not both.is_let_in(both.token())

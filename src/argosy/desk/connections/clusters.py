@@ -194,7 +194,7 @@ def document(
             "serverVersion": version,
         },
     }
-    if names := _names(declared):
+    if names := namespaces_of(declared):
         found["namespaces"] = names
         found["clusterResources"] = declared.text("clusterResources").lower() == "true"
     if project := declared.text("project"):
@@ -210,7 +210,7 @@ def document(
     return found
 
 
-def _names(declared: Declared) -> list[str]:
+def namespaces_of(declared: Declared) -> list[str]:
     return [each.strip() for each in declared.text("namespaces").split(",") if each.strip()]
 
 

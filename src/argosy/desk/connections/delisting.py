@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Final
 
 from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk, Opener
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared
-from argosy.desk.connections.enlisting import BINDING, MANAGER, RBAC, ROLE, Claims, Tell, claims_of, is_made, revoke
+from argosy.desk.connections.enlisting import Claims, claims_of
+from argosy.desk.connections.granting import (
+    BINDING,
+    MANAGER,
+    RBAC,
+    ROLE,
+    Tell,
+    delete_command,
+    is_made,
+    left_behind,
+    other_tokens,
+    revoke,
+)
 from argosy.model.errors import ArgosyError
 from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind, ResourceKey
-
-SECRET: Final = GroupKind("", "Secret")
-OF_ACCOUNT: Final = "kubernetes.io/service-account.name"
+from argosy.model.names import ResourceKey
 
 
 async def delist(desk: Desk, declared: Declared, opener: Opener, tell: Tell) -> None:
@@ -68,26 +76,19 @@ async def _delete_account(there: Cluster, claims: Claims, tell: Tell) -> str:
     role, binding = ResourceKey(RBAC, "ClusterRole", "", ROLE), ResourceKey(RBAC, "ClusterRoleBinding", "", BINDING)
     rest = [binding, account, *([claims.token] if claims.token else [])]
     found = {key: await there.get(key) for key in (role, *rest)}
-    if others := await _other_tokens(there, claims):
+    if others := await other_tokens(there, claims.namespace, MANAGER, claims.token.name if claims.token else ""):
         return f"{MANAGER} has other tokens: {', '.join(others)}"
     if strange := [f"{key.kind} {key.name}" for key, manifest in found.items() if not is_made(manifest)]:
         return f"not made by argosy: {', '.join(strange)}"
     if len((found[binding] or {}).get("subjects") or ()) > 1:
         return f"{binding.kind} {BINDING} has other subjects"
+    left = await left_behind(there, claims.namespace)
     await _delete_together(there, role, found[role] or {}, rest)
     tell(f"argosy: deleted on that cluster: {', '.join(f'{key.kind} {key.name}' for key in found)}")
+    if left:
+        commands = "".join(f"\n  {delete_command(each, BINDING, ROLE)}" for each in left)
+        tell(f"argosy: left on that cluster are roles in {', '.join(left)}; to delete them, type there:{commands}")
     return ""
-
-
-async def _other_tokens(there: Cluster, claims: Claims) -> list[str]:
-    own = claims.token.name if claims.token else ""
-    found = (await there.list(SECRET, namespace=claims.namespace, metadata_only=True)).items
-    return sorted(
-        each["metadata"]["name"]
-        for each in found
-        if (each["metadata"].get("annotations") or {}).get(OF_ACCOUNT) == claims.account
-        and each["metadata"]["name"] != own
-    )
 
 
 async def _delete_together(there: Cluster, owner: ResourceKey, manifest: Manifest, rest: list[ResourceKey]) -> None:
@@ -103,9 +104,7 @@ def _commands(claims: Claims, declared: Declared) -> list[str]:
     token = [f"secret/{claims.token.name}"] if claims.token else []
     if claims.account != MANAGER:
         return [" ".join(["kubectl delete -n", claims.namespace, *token])]
-    names = [each.strip() for each in declared.text("namespaces").split(",") if each.strip()]
+    names = clusters.namespaces_of(declared)
     is_part = bool(names) and declared.text("clusterResources").lower() != "true"
-    whole = f"kubectl delete clusterrolebinding/{BINDING} clusterrole/{ROLE}"
-    parts = [f"kubectl delete -n {each} rolebinding/{BINDING} role/{ROLE}" for each in names]
     account = " ".join(["kubectl delete -n", claims.namespace, *token, f"serviceaccount/{MANAGER}"])
-    return [*(parts if is_part else [whole]), account]
+    return [*(delete_command(place, BINDING, ROLE) for place in (names if is_part else [""])), account]

@@ -11,8 +11,8 @@ import base64
 import binascii
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -22,24 +22,30 @@ from argosy.cluster.fleet import check_address
 from argosy.desk.applications.desk import Desk, Opener
 from argosy.desk.connections import clusters
 from argosy.desk.connections.declared import Declared, declare_anew
-from argosy.model.errors import ClusterError, Conflict, UserError
+from argosy.desk.connections.granting import (
+    MADE,
+    MANAGER,
+    OF_ACCOUNT,
+    WHOLE,
+    Places,
+    Tell,
+    is_made,
+    make_manager,
+    revoke,
+    surplus,
+    take_away,
+)
+from argosy.model.errors import ClusterError, UserError
 from argosy.model.fields import Fields
-from argosy.model.manifest import Manifest, key_of, load
+from argosy.model.manifest import Manifest, load
 from argosy.model.names import ResourceKey
 
-# argo: its names, so that either program finds what the other made
-MANAGER, ROLE, BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"
 SYSTEM: Final = "kube-system"
-RBAC: Final = "rbac.authorization.k8s.io"
-ALL: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 FILLED, UNSEEN = 10.0, 1.5  # seconds to fill in a token, for a controller-manager that is seen, and for one that is not
 BETWEEN: Final = 0.25
 NOT_WRITTEN: Final = "nothing was written here"
 PROGRAMS: Final = frozenset({"execProviderConfig", "awsAuthConfig"})  # that let in without an account
-MADE: Final = {"app.kubernetes.io/managed-by": "argosy"}  # on what is made there, so that nothing else is deleted
 TEN_YEARS: Final = 10 * 365 * 86400  # where it has nobody who does, and a token must be asked for
-
-Tell = Callable[[str], None]
 
 
 class Claims(NamedTuple):
@@ -68,6 +74,11 @@ class Enlisted:
     labels: Mapping[str, str] | None = None
     annotations: Mapping[str, str] | None = None
 
+    @property
+    def places(self) -> Places:
+        """Where the account may do everything."""
+        return WHOLE if self.has_cluster_kinds or not self.namespaces else self.namespaces
+
 
 async def enlist(
     desk: Desk, there: Cluster, connection: Connection, wanted: Enlisted, opener: Opener, tell: Tell
@@ -82,12 +93,18 @@ async def enlist(
     if before is not None and before is not clusters.OWN and not wanted.replaces:
         await _check_same(desk, before, connection, wanted, _given(server, wanted, config), opener)
         return before, True
+    wider: list[ResourceKey] = []
     if PROGRAMS & config.keys():
         made = await clusters.add(desk, _given(server, wanted, config), replaces=wanted.replaces)
     else:
-        made = await _let_in(desk, there, connection, wanted, _given(server, wanted, config), opener, tell)
+        given = _given(server, wanted, config)
+        await clusters.connection_to(desk, {**clusters.read_values(given), "server": connection.server})
+        await clusters.add(desk, given, replaces=wanted.replaces, dry_run=True)
+        wider = [] if wanted.account else await _wider(there, wanted, before, tell)
+        made = await _let_in(desk, there, connection, wanted, given, opener, tell)
     if before is not None:
         await _forget_token(there, before, tell)
+    await take_away(there, wider, tell)
     return made, False
 
 
@@ -100,11 +117,9 @@ async def _let_in(
     opener: Opener,
     tell: Tell,
 ) -> Declared:
-    """By a token of an account, which is made where none is named, and where all else would be taken."""
-    await clusters.connection_to(desk, {**clusters.read_values(given), "server": connection.server})
-    await clusters.add(desk, given, replaces=wanted.replaces, dry_run=True)
+    """By a token of an account, which is made where none is named."""
     if not wanted.account:
-        await _make_manager(there, wanted, tell)
+        await make_manager(there, wanted.system, wanted.places, tell)
     async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
         if not wanted.is_here:
             # At the address of the context: the one that is written may lead there from Pods alone.
@@ -112,6 +127,14 @@ async def _let_in(
             await _try(desk, opener, {"server": connection.server, "name": wanted.name, "config": json.dumps(tried)})
         whole = {**given, "config": {**given["config"], "bearerToken": token}}
         return await clusters.add(desk, whole, replaces=wanted.replaces)
+
+
+async def _wider(there: Cluster, wanted: Enlisted, before: Declared | None, tell: Tell) -> list[ResourceKey]:
+    """What lets the account do more than is wanted, from when the cluster was added before."""
+    claims = claims_of(before) if before is not None else None
+    own = claims.token.name if claims is not None and claims.token is not None else ""
+    had = clusters.namespaces_of(before) if before is not None else []
+    return await surplus(there, wanted.system, wanted.places, had, own, tell)
 
 
 async def _forget_token(there: Cluster, before: Declared, tell: Tell) -> None:
@@ -195,62 +218,6 @@ def _tls(connection: Connection) -> dict[str, Any]:
     return found
 
 
-async def _make_manager(there: Cluster, wanted: Enlisted, tell: Tell) -> None:
-    """argo: may do everything, in the whole cluster or in some namespaces; what is there stays."""
-    account, roles, bindings = _manager(wanted)
-    for each in (account, *roles):  # nothing is left of an account whose rights cannot be given
-        with suppress(Conflict):
-            await there.create(each, dry_run=True)
-    for each in (account, *roles, *bindings):
-        await _make(there, each, tell)
-
-
-def _manager(wanted: Enlisted) -> tuple[Manifest, list[Manifest], list[Manifest]]:
-    """The account, its roles, and what gives them to it."""
-    account = {"kind": "ServiceAccount", "name": MANAGER, "namespace": wanted.system}
-    metadata = {"name": MANAGER, "namespace": wanted.system}
-    is_whole = wanted.has_cluster_kinds or not wanted.namespaces
-    kind = "ClusterRole" if is_whole else "Role"
-    rules = [*ALL, {"nonResourceURLs": ["*"], "verbs": ["*"]}] if is_whole else ALL
-    places: list[dict[str, str]] = [{}] if is_whole else [{"namespace": each} for each in wanted.namespaces]
-    version, of_role = f"{RBAC}/v1", {"apiGroup": RBAC, "kind": kind, "name": ROLE}
-    roles: list[Manifest] = [
-        {"apiVersion": version, "kind": kind, "metadata": {"name": ROLE, **place}, "rules": rules} for place in places
-    ]
-    bindings: list[Manifest] = [
-        {
-            "apiVersion": version,
-            "kind": f"{kind}Binding",
-            "metadata": {"name": BINDING, **place},
-            "roleRef": of_role,
-            "subjects": [account],
-        }
-        for place in places
-    ]
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, roles, bindings
-
-
-async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
-    """argo: its words; one that is there is used, and of roles the rules are renewed."""
-    key = key_of(manifest)
-    place = f' in namespace "{key.namespace}"' if key.namespace else ""
-    for _ in range(int(FILLED / BETWEEN)):
-        try:
-            await there.create({**manifest, "metadata": {**manifest["metadata"], "labels": MADE}})
-            tell(f'{key.kind} "{key.name}" created{place}')
-            return
-        except Conflict:
-            found = await there.get(key)
-        if found is not None and not found["metadata"].get("ownerReferences"):
-            break
-        await asyncio.sleep(BETWEEN)  # who removed the cluster a moment ago has it collected
-    if "rules" in manifest:
-        await there.patch(key, {"rules": manifest["rules"]})
-        tell(f'{key.kind} "{key.name}" updated{place}')
-    else:
-        tell(f'{key.kind} "{key.name}" already exists{place}')
-
-
 @asynccontextmanager
 async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterator[str]:
     """Kept in a Secret on that cluster: whoever deletes it revokes the token. Gone if what it is for fails."""
@@ -268,7 +235,7 @@ async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterat
                 "name": name,
                 "namespace": namespace,
                 "labels": MADE,
-                "annotations": {"kubernetes.io/service-account.name": account},
+                "annotations": {OF_ACCOUNT: account},
             },
         }
     )
@@ -342,14 +309,6 @@ async def rotate(desk: Desk, declared: Declared, opener: Opener) -> str:
     return f"{claims.namespace}/{claims.account}"
 
 
-async def revoke(there: Cluster, key: ResourceKey) -> None:
-    try:
-        await there.delete(key)
-    except ClusterError as error:
-        if error.code != 404:
-            raise
-
-
 def claims_of(declared: Declared) -> Claims | None:
     """None where it has no token of a service account."""
     try:
@@ -363,8 +322,3 @@ def claims_of(declared: Declared) -> Claims | None:
     name = secret.get("name") if isinstance(secret, dict) else found.get("kubernetes.io/serviceaccount/secret.name")
     key = ResourceKey("", "Secret", namespace, str(name)) if name else None
     return Claims(namespace, account, key) if kind == "serviceaccount" else None
-
-
-def is_made(found: Manifest | None) -> bool:
-    """Whether argosy made it when a cluster was added."""
-    return found is not None and MADE.items() <= (found["metadata"].get("labels") or {}).items()

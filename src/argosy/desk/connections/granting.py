@@ -1,0 +1,184 @@
+"""The account that lets argosy into a cluster, argocd-manager, and what it may do there.
+
+In: a cluster, open; namespaces. Out: the account with its rights; those that it has besides. Never: takes away what
+argosy did not make, or what another token needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from argosy.cluster import Cluster
+from argosy.model.errors import ClusterError, Conflict, Forbidden, UserError
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind, ResourceKey
+
+# argo: its names, so that either program finds what the other made
+MANAGER, ROLE, BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"
+RBAC: Final = "rbac.authorization.k8s.io"
+SECRET: Final = GroupKind("", "Secret")
+OF_ACCOUNT: Final = "kubernetes.io/service-account.name"
+ALL: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+MADE: Final = {"app.kubernetes.io/managed-by": "argosy"}  # on what is made there, so that nothing else is deleted
+WHOLE: Final = ("",)  # all namespaces, and what is in none
+COLLECTED, BETWEEN = 10.0, 0.25  # seconds in which what was removed a moment ago is gone
+
+Tell = Callable[[str], None]
+Places = Sequence[str]  # namespaces, or WHOLE
+
+
+async def make_manager(there: Cluster, system: str, places: Places, tell: Tell) -> None:
+    """argo: may do everything, in the whole cluster or in some namespaces; what is there stays."""
+    metadata = {"name": MANAGER, "namespace": system}
+    account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    roles = [_role(place) for place in places]
+    for each in (account, *roles):  # nothing is left of an account whose rights cannot be given
+        with suppress(Conflict):
+            await there.create(each, dry_run=True)
+    for each in (account, *roles, *(_binding(place, system) for place in places)):
+        await _make(there, each, tell)
+
+
+def _role(place: str) -> Manifest:
+    rules = ALL if place else [*ALL, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
+    return {"apiVersion": f"{RBAC}/v1", "kind": _kind(place), "metadata": _metadata(ROLE, place), "rules": rules}
+
+
+def _binding(place: str, system: str) -> Manifest:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": f"{_kind(place)}Binding",
+        "metadata": _metadata(BINDING, place),
+        "roleRef": {"apiGroup": RBAC, "kind": _kind(place), "name": ROLE},
+        "subjects": [_subject(system)],
+    }
+
+
+def _kind(place: str) -> str:
+    return "Role" if place else "ClusterRole"
+
+
+def _metadata(name: str, place: str) -> dict[str, str]:
+    return {"name": name, "namespace": place} if place else {"name": name}
+
+
+def _subject(system: str) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": MANAGER, "namespace": system}
+
+
+async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
+    """argo: its words; one that is there is used, and of roles the rules are renewed."""
+    key = key_of(manifest)
+    place = _inside(key)
+    for _ in range(int(COLLECTED / BETWEEN)):
+        try:
+            await there.create({**manifest, "metadata": {**manifest["metadata"], "labels": MADE}})
+            tell(f'{key.kind} "{key.name}" created{place}')
+            return
+        except Conflict:
+            found = await there.get(key)
+        if found is not None and not found["metadata"].get("ownerReferences"):
+            break
+        await asyncio.sleep(BETWEEN)  # who removed the cluster a moment ago has it collected
+    if "rules" in manifest:
+        await there.patch(key, {"rules": manifest["rules"]})
+        tell(f'{key.kind} "{key.name}" updated{place}')
+    else:
+        tell(f'{key.kind} "{key.name}" already exists{place}')
+
+
+# -- what it may besides -----------------------------------------------------------------------------------------------
+
+
+async def surplus(there: Cluster, system: str, places: Places, had: Places, own: str, tell: Tell) -> list[ResourceKey]:
+    """Bindings by which the account may more than in `places`. Raises UserError where one is not ours to take away.
+
+    `had` is where it was let in before, and `own` the name of the token that is replaced.
+    """
+    found: list[ResourceKey] = []
+    for place in sorted({*WHOLE, *had} - set(places)):
+        key = ResourceKey(RBAC, f"{_kind(place)}Binding", place, BINDING)
+        try:
+            binding = await there.get(key)
+        except Forbidden as error:  # whoever may give rights in their own namespaces alone
+            tell(f"argosy: whether {MANAGER} may do more there cannot be seen ({error.message})")
+            continue
+        if binding is None or not _lets_in(binding, system):
+            continue
+        why = await _why_kept(there, binding, system, own)
+        if not why:
+            found.append(key)
+        elif "" not in places:
+            raise UserError(
+                f"{MANAGER} may do more than that there, by {key.kind} {BINDING} ({why}); where nobody needs it, type "
+                f"there: {delete_command(place, BINDING)}; else let another account in with --service-account"
+            )
+    return found
+
+
+async def take_away(there: Cluster, bindings: Sequence[ResourceKey], tell: Tell) -> None:
+    """With the roles that they give."""
+    for binding in bindings:
+        role = ResourceKey(RBAC, _kind(binding.namespace), binding.namespace, ROLE)
+        for key in (binding, role):
+            if is_made(await there.get(key)):
+                await revoke(there, key)
+                tell(f'{key.kind} "{key.name}" deleted{_inside(key)}')
+
+
+def _lets_in(binding: Manifest, system: str) -> bool:
+    wanted = _subject(system).items()
+    return any(wanted <= each.items() for each in binding.get("subjects") or ())
+
+
+async def _why_kept(there: Cluster, binding: Manifest, system: str, own: str) -> str:
+    if not is_made(binding):
+        return "argosy did not make it"
+    if len(binding.get("subjects") or ()) > 1:
+        return "it has other subjects"
+    others = await other_tokens(there, system, MANAGER, own)
+    return f"the account has other tokens: {', '.join(others)}" if others else ""
+
+
+async def left_behind(there: Cluster, system: str) -> list[str]:
+    """Namespaces in which argosy once gave the account rights."""
+    labels = ",".join(f"{name}={text}" for name, text in MADE.items())
+    found = (await there.list(GroupKind(RBAC, "RoleBinding"), labels=labels)).items
+    ours = [each for each in found if each["metadata"]["name"] == BINDING and _lets_in(each, system)]
+    return sorted(each["metadata"]["namespace"] for each in ours)
+
+
+async def other_tokens(there: Cluster, namespace: str, account: str, own: str) -> list[str]:
+    found = (await there.list(SECRET, namespace=namespace, metadata_only=True)).items
+    return sorted(
+        each["metadata"]["name"]
+        for each in found
+        if (each["metadata"].get("annotations") or {}).get(OF_ACCOUNT) == account and each["metadata"]["name"] != own
+    )
+
+
+def delete_command(place: str, *names: str) -> str:
+    """What deletes a binding, and a role, there."""
+    kinds = {BINDING: f"{_kind(place)}Binding".lower(), ROLE: _kind(place).lower()}
+    inside = f"-n {place} " if place else ""
+    return f"kubectl delete {inside}{' '.join(f'{kinds[name]}/{name}' for name in names)}"
+
+
+async def revoke(there: Cluster, key: ResourceKey) -> None:
+    try:
+        await there.delete(key)
+    except ClusterError as error:
+        if error.code != 404:
+            raise
+
+
+def is_made(found: Mapping[str, Any] | None) -> bool:
+    """Whether argosy made it when a cluster was added."""
+    return found is not None and MADE.items() <= (found["metadata"].get("labels") or {}).items()
+
+
+def _inside(key: ResourceKey) -> str:
+    return f' in namespace "{key.namespace}"' if key.namespace else ""
