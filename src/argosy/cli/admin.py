@@ -32,7 +32,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     words = ("admin initial-password", "admin initial-password -n argocd")
     see = "See also: docs/guides/page.md, docs/reference/cli.md"
     found = described(parts, "initial-password", "print the password that admin had first", words, see=see)
-    about = "where argocd-secret is (default: that of the ArgoCD resource, else argocd)"
+    about = "where argocd-secret is (default: where argosy is installed, or an ArgoCD resource is, else argocd)"
     found.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
     add_target_flags(found)
     found.set_defaults(run=run_initial, app_namespace="")

@@ -48,7 +48,7 @@ def add_moving(parts: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    about = "the control namespace (default: that of the ArgoCD resource, else argocd)"
+    about = "the control namespace (default: where argosy is installed, or an ArgoCD resource is, else argocd)"
     add("-n", "--namespace", default="", metavar="NS", help=about)
     add("--secrets", action="store_true", help="also Secrets of repositories, clusters and accounts")
     about = "also argocd-cmd-params-cm, argocd-gpg-keys-cm and argocd-notifications-cm, which argocd cannot import"

@@ -38,7 +38,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_target_flags(parser)
-    about = "where argocd-cm and the Applications are (default: that of the ArgoCD resource, else argocd)"
+    about = "where Applications are (default: where argosy is installed, or an ArgoCD resource is, else argocd)"
     parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
     parser.add_argument("--mirrors", type=Path, metavar="DIR", help="folder for what is fetched from Git")
     parser.add_argument("--workers", type=int, default=8, metavar="N", help="applications at a time (default: 8)")

@@ -38,7 +38,7 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_target_flags(parser)
-    about = "where argocd-cm and the Applications are (default: that of the ArgoCD resource, else argocd)"
+    about = "where Applications are (default: where argosy is installed, or an ArgoCD resource is, else argocd)"
     parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
     about = "port of the page (0: any free one; default: 8484, or any where that is taken)"
     parser.add_argument("--port", type=int, metavar="N", help=about)
