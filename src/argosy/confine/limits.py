@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one call may use: seconds, and bytes. `memory` is what the call may add to an idle worker."""
+    """What one call may use: seconds, and bytes. `memory` is what the call may add to an idle worker.
 
-    wall: float = 1.0
-    cpu: float = 2.0
+    A second of work is counted by the worker's own CPU, so that a busy machine does not refuse what a quiet one
+    does; `wall` is for what waits, and for a machine that comes to nothing.
+    """
+
+    wall: float = 10.0
+    cpu: float = 1.0
     memory: int = 256 << 20
     output: int = 10 << 20
     input: int = 32 << 20

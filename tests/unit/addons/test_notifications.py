@@ -15,13 +15,19 @@ from typing import Any
 import pytest
 from inboxes import Inbox, http_inbox, smtp_inbox
 
-from argosy.addons.notifications import make
+from argosy.addons.notifications import make, names
+from argosy.addons.notifications.commits import Commits
+from argosy.addons.notifications.controller import Notifier
+from argosy.addons.notifications.loading import Loader
 from argosy.addons.notifications.telling import history
+from argosy.addons.notifications.worker import FILL
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.app.addons import running
+from argosy.confine import Pool
 from argosy.model.annotations import NOTIFIED, NOTIFYING
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.runtime import AddOn, Context, Requeue
 from argosy.schema.definitions import definition
 
 pytestmark = pytest.mark.anyio
@@ -336,6 +342,50 @@ async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluste
                 await until(gone)
             await asyncio.sleep(0)
     assert len(inbox.letters) == 5
+
+
+class Late(Notifier):
+    """Composes its first message only when it may, and says when it has done with it."""
+
+    def __init__(self) -> None:
+        self.pool = Pool(workers=1)
+        super().__init__(names.APPLICATION, lambda: self, Loader(""), Commits())
+        self.asked, self.may, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def run(self, function: str, payload: Any) -> Any:
+        answer = await self.pool.run(function, payload)
+        if function == FILL:
+            self.asked.set()
+            await self.may.wait()
+        return answer
+
+    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+        try:
+            return await super().reconcile(key, context)
+        finally:
+            if self.may.is_set():
+                self.ended.set()
+
+
+async def test_who_is_late_does_not_send_what_another_sent_and_forgot(cluster: EmbeddedCluster, until: Until) -> None:
+    late = Late()
+    with http_inbox() as inbox:
+        await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])
+        async with running([AddOn("late", about="", controllers=[late])], cluster, on_failure=lambda: None):
+            await late.asked.wait()
+            async with notifying(cluster):
+                await until(lambda: _noted(cluster, True))
+                await set_status(cluster, health={"status": "Healthy"})
+                await until(lambda: _noted(cluster, False))
+            late.may.set()
+            await late.ended.wait()
+        await late.pool.close()
+    assert len(inbox.letters) == 1
+
+
+async def _noted(cluster: EmbeddedCluster, is_noted: bool) -> bool:
+    notes = await quiet(cluster)
+    return (NOTIFIED in notes) == is_noted and NOTIFYING not in notes
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])

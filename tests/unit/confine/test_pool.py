@@ -49,9 +49,9 @@ def test_a_batch_gives_every_payload_its_own_answer_in_order():
 def test_one_poisoned_payload_of_a_batch_gets_its_error_and_the_others_their_answers():
     async def scene(pool):
         payloads = [1, "loop", 2, "leave", "memory", 3, "fail", "x" * 2000, 4]
-        answers = await pool.run_batch("hostile:twice", payloads, limits=Limits(wall=2, input=1000))
+        answers = await pool.run_batch("hostile:twice", payloads, limits=Limits(input=1000))
         assert [answer for answer in answers if isinstance(answer, int)] == [2, 4, 6, 8]
-        assert [getattr(answers[i], "limit", None) for i in (1, 4, 7)] == ["wall", "memory", "input"]
+        assert [getattr(answers[i], "limit", None) for i in (1, 4, 7)] == ["cpu", "memory", "input"]
         assert type(answers[3]) is CrashError
         assert str(answers[6]) == "ValueError: None"
 

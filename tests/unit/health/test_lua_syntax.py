@@ -28,6 +28,8 @@ def problem_of(text: str) -> str | None:
 @pytest.mark.parametrize(
     "text",
     [
+        "::a:: ::",
+        "::a::; :: b",
         "if x then",
         "if x then\n\n",
         "x =",

@@ -261,7 +261,13 @@ class Notifier:
                 patch["metadata"]["resourceVersion"] = turn.manifest["metadata"].get("resourceVersion")
 
     async def _follow(self, turn: Round, context: Context) -> bool:
-        """Whether others only changed what is not about messages: then the same can be written over it."""
+        """Whether others only changed what is not about messages: then the same can be written over it.
+
+        Only a claim of this process keeps them from it. Without one, another may have sent the same and have forgotten
+        it again, since the object is well meanwhile: then it is judged anew.
+        """
+        if all(each.get("by") != self._me for each in read_pending(turn.manifest).values()):
+            return False
         newest = await context.cluster.get(key_of(turn.manifest))
         if newest is None:
             return False

@@ -17,8 +17,8 @@ INVALID: Final = "Lua returned an invalid health status"
 _WORDS: Final = {str(health): health for health in Health}
 _GO_TYPES: Final = {list: "array", dict: "object", bool: "bool", int: "number", float: "number"}
 _LIMITS: Final = {
-    "wall": "context deadline exceeded: the script ran longer than 1 second",
-    "cpu": "context deadline exceeded: the script used more CPU time than a second's run",
+    "cpu": "context deadline exceeded: the script ran longer than 1 second",
+    "wall": "context deadline exceeded: the script gave no answer within 10 seconds",
     "memory": "the script used more memory than a check may",
     "output": "the script returned more than a check may",
     "input": "the object is too large to be judged by a script",

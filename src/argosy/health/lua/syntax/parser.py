@@ -192,9 +192,10 @@ class _Parser(ExpressionReader):
         name = self.expect(NAME)
         self.expect("::")
         place = self.place
+        last = len(self.kinds) - 1  # the end of the text, which a label that is cut off must not pass
         while self.kinds[place] in (";", "::"):  # a label behind which nothing is done stands at the end of its block
-            place += 3 if self.kinds[place] == "::" else 1
-        behind = self.kinds[min(place, len(self.kinds) - 1)]
+            place = min(place + (3 if self.kinds[place] == "::" else 1), last)
+        behind = self.kinds[place]
         self.jumps.land(name, line, is_last=is_end(behind) and behind != "until")  # the condition still sees the locals
         return Label(line, name)
 
