@@ -66,7 +66,7 @@ class ExpressionReader:
 
     def expect(self, kind: str) -> str:
         if self.kinds[self.place] != kind:
-            self.fail(f"{kind} expected" if kind == NAME else f"{kind!r} expected")
+            self.fail(f"{kind!r} expected")
         self.place += 1
         return self.values[self.place - 1]
 
