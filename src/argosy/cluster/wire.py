@@ -44,6 +44,15 @@ class Answer(NamedTuple):
     content: bytes
 
 
+class Asking(aiohttp.ClientRequest):
+    """Asks whether it may leave when the connection is there, and nothing stands between it and the server any more."""
+
+    async def send(self, conn: Any) -> aiohttp.ClientResponse:
+        if self.method != "GET":
+            BEFORE_SENDING.get()()
+        return await super().send(conn)
+
+
 class Wire:
     def __init__(self, connection: Connection) -> None:
         self._server = connection.server
@@ -61,6 +70,7 @@ class Wire:
             headers={"User-Agent": "argosy", "Accept-Encoding": "gzip" if packed else "identity"},
             timeout=ANSWER_TIMEOUT,
             read_bufsize=READ_BUFFER,
+            request_class=Asking,
         )
         # The client would send a PUT or DELETE twice if a pooled connection dies; see `_ask`.
         self._session._retry_connection = False
@@ -159,8 +169,6 @@ class Wire:
             all_headers["Authorization"] = identity.authorization
         if data is not None:
             all_headers.setdefault("Content-Type", JSON)
-        if method != "GET":
-            BEFORE_SENDING.get()()
         for attempt in (1, 2):
             try:
                 return await self._session.request(

@@ -22,6 +22,8 @@ from argosy.cluster import User
 from argosy.cluster.connection import Connection
 from argosy.cluster.kube import KubeCluster, connect
 from argosy.cluster.refusals import Unavailable, Untrusted
+from argosy.cluster.sending import BEFORE_SENDING
+from argosy.cluster.wire import Wire
 from argosy.model.errors import ClusterError, Gone, TransientError, UserError
 from argosy.model.names import GroupKind, ResourceKey
 
@@ -360,3 +362,33 @@ async def test_a_401_is_answered_by_fresh_credentials_once(tmp_path: Path) -> No
         async with await connect(connection) as cluster:
             assert await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n"}}) == {}
         assert len(server.requests) == 2
+
+
+async def test_what_may_not_be_sent_any_more_once_the_connection_stands_is_not_sent(tmp_path: Path) -> None:
+    """A process may sleep while it connects, and its Lease be over when it wakes up."""
+    pki, seen = Pki(), list[str]()
+    for file, data in zip(("crt", "key"), pki.sign("localhost")):
+        (tmp_path / file).write_bytes(data)
+    server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    server_side.sni_callback = lambda _socket, name, _context: seen.append(name)
+
+    def ask() -> None:
+        if seen:
+            raise TransientError("the Lease is over")
+
+    async with Server(lambda _: answer({})).serving(server_side) as server:
+        wire = Wire(Connection(server=f"https://localhost:{server.port}", ca_data=pki.authority))
+        before = BEFORE_SENDING.set(ask)
+        try:
+            for _ in range(2):  # on a new connection
+                with pytest.raises(TransientError, match="the Lease is over"):
+                    await wire.call("POST", "/api/v1/namespaces", {})
+            assert server.requests == []
+            await wire.call("GET", "/api/v1/namespaces")
+            with pytest.raises(TransientError, match="the Lease is over"):  # and on one that is kept
+                await wire.call("DELETE", "/api/v1/namespaces/n")
+            assert [each.method for each in server.requests] == ["GET"]
+        finally:
+            BEFORE_SENDING.reset(before)
+            await wire.close()
