@@ -30,7 +30,7 @@ from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 
 AT = "/api/v1/applications"
-PATIENCE = 30.0  # seconds; only a hang takes so long
+PATIENCE = 60.0  # seconds; only a hang takes so long
 LINES = ("listening on 8080", "loaded model", "Warning: slow")
 SECRET_VALUE = "c3VwZXItc2VjcmV0LXZhbHVl"  # super-secret-value
 

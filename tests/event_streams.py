@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-PATIENCE = 20.0  # seconds; only a hang takes so long
+PATIENCE = 60.0  # seconds; only a hang takes so long
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from chromium_here import chromium_here
 from serving import environment
 from terminal import Seen, Terminal
 
-PATIENCE = 20.0  # seconds until what a page must show counts as missing
+PATIENCE = 60.0  # seconds until what a page must show counts as missing
 SLACK = 2.0  # a machine of tests may take twice as long as a newcomer's
 
 

@@ -44,7 +44,7 @@ from argosy.setup.installing.plan import make_plan
 from argosy.setup.installing.survey import survey
 
 HOME = "argosy"
-PATIENCE = 30.0  # seconds; only a hang takes so long
+PATIENCE = 60.0  # seconds; only a hang takes so long
 GRACE = 0.4  # seconds in which what was refused could still come about in another way
 TOKEN = "admin-of-a-test"
 

@@ -124,7 +124,7 @@ class Client:
     def ask(
         self, method: str, path: str, body: bytes | str | None = None, headers: Mapping[str, str] | None = None
     ) -> Answered:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, body, dict(headers or {}))
             got = connection.getresponse()

@@ -31,6 +31,7 @@ def chromium() -> Iterator[Any]:
     found = chromium_here()
     if found is None:
         pytest.skip("no Chromium here; apt-get install chromium")
+    sync_api.expect.set_options(timeout=30_000)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=list(CALM))
         yield browser
@@ -45,7 +46,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
 
     def make(**options: Any) -> Any:
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)
         contexts.append(context)
         page = context.new_page()
         page.expected = []  # parts of messages that a test expects

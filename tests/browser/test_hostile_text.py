@@ -170,7 +170,7 @@ class Trap:
     def __init__(self, chromium: Any, served: Served) -> None:
         headers = {"Authorization": served.token}
         self.context = chromium.new_context(base_url=served.url, bypass_csp=True, extra_http_headers=headers)
-        self.context.set_default_timeout(10_000)
+        self.context.set_default_timeout(30_000)
         self.page = self.context.new_page()
         self.caught: list[str] = []
         self.page.on("dialog", lambda dialog: (self.caught.append(dialog.message), dialog.dismiss()))

@@ -54,7 +54,7 @@ def test_the_controller_of_the_example_does_its_work() -> None:
         async with EmbeddedCluster.open() as cluster:
             made = await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
             running = asyncio.create_task(example["run"]([example["Greeter"]()], cluster))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while (await cluster.get(key_of(made)) or {}).get("data") != {"greeting": "hello"}:
                     await asyncio.sleep(0.01)
             running.cancel()

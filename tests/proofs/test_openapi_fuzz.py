@@ -33,7 +33,7 @@ pytestmark = pytest.mark.prove
 SCALE = float(os.environ.get("ARGOSY_PROOF_SCALE", "0.05"))
 REQUESTS = max(2, int(40 * SCALE))  # to each operation
 SEED = int(os.environ.get("ARGOSY_PROOF_SEED", "10"))
-PATIENCE = 30.0
+PATIENCE = 60.0
 HERE, REPOSITORY = "https://kubernetes.default.svc", "file:///nowhere/at-all"
 ANSWERED: Counter[int] = Counter()  # by status
 checks.load_all_checks()

@@ -54,7 +54,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         made = {**made, "metadata": {"name": "settings", "namespace": "ml", "annotations": tracked}}
         await found.cluster.create(made)
         async with at_work(found.cluster, [{**SETTINGS, "status": "Synced"}]) as argocd:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not found.engine.beside.engines.argocd:
                     await asyncio.sleep(0.01)
             await found.deliver(syncPolicy=AUTOMATED)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 argocd = pytest.importorskip("argocd_python_client", reason="argocd-python-client: pip install argosy[dev]")
 service = pytest.importorskip("argocd_python_client.api.application_service_api")
 LOOSE = {"_check_return_type": False}
-PATIENCE = 20.0  # seconds; only a hang takes so long
+PATIENCE = 60.0  # seconds; only a hang takes so long
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from serving import Sandbox, argosy, kubectl, sandbox
 from argosy.model.manifest import load_all
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 30.0
+PATIENCE = 60.0
 SERVED = "/apis/apps/v1/namespaces/argosy/deployments"
 
 

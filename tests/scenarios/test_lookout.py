@@ -25,7 +25,7 @@ from argosy.source.repositories import Repositories
 from argosy.source.settings import SourceSettings
 
 pytestmark = pytest.mark.anyio
-PATIENCE = 30.0  # seconds; only a hang takes so long
+PATIENCE = 60.0  # seconds; only a hang takes so long
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
 
 

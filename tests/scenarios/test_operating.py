@@ -33,7 +33,7 @@ class Operated:
 
     def ask(self, path: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=10) as got:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=60) as got:
                 return got.status, got.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -29,7 +29,7 @@ from argosy.model.errors import UserError
 from argosy.schema.definitions import definition
 
 pytestmark = pytest.mark.anyio
-PATIENCE = 30.0  # seconds; only a hang takes so long
+PATIENCE = 60.0  # seconds; only a hang takes so long
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +225,7 @@ async def test_the_command_serves_and_ends_at_once_with_a_stream_open(plane: Any
         began = loop.time()
         process.send_signal(signal.SIGINT)
         assert await asyncio.to_thread(process.wait) == 0
-        assert loop.time() - began < 5
+        assert loop.time() - began < 20
     finally:
         if process.poll() is None:
             process.kill()

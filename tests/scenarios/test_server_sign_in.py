@@ -56,7 +56,7 @@ class Browser:
         return got
 
     def _sent(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> Answered:
-        connection = http.client.HTTPConnection("127.0.0.1", self.client.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.client.port, timeout=60)
         connection.request(method, path, body, headers)
         got = connection.getresponse()
         told = {name.lower(): ", ".join(got.headers.get_all(name, [])) for name in got.headers}

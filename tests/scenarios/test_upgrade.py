@@ -49,7 +49,7 @@ def changes(work: SharedWork) -> Iterator[None]:
 
 def is_ready(port: int) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60):
             return True
     except OSError:  # not there yet, or 503
         return False

@@ -18,7 +18,7 @@ from serving import ARGOSY, Sandbox, kubectl
 from argosy.model.manifest import dump
 
 NAMESPACE = "openshift-gitops"
-PATIENCE = 30.0
+PATIENCE = 60.0
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 
 

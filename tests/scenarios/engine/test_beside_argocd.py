@@ -30,14 +30,14 @@ def annotated(**annotations: str) -> dict[str, Any]:
 
 
 async def until_engines(room: Room, *, runs: bool) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while bool(room.engine.beside.engines.argocd) is not runs:
             await asyncio.sleep(0.01)
 
 
 async def until_leaving(room: Room) -> None:
     """It is not seen any more; it still counts."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not room.engine.beside.is_leaving:
             await asyncio.sleep(0.01)
     assert room.engine.beside.engines.argocd
@@ -147,7 +147,7 @@ async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_and_is_to
     await scale(room.cluster, 0)
     await until_leaving(room)
     room.clock.leap(SETTLING)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
     said = [each.getMessage() for each in caplog.records if each.name == "argosy.app.engine"]
@@ -176,7 +176,7 @@ async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room)
     await until_engines(room, runs=True)
     key = ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"])
     await room.cluster.delete(key, propagation=Propagation.ORPHAN)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while room.engine.beside.engines.argocd != (f"Pod {CONTROL}/{MANAGER}-0",):
             await asyncio.sleep(0.01)
     room.clock.leap(SETTLING)
@@ -239,7 +239,7 @@ async def test_an_argo_cd_that_looks_elsewhere_keeps_nobody_from_delivering(
     await room.cluster.create(pod("tenant"))
     await until_engines(room, runs=True)
     await room.change(a="by hand")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
     assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOSY
@@ -278,7 +278,7 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
     await until_leaving(room)
     assert room.engine.beside.engines.over(CONTROL)
     room.clock.leap(SETTLING)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while room.engine.beside.engines.over(CONTROL):
             await asyncio.sleep(0.01)
     assert room.engine.beside.engines.over("other")

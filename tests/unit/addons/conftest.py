@@ -15,7 +15,7 @@ def until() -> Callable[[Truth], Awaitable[None]]:
     """Waits until something is so."""
 
     async def wait(is_so: Truth) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await is_so():
                 await asyncio.sleep(0.01)
 

@@ -91,7 +91,7 @@ async def refused(url: str) -> bool:
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await holds():
             await asyncio.sleep(0.02)
 
@@ -374,7 +374,7 @@ async def test_the_log_of_a_predictor_is_what_its_process_prints(cluster: Embedd
         url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
         (pod,) = await world.pods()
         await ask(url, "/v1/models/web:predict", {"instances": [7]})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             followed = printed(addon, pod, follow=True)
             lines = [await anext(followed) for _ in range(5)]
             assert "loading web from pvc://models/doubling (simulated by argosy)" in lines[0]

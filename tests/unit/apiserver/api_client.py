@@ -111,7 +111,7 @@ class Api:
             yield watching
         finally:
             watching.left.set()
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, 30)
 
 
 class Watching:
@@ -147,7 +147,7 @@ class Watching:
         """Type and name of every event but bookmarks."""
         return [(e["type"], e["object"]["metadata"]["name"]) for e in self.events if e["type"] != "BOOKMARK"]
 
-    async def until(self, true: Callable[[], bool], seconds: float = 5.0) -> None:
+    async def until(self, true: Callable[[], bool], seconds: float = 30.0) -> None:
         async with asyncio.timeout(seconds):
             while not true():
                 await self._news.wait()
@@ -158,7 +158,7 @@ class Watching:
         return self.events
 
 
-async def eventually(true: Callable[[], Awaitable[bool]], seconds: float = 5.0) -> None:
+async def eventually(true: Callable[[], Awaitable[bool]], seconds: float = 30.0) -> None:
     async with asyncio.timeout(seconds):
         while not await true():
             await asyncio.sleep(0.005)

@@ -44,7 +44,7 @@ class Scene:
 
     async def until_calm(self) -> None:
         self.open.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.takeover._waiting or self.takeover._under_way:
                 await asyncio.sleep(0.01)
 

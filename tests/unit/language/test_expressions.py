@@ -45,9 +45,9 @@ FOREIGN = ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "a++", "(?>a)", "(?P<n>a)(?P=n
 @pytest.mark.parametrize("pattern", SLOW)
 def test_no_pattern_takes_longer_than_the_text_asks_for(pattern: str) -> None:
     fits = expression(pattern)
-    began = time.perf_counter()
+    began = time.process_time()
     fits("team/" + "a" * 495 + "!" + "x" * 499)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("pattern", FOREIGN)

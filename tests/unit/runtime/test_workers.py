@@ -232,4 +232,4 @@ async def test_the_end_does_not_wait_for_ever(cluster: Cluster, namespace: str, 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert cancelled == ["a"] and time.monotonic() - started < 1
+    assert cancelled == ["a"] and time.monotonic() - started < 10

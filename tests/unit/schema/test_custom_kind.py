@@ -269,9 +269,9 @@ def test_an_embedded_object_must_say_what_it_is() -> None:
 )
 def test_no_pattern_can_hang_the_server(pattern: str, text: str) -> None:
     kind = kind_of({"f": {"type": "string", "pattern": pattern}})
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert len(words(kind, gear(f=text))) == 1
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def claim(name: str = "models") -> Manifest:
 
 
 async def until(is_so: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not is_so():
             await asyncio.sleep(0.01)
 

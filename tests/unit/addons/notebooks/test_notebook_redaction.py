@@ -48,9 +48,9 @@ def test_what_is_no_secret_is_left_alone(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["KEY_" * 5000, "password" * 2500, "://" + "a" * 20000, "A1" * 10000 + "!"])
 def test_long_texts_are_read_through_in_no_time(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     redact(text[:2000])
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_mask_leaves_two_characters_of_each_end() -> None:

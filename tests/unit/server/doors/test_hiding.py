@@ -190,6 +190,6 @@ def test_many_releases_of_helm_cost_little_and_only_what_changed_is_read_again()
     tracemalloc.stop()
     assert cost < 12 << 20, f"{cost / 2**20:.1f} MB for 300; 1,500 may cost 60"
     lookout.put(release(7))
-    began = time.perf_counter()
+    began = time.process_time()
     hidden.hide_text("an ordinary line")
-    assert time.perf_counter() - began < 0.05
+    assert time.process_time() - began < 0.05

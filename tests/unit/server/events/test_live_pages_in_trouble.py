@@ -38,7 +38,7 @@ async def coming(world: World) -> AsyncIterator[asyncio.Future[Opened]]:
 
 
 async def until(holds: Callable[[], Any]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not holds():
             await asyncio.sleep(0.01)
 
@@ -55,7 +55,7 @@ async def test_a_change_during_the_first_render_is_told(world: World) -> None:
         await asyncio.sleep(0.05)  # whoever renders when something changed has had a look
         RENDERED.gate.set()
         window = await opening
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while "newer" not in str(await patch(window)):
                 pass
 
@@ -173,7 +173,7 @@ async def test_a_page_that_became_unreadable_ends_once_and_fills_no_log(
         broken = app("a", "broken")
         broken["spec"]["source"] = "nothing that can be read"
         world.lookout.put(broken)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await window.event("bye") is None  # nor anything after
     assert "Traceback" not in caplog.text
 

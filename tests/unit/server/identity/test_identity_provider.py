@@ -43,7 +43,7 @@ class Scene:
         going = await self.room.identities.signing_in.leave(CALLBACK, "/apps/argocd/x")
         parts = urlsplit(going.where)
         context = ssl.create_default_context(cadata=self.provider.authority)
-        connection = http.client.HTTPSConnection("127.0.0.1", parts.port, context=context, timeout=10)
+        connection = http.client.HTTPSConnection("127.0.0.1", parts.port, context=context, timeout=60)
         connection.request("GET", f"{parts.path}?{parts.query}")
         location = connection.getresponse().headers["Location"]
         connection.close()
