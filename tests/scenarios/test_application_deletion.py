@@ -120,6 +120,44 @@ async def test_definitions_and_what_may_not_be_deleted_stay(cluster: Cluster) ->
     assert await cluster.get(ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com"))
 
 
+class TakenOver:
+    """Another application takes over what is asked for, right before the first of one verb, and that goes on."""
+
+    def __init__(self, cluster: Cluster, verb: str) -> None:
+        self._cluster, self._verb = cluster, verb
+
+    def __getattr__(self, name: str) -> Any:
+        asked = getattr(self._cluster, name)
+        if name != self._verb:
+            return asked
+
+        async def call(key: ResourceKey, **more: Any) -> Any:
+            self._verb = ""
+            await self._cluster.patch(key, {"metadata": {"labels": {"owner": "another"}}})
+            return await asked(key, **more)
+
+        return call
+
+
+@pytest.mark.parametrize("verb", ["get", "delete"])
+async def test_what_another_application_takes_over_meanwhile_stays(cluster: Cluster, verb: str) -> None:
+    await Stage(cluster, [config("a")]).finish()
+
+    def is_foreign(manifest: Manifest) -> str:
+        return str((manifest["metadata"].get("labels") or {}).get("owner", ""))
+
+    engine = cast(Cluster, TakenOver(cluster, verb))
+    await Deletion(cluster, finalizers=RESOURCES, may_delete=is_foreign, engine=engine).finish()
+    assert "a" in await standing(cluster)
+
+
+async def test_what_changes_while_it_is_deleted_goes_nevertheless(cluster: Cluster) -> None:
+    await Stage(cluster, [config("a")]).finish()
+    engine = cast(Cluster, TakenOver(cluster, "delete"))
+    await Deletion(cluster, finalizers=RESOURCES, engine=engine).step()
+    assert "a" not in await standing(cluster)
+
+
 async def test_an_application_that_manages_itself_does_not_wait_for_itself(cluster: Cluster) -> None:
     deletion = Deletion(cluster, finalizers=RESOURCES)
     itself = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "demo"}}

@@ -1,7 +1,8 @@
 """An application that goes, with what belongs to it: one call further, as far as it can go without waiting.
 
 In: an application that is being deleted, what lives of it, its hooks. Out: which finalizers it keeps, and when to call
-again. Never: waits; deletes what `may_delete` refuses. Finalizers say how far the deletion is, so a restart goes on.
+again. Never: waits; deletes what `may_delete` did not allow in the very version that goes. Finalizers say how far the
+deletion is, so a restart goes on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from argosy.model.hooks import DeletePolicy, is_hook, phases, wave
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import ResourceKey
 from argosy.sync import hooks
-from argosy.sync.apply import Wish, apply
+from argosy.sync.apply import ROUNDS, Wish, apply
 from argosy.sync.options import CONFIRM, SyncOptions, outlives
 from argosy.sync.plan import Occasion, prepared
 from argosy.sync.prune import MayDelete
@@ -148,8 +149,12 @@ class _Deletion:
 
     async def delete_resources(self) -> Deleted:
         options = SyncOptions.of(self.app.policy.options)
-        going = {key: each for key, each in self.live.items() if self._goes(key, each, options)}
-        left = {key: found for key in going if (found := await self.cluster.get(key)) is not None}
+        going = [key for key, each in self.live.items() if self._goes(key, each, options)]
+        left = {
+            key: found
+            for key in going
+            if (found := await self.cluster.get(key)) is not None and self._goes(key, found, options)
+        }
         if not left:
             return self._without(*OF_RESOURCES)
         unconfirmed = [key for key, each in left.items() if self._must_confirm(each, options)]
@@ -160,25 +165,34 @@ class _Deletion:
         highest = max(wave(each) for each in left.values())
         now = {key: each for key, each in left.items() if wave(each) == highest}
         for key, each in now.items():
-            await self._delete(key, each)
+            await self._delete(key, each, options)
         first, *others = now
         more = f" and {len(others)} more resources" if others else ""
         return Deleted(self.app.finalizers, f"waiting for deletion of {shown(first)}{more}", DELETING)
 
-    async def _delete(self, key: ResourceKey, found: Manifest) -> None:
-        metadata = found["metadata"]
+    async def _delete(self, key: ResourceKey, known: Manifest, options: SyncOptions) -> None:
+        """As it was judged, or not at all: another application may take it over at any moment."""
         propagation = Propagation.BACKGROUND if BACKGROUND in self.app.finalizers else Propagation.FOREGROUND
-        if is_hook(found):
-            await hooks.release(key, found, self.cluster)
-        if metadata.get("deletionTimestamp"):
-            return
-        try:
-            await self.cluster.delete(key, propagation=propagation, uid=metadata.get("uid"))
-        except Conflict:
-            return  # another one by now: the next call looks at that
-        except ClusterError as error:
-            if error.code != 404:
-                raise
+        found: Manifest | None = known
+        if is_hook(known):
+            await hooks.release(key, known, self.cluster)
+            found = await self.cluster.get(key)
+        for _ in range(ROUNDS):  # what changes all the time is looked at again by the next call
+            if found is None or not self._goes(key, found, options) or self._must_confirm(found, options):
+                return
+            metadata = found["metadata"]
+            if metadata.get("deletionTimestamp"):
+                return
+            uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+            try:
+                await self.cluster.delete(key, propagation=propagation, uid=uid, version=version)
+                return
+            except Conflict:
+                found = await self.cluster.get(key)
+            except ClusterError as error:
+                if error.code != 404:
+                    raise
+                return
 
     def _goes(self, key: ResourceKey, manifest: Manifest, options: SyncOptions) -> bool:
         """argo: what stays when its application goes."""
