@@ -51,7 +51,7 @@ class ApplicationController:
         self.passed: Callable[[Application, Passed, float], None] = lambda app, passed, seconds: None
         self.claims: Claims | None = None  # of one among several controllers
         self.takeover: Takeover | None = None  # the same's: claims go first
-        self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was
+        self._asked: dict[ResourceKey, float] = {}  # when a refresh or an operation was, last
         self._afresh: dict[ResourceKey, float] = {}  # since when what was rendered is trusted
         self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
         self._busy: dict[ResourceKey, Manifest | None] = {}  # worked on, and what was told of it since it was read
@@ -73,7 +73,8 @@ class ApplicationController:
         if self.pipeline.cluster.newest(key, manifest) is not manifest:
             return True  # and written over since, by a pass that has read it
         if "operation" in manifest or names.REFRESH in _annotations(manifest):
-            self._asked.setdefault(key, time.monotonic())
+            # Of the newest request: what a host said since an older one may be from before the push that this is for.
+            self._asked[key] = time.monotonic()
         if key in self._busy:
             self._busy[key] = manifest  # it may come before the answer to the write: judged when that is there
             return True
