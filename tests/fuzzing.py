@@ -15,7 +15,7 @@ from typing import Any
 
 from argosy.model.errors import ArgosyError
 
-SECONDS = 3.0
+SECONDS = 3.0  # of this process
 MEGABYTES = 256
 TOKENS = [
     b": ", b"- ", b"\n", b"\n  ", b"\n- ", b"  ", b"\t", b"#", b"&a ", b"*a", b"<<: *a\n", b"!!int ", b"!!binary ",
@@ -95,12 +95,12 @@ def watched() -> Iterator[Callable[[], None]]:
     def interrupt(*_: Any) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, interrupt)
+    before = signal.signal(signal.SIGPROF, interrupt)
     try:
-        yield lambda: signal.setitimer(signal.ITIMER_REAL, SECONDS) and None
+        yield lambda: signal.setitimer(signal.ITIMER_PROF, SECONDS) and None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
         faulthandler.cancel_dump_traceback_later()
 
 

@@ -29,7 +29,7 @@ from argosy.apiserver.tls import certificates
 
 ARGOSY = Path(sys.executable).parent / "argosy"
 KUBECTL = Path(sys.executable).parent / "kubectl"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 TOKEN = "admin-of-a-test"
 # For thousands of short processes: none lives long enough to clean up, or asks a host that the world vouches for.
 QUICK = {"GOGC": "400", "SSL_CERT_FILE": os.devnull}
@@ -71,7 +71,7 @@ class Endpoint:
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
         return cls(cluster["server"], authority, user["token"])
 
-    def connection(self, timeout: float = 10.0) -> http.client.HTTPSConnection:
+    def connection(self, timeout: float = 60.0) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self.host, self.port, context=self.tls, timeout=timeout)
 
     def request(

@@ -38,6 +38,16 @@ class Printing:
 PRINTING = Printing()
 
 
+def shows(page: Any, path: str, place: str, word: str, *, is_there: bool = True) -> None:
+    """A page of what others must be asked for first, or hear of, shows it some time later."""
+    for _ in range(300):
+        page.goto(path)
+        if (word in page.inner_text(place)) is is_there:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"{path}: {word!r} {'never came' if is_there else 'stayed'}: {page.inner_text(place)}")
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     async def all_of_it(room: Room) -> None:
@@ -268,8 +278,7 @@ def test_a_rollback_shows_its_plan_and_holds(page: Any, site: World) -> None:
     page.get_by_role("button", name="REFRESH").click()
     page.wait_for_url("**said=refreshed")
     site.do(lambda room: room.until(lambda status: len(status["history"]) == 2, "docs"))
-    page.goto("/apps/argocd/docs/history")
-    assert "Go dark" in page.inner_text("#history")
+    shows(page, "/apps/argocd/docs/history", "#history", "Go dark")
     page.get_by_role("link", name="ROLLBACK").last.click()
     page.wait_for_url("**/rollback?id=0")
     assert "dark" in page.inner_text(".plan")
@@ -410,19 +419,18 @@ def test_argo_cds_addresses_lead_here(page: Any) -> None:
 
 def test_the_head_says_who_delivers_beside_an_argo_cd(page: Any, site: World) -> None:
     site.do(_argocd_comes)
-    page.goto(WEB)
-    assert "argosy observes" in page.inner_text("#app-head")
+    shows(page, WEB, "#app-head", "argosy observes")
     site.do(_argocd_goes)
-    page.goto(WEB)
-    assert "argosy observes" not in page.inner_text("#app-head")
+    shows(page, WEB, "#app-head", "argosy observes", is_there=False)
 
 
 async def _argocd_comes(room: Room) -> None:
     await room.cluster.create(controller())
-    await asyncio.sleep(0.5)  # until the page has heard of it
 
 
 async def _argocd_goes(room: Room) -> None:
     await scale(room.cluster, 0)
-    await asyncio.sleep(0.5)
+    async with asyncio.timeout(60):
+        while not room.engine.beside.is_leaving:
+            await asyncio.sleep(0.01)
     room.clock.leap(SETTLING)  # the engine waits before it takes one for gone

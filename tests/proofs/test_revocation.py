@@ -22,7 +22,7 @@ from argosy.model.names import ResourceKey
 from argosy.server.identity.caller import Shown
 
 pytestmark = [pytest.mark.anyio, pytest.mark.prove]
-STREAMS, PATIENCE, MOMENT = 200, 10.0, 1.0
+STREAMS, PATIENCE, MOMENT = 200, 60.0, 1.0
 ENDED = ("ann", "bob", "cid", "eve")
 SETTINGS = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
 SECRET = ResourceKey("", "Secret", CONTROL, "argocd-secret")

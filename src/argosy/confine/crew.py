@@ -223,7 +223,7 @@ class _Worker:
     def cause(self) -> str:
         """How it died, where that is known already, for the middle of a sentence."""
         with suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(0.1)
+            code = self._process.wait(2.0)
             with suppress(ValueError):
                 return f"by {signal.Signals(-code).name} " if code < 0 else f"with code {code} "
         return ""

@@ -36,7 +36,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-async def soon(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
+async def soon(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     """Whether the condition comes true within the time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -156,11 +156,11 @@ def laid_out(broken: Broken, place: Path) -> FolderTree:
 @pytest.mark.parametrize("broken", CASES, ids=lambda broken: broken.name)
 def test_a_broken_input_names_file_line_and_cause(broken: Broken, tmp_path: Path) -> None:
     tree = laid_out(broken, tmp_path)
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(UserError) as caught:
         build(tree, "top")
     error = caught.value
-    assert time.monotonic() - started < SLOWEST
+    assert time.process_time() - started < SLOWEST
     assert SECRET not in str(error)
     assert broken.words in error.message
     assert not broken.file or error.where == broken.file

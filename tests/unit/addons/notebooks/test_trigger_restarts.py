@@ -214,7 +214,7 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
         await cluster.create(serving_pod(port))
         await becomes_ready(cluster, "old")
         async with at_work(cluster) as at:
-            await at.apply(training(entry("InferenceService", probe=probe, timeout="3s")))
+            await at.apply(training(entry("InferenceService", probe=probe, timeout="30s" if answers else "8s")))
             made_for_it = await until(lambda: trial_pod(cluster))
             assert (await get(cluster, old))["metadata"].get("deletionTimestamp") is None
             assert "serving.kserve.io/inferenceservice" not in made_for_it["metadata"]["labels"]

@@ -180,9 +180,9 @@ def test_a_page_of_sixty_kilobytes_takes_no_time_worth_speaking_of() -> None:
 
 
 def _seconds(hidden: Mask, page: bytes) -> float:
-    began = time.perf_counter()
+    began = time.process_time()
     hidden.hide(page)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def test_no_line_of_a_log_has_a_known_value() -> None:

@@ -99,6 +99,7 @@ async def test_a_first_render_that_hangs_is_given_up(world: World, monkeypatch: 
     async with world.live(AT) as refused:
         assert refused.code == 503
     RENDERED.gate = None
+    monkeypatch.setattr(hubs, "PATIENCE", 30.0)
     async with world.live(AT) as window:
         assert "Synced" in str(await patch(window))
 
