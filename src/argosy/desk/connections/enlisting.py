@@ -1,7 +1,7 @@
 """A cluster is enlisted: an account of its own on it, a token of that account, and a Secret here that tells of both.
 
 In: the cluster that is enlisted, open; a desk. Out: what was made; the Secret. Never: shows a token; writes a Secret
-whose token was not tried; takes an old token away before the new one is in force.
+whose token was not tried; takes an old token away before the new one is in force, or one that may be in use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import binascii
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -35,7 +35,7 @@ from argosy.desk.connections.granting import (
     surplus,
     take_away,
 )
-from argosy.model.errors import ClusterError, UserError
+from argosy.model.errors import ArgosyError, ClusterError, TransientError, UserError
 from argosy.model.fields import Fields
 from argosy.model.manifest import Manifest, load
 from argosy.model.names import ResourceKey
@@ -54,6 +54,15 @@ class Claims(NamedTuple):
     namespace: str
     account: str
     token: ResourceKey | None
+
+
+@dataclass
+class Token:
+    """One that was made just now, and the Secret on that cluster that it ends with."""
+
+    text: str = field(repr=False)
+    key: ResourceKey
+    may_be_used: bool = False  # then it is not revoked, whatever fails
 
 
 @dataclass(frozen=True)
@@ -123,10 +132,10 @@ async def _let_in(
     async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
         if not wanted.is_here:
             # At the address of the context: the one that is written may lead there from Pods alone.
-            tried = {**given["config"], "tlsClientConfig": _tls(connection), "bearerToken": token}
+            tried = {**given["config"], "tlsClientConfig": _tls(connection), "bearerToken": token.text}
             await _try(desk, opener, {"server": connection.server, "name": wanted.name, "config": json.dumps(tried)})
-        whole = {**given, "config": {**given["config"], "bearerToken": token}}
-        return await clusters.add(desk, whole, replaces=wanted.replaces)
+        whole = {**given, "config": {**given["config"], "bearerToken": token.text}}
+        return await _put(desk, given["server"], token, clusters.add(desk, whole, replaces=wanted.replaces))
 
 
 async def _wider(there: Cluster, wanted: Enlisted, before: Declared | None, tell: Tell) -> list[ResourceKey]:
@@ -219,7 +228,7 @@ def _tls(connection: Connection) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterator[str]:
+async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterator[Token]:
     """Kept in a Secret on that cluster: whoever deletes it revokes the token. Gone if what it is for fails."""
     owner = await there.get(ResourceKey("", "ServiceAccount", namespace, account))
     if owner is None:
@@ -239,12 +248,42 @@ async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterat
             },
         }
     )
-    key = ResourceKey("", "Secret", namespace, name)
+    token = Token("", ResourceKey("", "Secret", namespace, name))
     try:
-        yield await _filled(there, key) or await _asked_for(there, key, account, made)
+        token.text = await _filled(there, token.key) or await _asked_for(there, token.key, account, made)
+        yield token
     except BaseException:
-        await revoke(there, key)
+        if not token.may_be_used:
+            await revoke(there, token.key)
         raise
+
+
+async def _put(desk: Desk, server: str, token: Token, write: Coroutine[Any, Any, Declared]) -> Declared:
+    """Writes a token where it is used. An answer that is lost is no refusal: then what is stored tells."""
+    token.may_be_used = True
+    work = asyncio.create_task(write)
+    try:
+        await asyncio.wait({work})  # which goes on where this is interrupted
+    finally:
+        await asyncio.wait({work})
+        stored = await _stored(desk, server, token, work)
+        token.may_be_used = stored is not None
+    return stored or work.result()
+
+
+async def _stored(desk: Desk, server: str, token: Token, work: asyncio.Task[Declared]) -> Declared | None:
+    """What the work wrote, if it did."""
+    error = work.exception()
+    if error is None:
+        return work.result()
+    try:
+        found = await clusters.find(desk, server)
+    except ArgosyError:
+        stays = "the new token may be in use, so it stays; where it is not, type there"
+        told = f"{error}; {stays}: kubectl delete -n {token.key.namespace} secret/{token.key.name}"
+        raise TransientError(told) from error
+    is_in_use = found is not None and clusters.config_of(found).get("bearerToken") == token.text
+    return found if is_in_use else None
 
 
 async def _filled(there: Cluster, key: ResourceKey) -> str:
@@ -300,9 +339,9 @@ async def rotate(desk: Desk, declared: Declared, opener: Opener) -> str:
     values = {**declared.values, "server": clusters.server_of(declared)}
     before = await clusters.connection_to(desk, values)
     async with opener(before) as there, new_token(there, claims.namespace, claims.account) as token:
-        changed = {**values, "config": json.dumps({**config, "bearerToken": token}, sort_keys=True)}
+        changed = {**values, "config": json.dumps({**config, "bearerToken": token.text}, sort_keys=True)}
         await _try(desk, opener, changed)
-        await declare_anew(desk, declared, changed)
+        await _put(desk, values["server"], token, declare_anew(desk, declared, changed))
     async with opener(await clusters.connection_to(desk, changed)) as there:
         if claims.token:
             await revoke(there, claims.token)
