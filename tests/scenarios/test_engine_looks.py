@@ -323,3 +323,14 @@ async def test_a_kind_that_may_not_be_listed_is_read_or_unknown_and_never_taken_
         app = await room.settled()
         assert app["status"]["sync"]["status"] == "Unknown"
         assert "operationState" not in app["status"]
+
+
+async def test_what_was_delivered_of_a_kind_that_may_not_be_listed_is_missed_when_it_is_gone(tmp_path: Path) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    async with engine_room(tmp_path, seen=lambda cluster: Discreet(cluster, True)) as room:  # type: ignore[arg-type]
+        room.repository.push({"app/account.yaml": account})
+        await room.deliver(syncPolicy={"automated": {}})
+        await room.until_synced()
+        await room.cluster.delete(ResourceKey("", "ServiceAccount", "ml", "robot"))
+        app = await room.settled()
+        assert app["status"]["sync"]["status"] == "OutOfSync"

@@ -130,7 +130,11 @@ class Doorway:
         return self._kinds
 
     async def get(self, key: ResourceKey) -> Manifest | None:
-        return await self._cluster.get(key)
+        wrote = self._wrote.get(key)
+        found = await self._cluster.get(key)
+        if found is None and wrote is not None and self._wrote.get(key) is wrote:
+            del self._wrote[key]  # it was there before this was asked, and is gone
+        return found
 
     async def list(
         self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
@@ -144,9 +144,10 @@ class Looker:
         """The very same look as last time where nothing has changed; `afresh` asks a server's opinion again."""
         refuse_strangers(assembled.keys, app, rules, kinds)
         allowed = permission(app, project, rules, kinds)
-        live = self._newest(app, assembled, rules, allowed)
+        unsure = self._unsure(assembled.keys, kinds)
+        live = self._newest(app, assembled, rules, allowed, unsure)
         whole = await self._whole.to(app.key, map(self._whole_of, filter(is_slim, live.values())))
-        live |= await self._asked_for(assembled.keys, live, kinds, allowed) | whole
+        live |= await self._asked_for(unsure, live, allowed) | whole
         given = (project, assembled.desired, rules, kinds)
         spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS))
         seen = self._seen.get(app.key)
@@ -169,7 +170,7 @@ class Looker:
         return look
 
     def _newest(
-        self, app: Application, assembled: Assembled, rules: Rules, allowed: Allowed
+        self, app: Application, assembled: Assembled, rules: Rules, allowed: Allowed, unsure: Set[ResourceKey]
     ) -> dict[ResourceKey, Manifest]:
         """The cache, and what was written since. What is deleted counts until an operation has seen it go."""
         instance = instance_name(app, rules.tracking)
@@ -177,6 +178,8 @@ class Looker:
         for key in assembled.keys:
             cached = live.get(key)
             found = self.cluster.newest(key, cached)
+            if cached is None and key in unsure:
+                continue  # what was written would count for ever: no watch tells of its end
             if found is not None and found is not cached and allowed(key):
                 live[key] = found
         if app.operation is None:
@@ -226,17 +229,17 @@ class Looker:
             shared[0] if shared else "",
         )
 
-    async def _asked_for(
-        self, keys: Sequence[ResourceKey], live: Mapping[ResourceKey, Manifest], kinds: Catalog, allowed: Allowed
-    ) -> dict[ResourceKey, Manifest]:
-        """What the cache does not tell of, because it does not follow the kind, or not yet."""
+    def _unsure(self, keys: Sequence[ResourceKey], kinds: Catalog) -> set[ResourceKey]:
+        """Of which the cache's silence means nothing, because it does not follow the kind, or not yet."""
         unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.knows(kind)}
-        found: dict[ResourceKey, Manifest] = {}
-        for key in keys if unknown else ():
-            is_asked = key.group_kind in unknown and key not in live and allowed(key)
-            if is_asked and (there := await self._read(key)) is not None:
-                found[key] = there
-        return found
+        return {key for key in keys if key.group_kind in unknown} if unknown else set()
+
+    async def _asked_for(
+        self, unsure: Set[ResourceKey], live: Mapping[ResourceKey, Manifest], allowed: Allowed
+    ) -> dict[ResourceKey, Manifest]:
+        """What the cache does not tell of."""
+        asked = [key for key in sorted(unsure) if key not in live and allowed(key)]
+        return {key: there for key in asked if (there := await self._read(key)) is not None}
 
     def _whole_of(self, slim: Manifest) -> Asked:
         """Of what no application tracks yet, or is of a kind that none had until now."""
@@ -264,8 +267,8 @@ class Looker:
         """What lives, and what else the application's status tells of and is marked as its own: of a kind that cannot
         be listed the cache says nothing. Raises UserError where that cannot be read either."""
         instance, excludes = instance_name(app, rules.tracking), rules.exclusions.excludes
-        told = told_keys(app.status)
-        asked = await self._asked_for(told, live, kinds, lambda key: not excludes(key.group_kind))
+        unsure = self._unsure(told_keys(app.status), kinds)
+        asked = await self._asked_for(unsure, live, lambda key: not excludes(key.group_kind))
         return {**live, **{key: each for key, each in asked.items() if owner(each, rules.tracking) == instance}}
 
     async def health_of_tracked(self, app: Application, rules: Rules) -> Assessment | None:

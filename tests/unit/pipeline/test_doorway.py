@@ -131,6 +131,14 @@ async def test_one_that_a_watch_saw_go_is_not_remembered() -> None:
         assert door.newest(KEY, None) is None
 
 
+async def test_one_that_was_asked_for_and_is_not_there_is_not_remembered() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        door = Doorway(cluster, lambda key: None)
+        await door.create(CONFIG)
+        await cluster.delete(KEY)
+        assert await door.get(KEY) is None and door.newest(KEY, None) is None
+
+
 async def test_kinds_are_the_same_value_until_a_definition_changes() -> None:
     async with EmbeddedCluster.open() as cluster:
         time = 0.0
