@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from argosy.cluster import Propagation
 from argosy.desk.applications.desk import Desk, now
-from argosy.desk.applications.facts import health_word, is_busy, revisions
+from argosy.desk.applications.facts import deletes_since, health_word, is_busy, revisions
 from argosy.desk.applications.following import FOR_EVER, UNHEARD, Tell
 from argosy.desk.applications.requests import check_free
 from argosy.model import annotations as names
@@ -160,9 +160,19 @@ async def terminate(desk: Desk, app: Application) -> Application:
     return after
 
 
-async def confirm_deletion(desk: Desk, app: Application) -> Application:
+async def confirm_deletion(desk: Desk, app: Application, seen: str | None = None) -> Application:
+    """`seen`: when that began which is allowed to delete (`deletes_since`); None: what this Application says."""
     at, by = now(), await desk.who()
-    after = await desk.revise(app, lambda _: {"metadata": {"annotations": {names.DELETION_APPROVED: at}}})
+    since = deletes_since(app) if seen is None else seen
+
+    def make(current: Application) -> dict[str, Any]:
+        if deletes_since(current) != since:
+            told = "what asked is over, and what is there now may delete something else; nothing was allowed"
+            raise UserError(f"{app.name}: {told}; look again: argosy app get {app.name}")
+        # By its own time: whatever begins later asks for itself, and no clock but the cluster's counts.
+        return {"metadata": {"annotations": {names.DELETION_APPROVED: since or at}}}
+
+    after = await desk.revise(app, make)
     told = f"{by or events.NOBODY} confirmed the deletion of resources"
     await desk.record(events.event(app, Reason.RESOURCE_UPDATED, told, at=at, by=by))
     return after

@@ -90,6 +90,11 @@ def is_busy(app: Application) -> bool:
     return app.operation is not None or (app.state is not None and not app.state.progress.is_over)
 
 
+def deletes_since(app: Application) -> str:
+    """When what may ask before it deletes began: the end of the Application, else the operation that is under way."""
+    return app.deleted or (app.state.started if app.state is not None and not app.state.progress.is_over else "")
+
+
 def is_only_differing(app: Application) -> bool:
     """Whether there is nothing else to say of it than what differs."""
     has_been_synced = app.state is not None or bool(app.status.get("history"))

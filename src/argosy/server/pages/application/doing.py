@@ -53,7 +53,9 @@ async def terminate(asked: Asked) -> Answer:
 
 
 async def confirm(asked: Asked) -> Answer:
-    await changing.confirm_deletion(desk_of(asked), app_of(asked))
+    """Only what was seen: another operation may have begun since."""
+    form = await asked.form()
+    await changing.confirm_deletion(desk_of(asked), app_of(asked), form.text("since"))
     return back_to(asked, "confirmed", "operation")
 
 

@@ -84,7 +84,7 @@ class Header:
     conditions: tuple[tuple[str, str, str], ...]
     destination: str
     is_busy: bool
-    asks: bool  # something waits until somebody allows its deletion
+    asks: str  # when that began which waits until somebody allows a deletion; empty: nothing does
     is_deleted: bool
     reconciled: str
     objects: int
@@ -130,7 +130,7 @@ def header(
         ),
         destination=f"{'this cluster' if target.is_here else target.name or target.server} / {target.namespace or '–'}",
         is_busy=facts.is_busy(app),
-        asks=CONFIRMATION in facts.why(app),
+        asks=facts.deletes_since(app) if CONFIRMATION in facts.why(app) else "",
         is_deleted=bool(app.deleted),
         reconciled=str(app.status.get("reconciledAt") or ""),
         objects=len(mappings(app.status.get("resources"))),

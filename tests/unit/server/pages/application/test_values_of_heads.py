@@ -63,7 +63,7 @@ def test_what_waits_for_a_yes_is_marked() -> None:
         "startedAt": "2026-11-15T11:59:00Z",
         "message": "waiting for pruning confirmation of ConfigMap/a",
     }
-    assert header(app({"operationState": state}), None, NOW, MAY).asks
+    assert header(app({"operationState": state}), None, NOW, MAY).asks == "2026-11-15T11:59:00Z"
     assert not header(app(), None, NOW, MAY).asks
 
 
