@@ -5,8 +5,8 @@ whole lease; the leader stops before that, counted from before its last renewal 
 that was read, so of two who take at once one gets a Conflict.
 
 A process that was stopped and goes on does not know at once that it leads no longer: so whatever the work changes
-needs a permit, where it is asked for (`permit.carried`). None is given once the Lease should have been renewed, and no
-call goes on when the Lease is over.
+needs a permit, at the latest when it is sent to a server. None is given once the Lease should have been renewed, and no
+call that was `carried` goes on when the Lease is over.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from argosy.model.errors import ArgosyError, ClusterError, Conflict
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
 from argosy.runtime.clock import BOOT_CLOCK, Backoff, Clock, sleep, within
-from argosy.runtime.permit import Step, under
+from argosy.runtime.permit import Step, wholly_under
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ async def lead(
         election.leads = True
         log.info("%s: %s leads", key, election.identity)
         permit = Step(str(key), election.is_valid, election.ends, terms.lease - terms.renew_deadline, clock)
-        with under(permit):
+        with wholly_under(permit):  # but not the election, which must go on
             working = asyncio.ensure_future(work())
         keeping = asyncio.create_task(election.keep())
         try:

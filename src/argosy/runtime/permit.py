@@ -88,7 +88,7 @@ class Step:
 
     async def carry(self, call: Callable[[], Awaitable[T]], what: str) -> T:
         """No longer than its Lease lasts; whoever is cancelled meanwhile waits for its end, which comes soon then."""
-        self._check()
+        self.check()
         began, task = self._clock.monotonic(), asyncio.create_task(self._sent(call))
         # Not asyncio.wait with a second task: after a sleep of this process the call would go on before it is ended.
         self._watch(task, self._seconds)
@@ -126,10 +126,11 @@ class Step:
         return (self._ends() if self._until is None else self._until) - self._clock.monotonic()
 
     async def _sent(self, call: Callable[[], Awaitable[T]]) -> T:
-        BEFORE_SENDING.set(self._check)
+        BEFORE_SENDING.set(self.check)
         return await call()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises NotOurs where nothing may begin."""
         if self._until is not None or self._has_ended or not self._is_valid():
             raise NotOurs(f"{self.key}: another may be at work on it")
 
@@ -142,6 +143,17 @@ class Step:
     def _tell(self) -> None:
         if self.is_quiet:
             self.on_quiet()
+
+
+@contextmanager
+def wholly_under(step: Step) -> Iterator[None]:
+    """As `under`; and what knows of no permit, and is not `carried`, is asked about when it is sent."""
+    before = BEFORE_SENDING.set(step.check)
+    try:
+        with under(step):
+            yield
+    finally:
+        BEFORE_SENDING.reset(before)
 
 
 def _cancel(task: asyncio.Task[Any]) -> None:

@@ -190,6 +190,28 @@ async def test_a_leader_that_sleeps_past_its_lease_changes_nothing_when_it_wakes
     assert not leader.leads and leader.lost == 1
 
 
+async def test_what_knows_of_no_permit_is_asked_about_too_and_the_election_is_not(two: list[Candidate]) -> None:
+    """An add-on writes to its cluster as if it were alone."""
+    await passing(5, *two)
+    leader, next_one = other(two)
+    asked = set()  # who, before the election sends something
+    leader.line.fault = lambda verb: asked.add(BEFORE_SENDING.get(None))
+
+    def send() -> None:
+        leader.inside[BEFORE_SENDING]()
+
+    send()
+    await passing(20, next_one)
+    leader.clock._time += 20.0  # it slept, and goes on where it was
+    with pytest.raises(NotOurs):
+        send()
+    await passing(1, leader)
+    await next_one.stop()
+    await passing(4, leader)
+    send()  # it leads again
+    assert asked == {None}
+
+
 async def test_a_call_of_a_leader_ends_with_its_lease_and_not_before(two: list[Candidate]) -> None:
     await passing(5, *two)
     leader, _ = other(two)
