@@ -27,7 +27,8 @@ from argosy.confine import Pool
 from argosy.model.annotations import NOTIFIED, NOTIFYING
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
-from argosy.runtime import AddOn, Context, Requeue
+from argosy.runtime import AddOn, Cache, Context, Requeue
+from argosy.runtime.clock import SYSTEM_CLOCK
 from argosy.schema.definitions import definition
 
 pytestmark = pytest.mark.anyio
@@ -345,16 +346,17 @@ async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluste
 
 
 class Late(Notifier):
-    """Composes its first message only when it may, and says when it has done with it."""
+    """Composes one message only when it may, the first unless told, and says when it has done with it."""
 
-    def __init__(self) -> None:
-        self.pool = Pool(workers=1)
+    def __init__(self, which: int = 1) -> None:
+        self.pool, self.left = Pool(workers=1), which
         super().__init__(names.APPLICATION, lambda: self, Loader(""), Commits())
         self.asked, self.may, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def run(self, function: str, payload: Any) -> Any:
         answer = await self.pool.run(function, payload)
-        if function == FILL:
+        self.left -= function == FILL
+        if function == FILL and self.left <= 0:
             self.asked.set()
             await self.may.wait()
         return answer
@@ -386,6 +388,52 @@ async def test_who_is_late_does_not_send_what_another_sent_and_forgot(cluster: E
 async def _noted(cluster: EmbeddedCluster, is_noted: bool) -> bool:
     notes = await quiet(cluster)
     return (NOTIFIED in notes) == is_noted and NOTIFYING not in notes
+
+
+async def test_who_is_late_with_a_second_message_does_not_send_it_either(
+    cluster: EmbeddedCluster, until: Until
+) -> None:
+    """Its claim of the first is still there, and what is noted looks as it did then."""
+    late = Late(2)
+    with http_inbox() as inbox:
+        app = application(health={"status": "Degraded"})
+        app["metadata"]["annotations"]["notifications.argoproj.io/subscribe.on-created.ours"] = ""
+        await prepare(cluster, [*settings(inbox), app])
+
+        async def noted(count: int) -> bool:
+            notes = await quiet(cluster)
+            return (len(json.loads(notes[NOTIFIED])), len(json.loads(notes[NOTIFYING]))) == (count, 1)
+
+        async with running([AddOn("late", about="", controllers=[late])], cluster, on_failure=lambda: None):
+            await late.asked.wait()
+            async with notifying(cluster):
+                await until(lambda: noted(2))
+                await set_status(cluster, health={"status": "Healthy"})
+                await until(lambda: noted(1))
+            late.may.set()
+            await until(lambda: _noted(cluster, True))
+        await late.pool.close()
+    assert sorted(each.body.split(b" ")[0] for each in inbox.letters) == [b"Application", b"wine:"]
+
+
+async def test_one_turn_at_a_time_even_where_what_it_is_about_is_gone(cluster: EmbeddedCluster) -> None:
+    at_work: list[int] = []
+
+    class Counted(Notifier):
+        async def _turn(self, key: ResourceKey, context: Context) -> Requeue | None:
+            at_work.append(1)
+            await asyncio.sleep(0)
+            assert len(at_work) == 1
+            found = await super()._turn(key, context)
+            at_work.pop()
+            return found
+
+    notifier = Counted(names.APPLICATION, lambda: Pool(workers=1), Loader(""), Commits())
+    context, tasks = Context(cluster, Cache(), SYSTEM_CLOCK), []
+    for _ in range(9):  # some come when others wait, and some when one has just ended
+        tasks += [asyncio.create_task(notifier.reconcile(APP, context)) for _ in range(3)]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    assert await asyncio.gather(*tasks) == [None] * 27
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from argosy.addons.notifications import names
 from argosy.addons.notifications.commits import Commits
@@ -70,7 +71,8 @@ class Notifier:
         self._me = secrets.token_hex(8)
         self._given_up: dict[tuple[ResourceKey, str], Versions] = {}
         self._ended: dict[tuple[ResourceKey, str], bool] = {}  # what this process sent, and whether it was taken
-        self._turns: dict[ResourceKey, asyncio.Lock] = {}
+        # Each as long as somebody has it or waits for it.
+        self._turns: WeakValueDictionary[ResourceKey, asyncio.Lock] = WeakValueDictionary()
         self._patience = Patience()
 
     @property
@@ -103,7 +105,6 @@ class Notifier:
     async def _turn(self, key: ResourceKey, context: Context) -> Requeue | None:
         manifest = context.cache.get(key)
         if manifest is None:
-            self._turns.pop(key, None)
             return None
         versions, settings = await self._loader.settings(key.namespace, context.cluster, context.cache)
         wanted = self._wanted(manifest, settings)
@@ -113,7 +114,7 @@ class Notifier:
         if wanted:
             await self._send_due(turn, wanted, context)
         if not turn.is_written():
-            await self._write(turn, context)
+            await self._conclude(turn, context)
         if any("time.Now" in each.when for trigger in wanted for each in settings.triggers[trigger]):
             turn.waits.append(LOOK_AGAIN)
         return Requeue(min(turn.waits)) if turn.waits else None
@@ -250,15 +251,17 @@ class Notifier:
         """Only over what was read: whoever changed it meanwhile may have sent the same."""
         version = turn.manifest["metadata"].get("resourceVersion")
         patch = {"metadata": {"annotations": annotations_for(turn.state, turn.pending), "resourceVersion": version}}
-        key = key_of(turn.manifest)
-        for attempt in range(5):
+        turn.manifest = await context.cluster.patch(key_of(turn.manifest), patch, manager=names.COMPONENT)
+
+    async def _conclude(self, turn: Round, context: Context) -> None:
+        """Write the last word, after others where that may be. A claim follows nobody: it is judged anew."""
+        for _ in range(4):
             try:
-                turn.manifest = await context.cluster.patch(key, patch, manager=names.COMPONENT)
-                return
+                return await self._write(turn, context)
             except Conflict:
-                if attempt == 4 or not await self._follow(turn, context):
+                if not await self._follow(turn, context):
                     raise
-                patch["metadata"]["resourceVersion"] = turn.manifest["metadata"].get("resourceVersion")
+        return await self._write(turn, context)
 
     async def _follow(self, turn: Round, context: Context) -> bool:
         """Whether others only changed what is not about messages: then the same can be written over it.
