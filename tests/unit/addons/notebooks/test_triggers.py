@@ -32,6 +32,8 @@ from argosy.model.names import ResourceKey
 from argosy.schema.definitions import definition
 
 pytestmark = pytest.mark.anyio
+_REPLICAS = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
+ROLLED_OUT = {"observedGeneration": 99, **_REPLICAS}
 
 
 # -- when --------------------------------------------------------------------------------------------------------------
@@ -122,6 +124,22 @@ async def test_what_was_done_and_could_not_be_written_is_not_done_again(cluster:
         events = [each for each in await at.told("TriggerSuccess") if each["reason"] == "TriggerSuccess"]
     assert await get(cluster, WEB) == before
     assert len(events) == 1
+
+
+async def test_what_is_waited_for_is_not_done_again_when_others_have_done_the_same_since(
+    cluster: EmbeddedCluster,
+) -> None:
+    """Only the last marks are kept."""
+    await cluster.create(workload())
+    marks = {"mlops.dev/triggered-by": "those of ten others"}
+    async with at_work(cluster) as at:
+        await at.apply(training(entry(waitFor="Ready")))
+        await at.becomes(lambda status: "waiting" in status["triggers"][0]["message"])
+        await cluster.patch(WEB, {"metadata": {"annotations": marks}})
+        await cluster.patch(WEB, {"status": ROLLED_OUT}, subresource="status")
+        ((state, _),) = states(await all_done(at))
+    live = await get(cluster, WEB)
+    assert (state, live["metadata"]["annotations"].items() >= marks.items()) == ("Succeeded", True)
 
 
 # -- entries that cannot be carried out --------------------------------------------------------------------------------
@@ -266,8 +284,7 @@ async def test_what_follows_an_entry_that_waits_waits_with_it(cluster: EmbeddedC
         await at.apply(training(entry(waitFor="Ready"), entry("ConfigMap", "refresh")))
         status = await at.becomes(lambda status: "waiting" in status["triggers"][0]["message"])
         assert [each["status"] for each in status["triggers"]] == ["Running", "Pending"]
-        rolled = {"observedGeneration": 99, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
-        await cluster.patch(WEB, {"status": {**rolled, "readyReplicas": 2}}, subresource="status")
+        await cluster.patch(WEB, {"status": ROLLED_OUT}, subresource="status")
         found = states(await all_done(at))
     assert [state for state, _ in found] == ["Succeeded", "Succeeded"]
 

@@ -30,7 +30,8 @@ async def act(entry: Entry, job: Job, record: Record, context: Context) -> Acted
     turn = Turn(entry, job, record, mark_of(job, record), info.plural, context.cluster, context.clock.now())
     found = await _acted(turn, target)
     namespace = str(target["metadata"].get("namespace") or "")
-    return Acted(found.message, found.again, {"namespace": namespace, **found.fields})
+    acted = {"acted": True} if turn.has_acted or turn.is_marked(target) else {}
+    return Acted(found.message, found.again, {"namespace": namespace, **acted, **found.fields})
 
 
 async def _acted(turn: Turn, target: Manifest) -> Acted:

@@ -106,7 +106,7 @@ def tried(record: Record, message: str, now: datetime) -> dict[str, Any]:
 
 
 def ended(record: Record, status: str, message: str, now: datetime) -> dict[str, Any]:
-    kept = {name: value for name, value in record.items() if name not in ("nextTime", "pods")}
+    kept = {name: value for name, value in record.items() if name not in ("nextTime", "pods", "acted")}
     return {**kept, "status": status, "message": _short(message), "time": written(now)}
 
 

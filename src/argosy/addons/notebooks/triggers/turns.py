@@ -34,7 +34,7 @@ class Acted:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Turn:
     entry: Entry
     job: Job
@@ -43,6 +43,7 @@ class Turn:
     plural: str  # of the target's kind
     cluster: Cluster
     now: datetime
+    has_acted: bool = False  # in this very turn
 
     @property
     def time(self) -> str:
@@ -55,18 +56,22 @@ class Turn:
         )
 
     def is_marked(self, target: Manifest) -> bool:
-        """Whether this very trigger was carried out on it, by a process that could not say so any more."""
-        return self.mark in _marks(target)
+        """Whether this very trigger was carried out on it, if by a process that could not say so any more."""
+        return bool(self.record.get("acted")) or self.mark in _marks(target)
 
     async def patch(self, target: Manifest, changes: Mapping[str, Any], annotations: Mapping[str, str]) -> Manifest:
-        """Only over what was read, and with the mark, so that nothing is done twice. Raises Conflict."""
+        """Only over what was read, and with the mark, so that nothing is done twice. Raises Conflict.
+
+        Marks of others may push it out while its end is waited for: so that it was done is recorded too.
+        """
         marks = [*_marks(target), self.mark][-MOST_MARKS:]
         metadata = {
             "resourceVersion": target["metadata"]["resourceVersion"],
             "annotations": {**annotations, TRIGGERED_BY: " ".join(marks)},
         }
-        patch = {**changes, "metadata": metadata}
-        return await self.cluster.patch(key_of(target), patch, manager=MANAGER)
+        patched = await self.cluster.patch(key_of(target), {**changes, "metadata": metadata}, manager=MANAGER)
+        self.has_acted = True
+        return patched
 
 
 def _marks(target: Manifest) -> list[str]:
