@@ -18,6 +18,7 @@ from argosy.cluster import Cluster
 from argosy.model.errors import Forbidden, SourceRefused, Unreachable
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
+from argosy.pipeline.doorway import TOLD
 
 pytestmark = pytest.mark.anyio
 ONE = {"app/settings.yaml": config_map(a="one")}
@@ -332,5 +333,31 @@ async def test_what_was_delivered_of_a_kind_that_may_not_be_listed_is_missed_whe
         await room.deliver(syncPolicy={"automated": {}})
         await room.until_synced()
         await room.cluster.delete(ResourceKey("", "ServiceAccount", "ml", "robot"))
+        app = await room.settled()
+        assert app["status"]["sync"]["status"] == "OutOfSync"
+
+
+class Mute(Discreet):
+    """A cluster whose watches of accounts tell nothing."""
+
+    async def list(self, kind: GroupKind, **selectors: Any) -> Any:
+        return await self._cluster.list(kind, **selectors)
+
+    async def watch(self, kind: GroupKind, **selectors: Any) -> Any:
+        if kind == ACCOUNT:
+            await asyncio.Event().wait()
+        async for event in self._cluster.watch(kind, **selectors):
+            yield event
+
+
+async def test_what_was_delivered_and_went_while_nobody_watched_is_missed(tmp_path: Path) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    async with engine_room(tmp_path, seen=lambda cluster: Mute(cluster, True)) as room:  # type: ignore[arg-type]
+        room.repository.push({"app/account.yaml": account})
+        await room.deliver(syncPolicy={"automated": {}})
+        await room.until_synced()
+        assert room.engine.everything.knows(ACCOUNT)
+        await room.cluster.delete(ResourceKey("", "ServiceAccount", "ml", "robot"))
+        room.clock.leap(TOLD)
         app = await room.settled()
         assert app["status"]["sync"]["status"] == "OutOfSync"

@@ -10,7 +10,7 @@ import copy
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from argosy.cluster import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
 from argosy.live import is_slim
@@ -19,12 +19,18 @@ from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.permit import carried
 
 MOST: Final = 20_000
+TOLD: Final = 60.0  # seconds after which a watch has told of a write, or will not
 EVENTS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
 LINGERING: Final = frozenset({GroupKind("", "Pod"), GroupKind("", "Namespace")})
 KINDS_SECONDS: Final = 10.0  # though a change of a definition is mostly noticed before
 DEFINING: Final = frozenset(
     {GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("apiregistration.k8s.io", "APIService")}
 )
+
+
+class _Written(NamedTuple):
+    manifest: Manifest
+    at: float
 
 
 class Doorway:
@@ -39,7 +45,7 @@ class Doorway:
     ) -> None:
         """`kept`: what is kept of a manifest, here as in the cache."""
         self._cluster, self._cached, self._clock, self._kept = cluster, cached, clock, kept
-        self._wrote: dict[ResourceKey, Manifest] = {}
+        self._wrote: dict[ResourceKey, _Written] = {}
         self._deleted: dict[ResourceKey, Manifest] = {}  # as it was cached then
         self._writing = Counter[ResourceKey]()  # calls that are under way
         self._gone: dict[ResourceKey, object] = {}  # of these, what a watch saw go meanwhile, by its uid
@@ -53,16 +59,22 @@ class Doorway:
         wrote = self._wrote.get(key)
         if wrote is None:
             return cached
-        if cached is not None and version_of(cached) >= version_of(wrote):
+        if cached is not None and version_of(cached) >= version_of(wrote.manifest):
             del self._wrote[key]
             return cached
-        return wrote
+        return wrote.manifest
+
+    def is_doubtful(self, key: ResourceKey) -> bool:
+        """Whether it was written so long ago that, if the cache has not heard of it, it may have come and gone while
+        nobody watched."""
+        wrote = self._wrote.get(key)
+        return wrote is not None and self._clock() >= wrote.at + TOLD
 
     def once(self, manifest: Manifest) -> Manifest:
         """What a watch tells of: the very answer to the write that it tells of, where that is known, so that the two
         are kept once, and what came of the one holds for the other."""
         wrote = self._wrote.get(key_of(manifest))
-        return wrote if wrote is not None and _are_same(wrote, manifest) else manifest
+        return wrote.manifest if wrote is not None and _are_same(wrote.manifest, manifest) else manifest
 
     def wrote(self, kind: GroupKind) -> set[ResourceKey]:
         """What of a kind was written, and the cache may not have heard of."""
@@ -89,7 +101,7 @@ class Doorway:
         else:
             self._deleted.pop(key, None)
             uid, wrote = manifest["metadata"].get("uid"), self._wrote.get(key)
-            if wrote is not None and wrote["metadata"].get("uid") == uid:
+            if wrote is not None and wrote.manifest["metadata"].get("uid") == uid:
                 del self._wrote[key]
             if key in self._writing:
                 self._gone[key] = uid  # the answer to a write may come later than news of its end
@@ -109,7 +121,7 @@ class Doorway:
         if version_of(manifest):  # k8s: where versions are no numbers nobody knows which is newer
             self._wrote.pop(key, None)
             if not is_told:
-                self._wrote[key] = manifest
+                self._wrote[key] = _Written(manifest, self._clock())
             if len(self._wrote) > MOST:
                 del self._wrote[next(iter(self._wrote))]
         return manifest
@@ -193,8 +205,11 @@ class Doorway:
         def call() -> Awaitable[Manifest]:
             return self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager)
 
+        is_kept = not (dry_run or subresource_of)
+        if is_kept and manifest["metadata"].get("name"):
+            return await self._changed(key_of(manifest), call, "create")
         made = await (call() if dry_run else carried(call, f"create {_told(manifest)}"))
-        return made if dry_run or subresource_of else self._keep(made)
+        return self._keep(made) if is_kept else made
 
     async def apply(
         self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False

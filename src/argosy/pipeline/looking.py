@@ -230,9 +230,10 @@ class Looker:
         )
 
     def _unsure(self, keys: Sequence[ResourceKey], kinds: Catalog) -> set[ResourceKey]:
-        """Of which the cache's silence means nothing, because it does not follow the kind, or not yet."""
+        """Of which the cache's silence means nothing: it does not follow the kind, or should have told of a write."""
         unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.knows(kind)}
-        return {key for key in keys if key.group_kind in unknown} if unknown else set()
+        doubtful = {key for key in keys if self.cluster.is_doubtful(key) and key.group_kind in kinds}
+        return doubtful | {key for key in keys if unknown and key.group_kind in unknown}
 
     async def _asked_for(
         self, unsure: Set[ResourceKey], live: Mapping[ResourceKey, Manifest], allowed: Allowed

@@ -83,6 +83,21 @@ async def test_what_went_before_the_answer_to_a_write_came_is_gone() -> None:
         assert door.newest(KEY, None) is made
 
 
+class LateToCreate(Late):
+    async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
+        made = await super().create(manifest, **terms)
+        await self.meanwhile(made)
+        return made
+
+
+async def test_what_went_before_the_answer_to_its_creation_came_is_gone() -> None:
+    async with Plane.open() as plane:
+        cluster = LateToCreate(plane)
+        cluster.door = door = Doorway(cluster, lambda key: None)
+        await door.create(CONFIG)
+        assert door.newest(KEY, None) is None
+
+
 async def test_events_are_not_remembered_since_nobody_follows_them() -> None:
     async with EmbeddedCluster.open() as cluster:
         door = Doorway(cluster, lambda key: None)
