@@ -77,7 +77,8 @@ one in the path is the one that is written.
 
 `POST /api/webhook` takes pushes of GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket and Bitbucket Server, at most 5 MiB each and ten a
 second from one address. The Applications that follow what was pushed are refreshed, each at most once in ten seconds; a refresh that
-comes too early is done when its time has come. Once `argocd-secret` has a secret of any host (`webhook.github.secret` and so on),
+comes too early is done when its time has come, and a hard one that waits stays hard, whoever asks for a normal one.
+Once `argocd-secret` has a secret of any host (`webhook.github.secret` and so on),
 whatever is not signed is refused, also of hosts without one. The same delivery once more does nothing.
 
 ## Badges

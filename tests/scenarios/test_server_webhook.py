@@ -115,6 +115,9 @@ async def test_an_application_is_refreshed_once_in_a_while_and_none_is_forgotten
     written = []
 
     class Counting:
+        async def get(self, key: ResourceKey) -> Any:
+            return {"metadata": {"resourceVersion": "1"}}
+
         async def patch(self, key: ResourceKey, patch: Any) -> None:
             written.append(key.name)
 

@@ -21,6 +21,7 @@ from argosy.model.flow import Assessment, Health, SyncStatus
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.model.project import Project
+from argosy.model.refreshing import HARD
 from argosy.model.times import written
 from argosy.pipeline.assembling import Assembler, Wanted
 from argosy.pipeline.doorway import Doorway
@@ -41,7 +42,6 @@ from argosy.report.wire import mapping
 from argosy.sync.automatic import Later, Refusal, Start, Target, decide
 from argosy.sync.deleting import Deleted, awaits_hooks, delete_further
 
-HARD: Final = "hard"
 UNKNOWN_HOOKS: Final = "hooks of its deletion are not known"
 UNSEEN: Final = "Failed to load live state"
 CLOSED: Final = 30.0  # seconds until a window that is closed is looked at again

@@ -18,6 +18,7 @@ from argosy.model.application import Application, read_application
 from argosy.model.errors import PolicyError, UserError
 from argosy.model.finalizers import BACKGROUND as BACKGROUND_FINALIZER
 from argosy.model.manifest import Manifest
+from argosy.model.refreshing import refresh_asked
 from argosy.report import events
 from argosy.report.events import Reason
 from argosy.report.history import Deployment, deployments
@@ -38,10 +39,7 @@ async def refresh(
     desk: Desk, app: Application, *, is_hard: bool, seconds: float, tell: Tell | None = None
 ) -> Application:
     """Asked for, and taken up by the engine; told where nobody does for a while."""
-    word, by = "hard" if is_hard else "normal", await desk.who()
-    asked = {names.REFRESH: word, names.REFRESH_TIMESTAMP: datetime.now(UTC).isoformat(timespec="microseconds")}
-    await desk.revise(app, lambda _: {"metadata": {"annotations": asked}})
-    await desk.record(events.refreshed(app, at=now(), by=by, is_hard=is_hard))
+    await ask_refresh(desk, app, is_hard=is_hard)
     last: list[Manifest | None] = [None]
 
     def is_taken_up(manifest: Manifest | None) -> bool:
@@ -60,6 +58,17 @@ async def refresh(
     if last[0] is None:
         raise UserError(f"{app.name} is gone; somebody deleted it")
     return read_application(last[0])
+
+
+async def ask_refresh(desk: Desk, app: Application, *, is_hard: bool) -> None:
+    """The engine takes it up."""
+    at = datetime.now(UTC)
+
+    def make(current: Application) -> dict[str, Any]:
+        return {"metadata": {"annotations": refresh_asked(current.annotations, at, is_hard=is_hard)}}
+
+    await desk.revise(app, make)
+    await desk.record(events.refreshed(app, at=now(), by=await desk.who(), is_hard=is_hard))
 
 
 async def hold(desk: Desk, app: Application, reason: str) -> tuple[Application, bool]:

@@ -10,12 +10,14 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Final
 
 from argosy.cluster import Cluster
-from argosy.model.annotations import REFRESH
-from argosy.model.errors import ArgosyError
+from argosy.desk.applications.desk import ATTEMPTS, PAUSE
+from argosy.model.errors import ArgosyError, Conflict, TransientError
 from argosy.model.names import ResourceKey
+from argosy.model.refreshing import refresh_asked
 from argosy.runtime.about import about, about_object
 
 log = logging.getLogger(__name__)
@@ -69,10 +71,27 @@ class Refreshes:
             await asyncio.wait({self._work})
 
 
+async def ask_refresh(cluster: Cluster, key: ResourceKey) -> None:
+    """On what it is now: a hard one may wait. Nothing where it is gone."""
+    for attempt in range(ATTEMPTS):
+        found = await cluster.get(key)
+        if found is None:
+            return
+        asked = refresh_asked(found["metadata"].get("annotations") or {}, datetime.now(UTC))
+        version = found["metadata"].get("resourceVersion")
+        try:
+            await cluster.patch(key, {"metadata": {"resourceVersion": version, "annotations": asked}})
+        except Conflict:
+            await asyncio.sleep(PAUSE * 2**attempt)  # who writes is given the time to end it
+            continue
+        return
+    raise TransientError(f"{key.name}: others write it all the time")
+
+
 async def _refresh(cluster: Cluster, key: ResourceKey) -> None:
     with about(**about_object(key)):
         try:
-            await cluster.patch(key, {"metadata": {"annotations": {REFRESH: "normal"}}})
+            await ask_refresh(cluster, key)
         except ArgosyError as error:  # it is gone, or the cluster is away: it is looked at sooner or later anyway
             log.info("%s/%s was not refreshed: %s", key.namespace, key.name, error)
         except Exception:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from argosy.cluster import Cluster
 from argosy.desk.applications.desk import Desk, Opening
+from argosy.desk.applications.refreshes import ask_refresh
 from argosy.model.errors import ArgosyError, ClusterError
 from argosy.model.manifest import Manifest
 from argosy.model.names import ResourceKey
@@ -22,7 +23,6 @@ from argosy.promote.log import By
 
 SECONDS: Final = 8.0
 JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
-REFRESH: Final = {"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}}
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def refresh(opening: Opening, way: Way, names: Sequence[str]) -> None:
         async with asyncio.timeout(SECONDS), opening() as desk:
             for name in names:
                 key = ResourceKey("argoproj.io", "Application", way.control or desk.control, name)
-                await desk.cluster.patch(key, REFRESH)
+                await ask_refresh(desk.cluster, key)
 
     try:
         asyncio.run(run())

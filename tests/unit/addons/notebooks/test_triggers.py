@@ -260,9 +260,13 @@ async def test_a_running_operation_is_awaited_and_a_failed_sync_is_told(cluster:
     assert (state, said) == ("Failed", "the sync of Application argocd/serving ended as Failed: it broke")
 
 
-async def test_a_refresh_annotates_and_touches_nothing_else(cluster: EmbeddedCluster) -> None:
+@pytest.mark.parametrize("waits", ["", "hard"])
+async def test_a_refresh_annotates_and_touches_nothing_else(cluster: EmbeddedCluster, waits: str) -> None:
+    """One that is asked for while a hard one waits makes nothing less of it."""
     await furnish(cluster, "argocd")
-    await cluster.create(application())
+    app = application()
+    app["metadata"]["annotations"] = {"argocd.argoproj.io/refresh": waits} if waits else {}
+    await cluster.create(app)
     await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}})
     async with at_work(cluster) as at:
         await at.apply(training(entry("Application", "refresh", "serving"), entry("ConfigMap", "refresh")))
@@ -270,7 +274,7 @@ async def test_a_refresh_annotates_and_touches_nothing_else(cluster: EmbeddedClu
     app = await get(cluster, ResourceKey(*APPLICATION, "argocd", "serving"))
     other = await get(cluster, ResourceKey("", "ConfigMap", "default", "web"))
     assert [state for state, _ in found] == ["Succeeded", "Succeeded"]
-    assert app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == "normal"
+    assert app["metadata"]["annotations"]["argocd.argoproj.io/refresh"] == (waits or "normal")
     assert other["metadata"]["annotations"]["mlops.dev/restart-timestamp"].endswith("Z")
 
 

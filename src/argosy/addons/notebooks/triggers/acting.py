@@ -12,10 +12,11 @@ from argosy.addons.notebooks.triggers.entries import APPLICATION, RESTART, SYNC,
 from argosy.addons.notebooks.triggers.recording import Record, mark_of
 from argosy.addons.notebooks.triggers.turns import Acted, Turn
 from argosy.cluster import Cluster, KindInfo
-from argosy.model.annotations import REFRESH, RESTART_TIMESTAMP
+from argosy.model.annotations import RESTART_TIMESTAMP
 from argosy.model.errors import UserError
 from argosy.model.manifest import Manifest
 from argosy.model.names import CONTROL_NAMESPACES, ResourceKey
+from argosy.model.refreshing import refresh_asked
 from argosy.runtime import Context
 
 # argo: where an installation keeps its Applications, unless told otherwise
@@ -47,7 +48,8 @@ async def _refresh(turn: Turn, target: Manifest) -> Acted:
     is_app = turn.entry.group_kind == APPLICATION
     if not turn.is_marked(target):
         await turn.may_patch(target)
-        await turn.patch(target, {}, {REFRESH: "normal"} if is_app else {RESTART_TIMESTAMP: turn.time})
+        asked = refresh_asked(target["metadata"].get("annotations") or {}, turn.now)
+        await turn.patch(target, {}, asked if is_app else {RESTART_TIMESTAMP: turn.time})
     if is_app and turn.entry.waits:
         return await applications.refreshed(turn, target)
     return Acted("it is read and compared again" if is_app else f"annotated with {RESTART_TIMESTAMP}")

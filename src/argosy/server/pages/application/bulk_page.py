@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from argosy.desk.applications.desk import now
+from argosy.desk.applications.changing import ask_refresh
 from argosy.desk.applications.requests import SyncWish, sync_operation
 from argosy.desk.applications.sync_checks import check_window
-from argosy.model import annotations as names
 from argosy.model.application import Application
 from argosy.model.errors import ArgosyError, UserError
-from argosy.report import events
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked, Query
 from argosy.server.behalf import desk_of, reader_of
@@ -121,7 +118,8 @@ async def carry_out(asked: Asked) -> Answer:
     async def one(app: Application) -> str:
         async with gate:
             try:
-                await (_sync(asked, app, wish) if deed == "sync" else _refresh(asked, app))
+                is_sync = deed == "sync"
+                await (_sync(asked, app, wish) if is_sync else ask_refresh(desk_of(asked), app, is_hard=False))
             except ArgosyError as error:
                 return _first(error)
             return ""
@@ -141,14 +139,6 @@ async def _sync(asked: Asked, app: Application, wish: SyncWish) -> None:
     desk = desk_of(asked)
     by = await desk.who()
     await desk.revise(app, lambda current: {"operation": sync_operation(current, wish, by)})
-
-
-async def _refresh(asked: Asked, app: Application) -> None:
-    desk = desk_of(asked)
-    stamp = datetime.now(UTC).isoformat(timespec="microseconds")
-    wanted = {names.REFRESH: "normal", names.REFRESH_TIMESTAMP: stamp}
-    await desk.revise(app, lambda _: {"metadata": {"annotations": wanted}})
-    await desk.record(events.refreshed(app, at=now(), by=await desk.who(), is_hard=False))
 
 
 NEEDS = Filtered("applications", "get")

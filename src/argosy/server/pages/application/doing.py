@@ -5,13 +5,9 @@ In: forms. Out: a way back to a page that tells what was done. Never: a change t
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from argosy.desk.applications import changing
-from argosy.desk.applications.desk import now
-from argosy.model import annotations as names
 from argosy.model.errors import UserError
-from argosy.report import events
+from argosy.model.refreshing import HARD
 from argosy.server.answers import Answer, Page, Redirect
 from argosy.server.asked import Asked
 from argosy.server.behalf import desk_of
@@ -24,12 +20,9 @@ TABS = ("tree", "resources", "operation", "diff", "events", "history", "paramete
 
 async def refresh(asked: Asked) -> Answer:
     """Asked for; the engine takes it up, and the page shows it when it has."""
-    app, desk, form = app_of(asked), desk_of(asked), await asked.form()
-    is_hard = form.text("kind") == "hard"
-    stamp = datetime.now(UTC).isoformat(timespec="microseconds")
-    wanted = {names.REFRESH: "hard" if is_hard else "normal", names.REFRESH_TIMESTAMP: stamp}
-    await desk.revise(app, lambda _: {"metadata": {"annotations": wanted}})
-    await desk.record(events.refreshed(app, at=now(), by=await desk.who(), is_hard=is_hard))
+    form = await asked.form()
+    is_hard = form.text("kind") == HARD
+    await changing.ask_refresh(desk_of(asked), app_of(asked), is_hard=is_hard)
     if form.text("back") == "list":
         return Redirect(where="/apps?said=refreshed")
     tab = form.text("tab")
