@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -445,6 +446,30 @@ def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: 
     for each in both:
         each.join()
     assert sorted(moved) == [0, 1] and web.git("rev-parse", "HEAD~1") == before
+
+
+def while_it_waits(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
+    """Somebody else is first, while the next command waits for the lock."""
+    alone = plumbing.Repository.alone
+
+    def later(self: plumbing.Repository) -> Any:
+        monkeypatch.setattr(plumbing.Repository, "alone", alone)
+        act()
+        return alone(self)
+
+    monkeypatch.setattr(plumbing.Repository, "alone", later)
+
+
+def test_a_rollback_takes_back_only_the_release_that_was_there(web: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    web.argosy("run", "--to", "staging")
+    web.pin("dev", "1.2")
+    while_it_waits(monkeypatch, lambda: web.argosy("run", "--to", "staging"))
+    refused = web.argosy("rollback", "staging", code=1)
+    assert "staging has r4 by now: somebody was first" in refused.err and "next: argosy promote status" in refused.err
+    assert "1.2" in web.images("staging"), "nobody has said that it is wrong"
+    while_it_waits(monkeypatch, lambda: web.argosy("rollback", "staging"))
+    assert "nothing to do: staging has all of r2" in web.argosy("rollback", "staging").err
+    assert "1.1" in web.images("staging"), "two who take the same back go back once"
 
 
 def test_a_commit_of_somebody_else_meanwhile_is_not_lost(web: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:

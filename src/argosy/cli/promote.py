@@ -257,6 +257,10 @@ def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int
             _show(plan, chosen.output)
             talk(f"nothing to do: {plan.target.name} has all of {plan.release.name}")
             return DONE
+        if chosen.part == "rollback" and session.planner.previous(plan.target) != asked.release:
+            has = f"{plan.target.name} has {session.survey.release(plan.target).name} by now: somebody was first"
+            say("promote rollback: nothing was written", [has], "argosy promote status")
+            return NO  # nobody has said that this one is to be taken back
         if not plan.is_open:
             closed = [f"{each.gate}: {plain(each.why)}" for each in plan.closed]
             chosen.skip = list(asked.skipped)
