@@ -6,8 +6,10 @@ remote base that the project does not allow.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +30,7 @@ log = logging.getLogger("argosy.render")  # who reads logs looks for it there
 MOST_REMEMBERED: Final = 20_000
 MOST_REMOTES: Final = 100
 MOST_CARRIED: Final = 100
+TRIED_AGAIN: Final = 300.0  # what failed may have failed for lack of memory, which nobody can tell from here
 
 Fetched = Mapping[tuple[str, str], Tree]
 FetchRemote = Callable[[str, str], Awaitable[Checkout]]  # address and ref of a remote base; raises where it may not
@@ -90,12 +93,13 @@ class _Known:
     revisions: tuple[str, ...]
     rendered: Rendered | None
     error: UserError | None = None
+    at: float = 0.0  # when that was
     carried: tuple[str, ...] = ()  # revisions before this one that gave the same
 
 
 class Renders:
-    def __init__(self, crew: Crew) -> None:
-        self._crew = crew
+    def __init__(self, crew: Crew, clock: Callable[[], float] = time.monotonic) -> None:
+        self._crew, self._clock = crew, clock
         self._known: OrderedDict[tuple[ResourceKey, int], _Known] = OrderedDict()
         self._digests: dict[tuple[ResourceKey, int], tuple[Source, BuildSettings, tuple[Any, ...], str]] = {}
         self.count = 0  # of renders that were really done
@@ -107,8 +111,8 @@ class Renders:
         known = None if afresh else self._known.get(place)
         if known is not None and known.digest == digest:
             is_same = known.revisions == asked.revisions
-            if known.error is not None and is_same:
-                raise known.error
+            if known.error is not None and is_same and self._clock() < known.at + TRIED_AGAIN:
+                raise copy.copy(known.error)  # one that is raised often keeps the frames of every time
             if known.rendered is not None:
                 if is_same and not _remote_places(known.rendered, asked):
                     return known.rendered
@@ -119,7 +123,7 @@ class Renders:
         try:
             rendered = await self._rendered(asked, fetch)
         except RenderError as error:
-            self._remember(place, _Known(digest, asked.revisions, None, error))
+            self._remember(place, _Known(digest, asked.revisions, None, copy.copy(error), self._clock()))
             log.info("%s: manifests cannot be generated at %s: %s", asked.app.name, asked.checkout.revision, error)
             raise
         log.info(

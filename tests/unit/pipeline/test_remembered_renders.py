@@ -13,7 +13,7 @@ from text_tree import TextTree
 from argosy.model.application import Application, read_application
 from argosy.model.errors import RenderError
 from argosy.model.flow import Checkout
-from argosy.pipeline.rendering import Asked, Renders
+from argosy.pipeline.rendering import TRIED_AGAIN, Asked, Renders
 from argosy.render import BuildSettings
 
 pytestmark = pytest.mark.anyio
@@ -99,6 +99,24 @@ async def test_what_failed_is_not_tried_again_before_something_changes() -> None
                 await renders.render(asked(broken), 0, nothing_remote)
     with rendering(renders, 1):
         await renders.render(asked(FILES, "2" * 40), 0, nothing_remote)
+
+
+async def test_what_failed_is_tried_again_after_a_while_for_memory_may_have_been_short() -> None:
+    now = 1000.0
+    renders, broken = Renders(Here(), lambda: now), {**FILES, "dev/settings.yaml": "a: [\n"}
+    for later, times in ((0.0, 1), (TRIED_AGAIN - 1, 0), (1.0, 1), (1.0, 0)):
+        now += later
+        with rendering(renders, times), pytest.raises(RenderError):
+            await renders.render(asked(broken), 0, nothing_remote)
+
+
+async def test_an_error_that_is_told_again_keeps_nothing_of_the_time_before() -> None:
+    renders, broken, depths = Renders(Here()), {**FILES, "dev/settings.yaml": "a: [\n"}, []
+    for _ in range(4):
+        with pytest.raises(RenderError) as told:
+            await renders.render(asked(broken), 0, nothing_remote)
+        depths.append((str(told.value), len(told.traceback)))
+    assert len(set(depths[1:])) == 1 and depths[1][0] == depths[0][0]
 
 
 async def test_remote_bases_are_fetched_as_they_are_met_and_looked_at_again() -> None:
