@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import gc
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ from argosy.policy.clusters import HERE, KnownCluster
 from argosy.policy.engines import Engines
 from argosy.runtime import SYSTEM_CLOCK, Cache, Clock, Context, WorkQueue, attend, lead
 from argosy.runtime.about import about
+from argosy.runtime.clock import is_ended
 from argosy.runtime.everything import Everything
 from argosy.runtime.insisting import insist
 from argosy.runtime.members import Members
@@ -228,20 +229,18 @@ class Engine:
         context = Context(self.cluster, self.cache, self.clock)
         try:
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self.everything.run(), name="everything")
-                tasks.create_task(self.beside.run(), name="beside")
+                tasks.create_task(_for_ever(self.everything.run), name="everything")
+                tasks.create_task(_for_ever(self.beside.run), name="beside")
                 await self.everything.synced()
                 await self.beside.synced()
                 self.filled_at = self.clock.monotonic()
-                tasks.create_task(self._listen(), name="local repositories")
-                tasks.create_task(self.updates.run(self.queue.add), name="updates")
-                tasks.create_task(self.grounds.run(), name="clusters")
-                attending = attend(
-                    self.controller, self.queue, context, workers=self.options.workers, grace=self.options.grace
-                )
-                tasks.create_task(attending)
+                tasks.create_task(_for_ever(self._listen), name="local repositories")
+                tasks.create_task(_for_ever(partial(self.updates.run, self.queue.add)), name="updates")
+                tasks.create_task(_for_ever(self.grounds.run), name="clusters")
+                working = partial(attend, self.controller, self.queue, context, workers=self.options.workers)
+                tasks.create_task(_for_ever(partial(working, grace=self.options.grace)), name="workers")
                 if self.sharing is not None:
-                    tasks.create_task(self.sharing.run(), name="sharing")
+                    tasks.create_task(_for_ever(self.sharing.run), name="sharing")
         finally:
             if self.sharing is not None:
                 await self.sharing.end()  # at once: others wait for what was ours
@@ -316,6 +315,17 @@ class Engine:
                     found.setdefault(url, []).append(key_of(manifest))
         self._local, self._local_until = found, self.clock.monotonic() + LOCAL_SECONDS
         return found
+
+
+async def _for_ever(part: Callable[[], Awaitable[None]]) -> None:
+    """Where one part ends by itself, all do: the others would go on as if somebody did its work."""
+    try:
+        await part()
+    except asyncio.CancelledError:
+        if is_ended():
+            raise
+    if not is_ended():
+        raise RuntimeError("a part of the engine ended by itself")
 
 
 def _sources(app: Manifest) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 STUCK: Final = 600.0  # seconds that one application may be worked on, and that nothing may move
 STALE: Final = 900.0  # seconds that one kind may be silent: a watch is begun anew after ten minutes at most
 MOMENT: Final = 5.0  # seconds until workers that were told to begin have done so
+ENDED: Final = 60.0  # seconds from the end of the workers to that of the engine
 UNHEARD: Final = 30.0  # seconds that the API server may leave a candidate without an answer
 
 
@@ -109,9 +110,13 @@ class Vitals:
                 yield f"the watch of {kind} has stood still for {now - fed:.0f} s"
 
     def _of_work(self) -> Iterator[str]:
-        if self.engine is None or self.engine.queue.is_closed or self.engine.filled_at is None:
+        if self.engine is None or self.engine.filled_at is None:
             return
         now, queue = self._clock.monotonic(), self.engine.queue
+        if queue.is_closed:
+            if now - queue.moved_at > ENDED:
+                yield f"its workers ended {now - queue.moved_at:.0f} s ago, and it has not"
+            return
         if queue.workers < self._workers and now - self.engine.filled_at > MOMENT:
             yield f"of {self._workers} workers {queue.workers} are alive"
         key, seconds = queue.longest

@@ -145,7 +145,11 @@ class Wire:
                 response = await self._ask(method, path, data, headers, timeout, await self._identity())
         except (aiohttp.ClientError, OSError, TimeoutError, ssl.SSLError) as error:
             raise self._unreachable(error) from error
-        except asyncio.CancelledError:  # by who did not want to wait any longer
+        except asyncio.CancelledError as error:
+            me = asyncio.current_task()
+            if me is not None and not me.cancelling():  # nobody ends this one: its session was closed meanwhile
+                raise Unavailable(f"{self.host}: the connection was closed") from error
+            # by who did not want to wait any longer
             waited = time.monotonic() - began
             if self.contact is not None and waited >= PATIENCE:
                 self.contact.missed(f"{self.host}: did not answer in time", waited)

@@ -89,6 +89,12 @@ async def beside(other: asyncio.Task[Any], work: Awaitable[T]) -> T:
         await let_go(task)
 
 
+def is_ended() -> bool:
+    """Whether somebody ends the task that asks; else a CancelledError is of something that it waited for."""
+    me = asyncio.current_task()
+    return me is None or me.cancelling() > 0
+
+
 async def let_go(task: asyncio.Future[Any]) -> None:
     """Nobody asks for it any more, not even for why it failed."""
     if not task.done():

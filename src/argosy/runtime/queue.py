@@ -28,7 +28,7 @@ class WorkQueue:
         self._takers: deque[asyncio.Future[None]] = deque()
         self._waiting = 0  # workers that have nothing to do
         self._closed = False
-        self.moved_at = clock.monotonic()  # when a key was last taken or done
+        self.moved_at = clock.monotonic()  # when a key was last taken or done, or all was over
         self.added = self.retried = 0
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class WorkQueue:
 
     def close(self) -> None:
         """Every `take` answers None from now on, and nothing falls due."""
-        self._closed = True
+        self._closed, self.moved_at = True, self._clock.monotonic()
         for _, timer in self._later.values():
             timer.cancel()
         self._later.clear()

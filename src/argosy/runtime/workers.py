@@ -16,7 +16,7 @@ from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.runtime.about import about, about_object
 from argosy.runtime.cache import Cache
-from argosy.runtime.clock import SYSTEM_CLOCK, Clock
+from argosy.runtime.clock import SYSTEM_CLOCK, Clock, is_ended
 from argosy.runtime.controller import Context, Controller, Watch
 from argosy.runtime.informer import Informer, Listener
 from argosy.runtime.queue import WorkQueue
@@ -136,7 +136,9 @@ async def _reconcile(controller: Controller, key: ResourceKey, queue: WorkQueue,
         log.info("%s %s: %s; again in %.1f s", controller.name, key, error, queue.failed(key))
     except ArgosyError as error:
         log.warning("%s %s: %s; again in %.1f s", controller.name, key, error, queue.failed(key))
-    except Exception:  # whatever a controller raises, the others must go on
+    except (Exception, asyncio.CancelledError) as error:  # whatever a controller raises, the others must go on
+        if isinstance(error, asyncio.CancelledError) and is_ended():
+            raise
         log.exception("%s %s: again in %.1f s", controller.name, key, queue.failed(key))
     else:
         queue.succeeded(key)

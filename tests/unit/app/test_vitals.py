@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from engine_room import CONTROL, Room, config_map, engine_room
 
-from argosy.app.vitals import Vitals
+from argosy.app.engine import Engine
+from argosy.app.vitals import ENDED, Vitals
 from argosy.model.names import ResourceKey
 from argosy.runtime.leader import Election, Terms
 
@@ -72,3 +73,19 @@ async def test_a_leader_needs_its_lease_and_a_candidate_an_answer(room: Room) ->
     (unheard,) = vitals.troubles()
     assert unheard == "the API server has not answered for 40 s: nobody knows who leads"
     assert vitals.stuck() == []
+
+
+async def test_an_engine_does_not_go_on_without_its_workers(room: Room) -> None:
+    vitals = Vitals(WORKERS, clock=room.clock)
+    vitals.engine = room.engine
+    await until(lambda: not vitals.unready())
+    (running,) = (each for each in asyncio.all_tasks() if each.get_coro().__qualname__ == Engine.run.__qualname__)
+    await until(lambda: room.engine.queue.workers == WORKERS)
+    (one,) = (each for each in asyncio.all_tasks() if each.get_name() == f"{room.engine.controller.name} 0")
+    one.cancel()
+    await until(lambda: room.engine.queue.is_closed)
+    assert not any("workers" in each for each in vitals.stuck())  # it may be told to stop just now
+    room.clock.leap(ENDED + 1)
+    assert any(each.startswith("its workers ended 6") for each in vitals.stuck())
+    await asyncio.wait({running}, timeout=30)
+    assert running.done() and "ended by itself" in repr(running.exception())

@@ -7,7 +7,9 @@ import contextlib
 import datetime
 import ipaddress
 import json
+import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -392,3 +394,30 @@ async def test_what_may_not_be_sent_any_more_once_the_connection_stands_is_not_s
         finally:
             BEFORE_SENDING.reset(before)
             await wire.close()
+
+
+async def test_who_waits_for_a_name_when_the_connection_is_closed_is_told_so_and_not_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked, over = threading.Event(), threading.Event()
+
+    def look_up(*_: object, **__: object) -> list[object]:
+        looked.set()
+        over.wait(30)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    wire = Wire(Connection(server="http://far.example"))
+    first, second, unwanted = (asyncio.create_task(wire.call("GET", "/api")) for _ in range(3))
+    try:
+        while not looked.is_set():
+            await asyncio.sleep(0.005)
+        unwanted.cancel()
+        await asyncio.wait({unwanted})
+        await wire.close()
+        for each in (first, second):
+            with pytest.raises(Unavailable, match=r"far\.example: the connection was closed"):
+                await each
+        assert unwanted.cancelled()
+    finally:
+        over.set()

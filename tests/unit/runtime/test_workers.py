@@ -128,6 +128,25 @@ async def test_any_other_error_is_tried_again_later_and_later(
         assert clock.waits() == []
 
 
+async def test_what_it_waits_for_may_be_cancelled_and_the_worker_goes_on(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    async def wait_for_what_others_end(key: ResourceKey, context: Context) -> Requeue | None:
+        if len(controller.woken) == 1:
+            shared = asyncio.get_running_loop().create_future()
+            shared.cancel()
+            await shared
+        return None
+
+    await cluster.create(config(namespace, "a"))
+    controller = Doing(wait_for_what_others_end)
+    async with running(cluster, namespace, controller, workers=1) as task:
+        await eventually(lambda: controller.woken == ["a", "a"] or task.done())
+        await cluster.create(config(namespace, "b"))
+        await eventually(lambda: controller.woken == ["a", "a", "b"] or task.done())
+        assert not task.done()
+
+
 async def test_a_requeue_comes_when_it_was_asked_for(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any
 ) -> None:
