@@ -215,10 +215,10 @@ async def test_controllers_share_one_informer_a_kind_and_wait_only_for_their_own
 async def test_the_end_waits_for_what_has_begun_and_begins_nothing_new(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    ended: list[str] = []
+    ended, may_end = list[str](), asyncio.Event()
 
     async def slowly(key: ResourceKey, context: Context) -> Requeue | None:
-        await asyncio.sleep(0.05)
+        await may_end.wait()
         ended.append(key.name)
         return None
 
@@ -228,6 +228,7 @@ async def test_the_end_waits_for_what_has_begun_and_begins_nothing_new(
     async with running(cluster, namespace, controller, workers=1) as task:
         await eventually(lambda: controller.woken)
         task.cancel()
+        asyncio.get_running_loop().call_later(0.05, may_end.set)
         with pytest.raises(asyncio.CancelledError):
             await task
     assert ended == controller.woken and len(ended) == 1
