@@ -15,7 +15,7 @@ import orjson
 from argosy.cluster import Catalog, KindInfo, Listing, PatchKind, Propagation, User, WatchEvent
 from argosy.cluster.connection import Connection
 from argosy.cluster.discovery import Discovery, collection_path
-from argosy.cluster.refusals import not_served
+from argosy.cluster.refusals import Unavailable, not_served
 from argosy.model.errors import ClusterError, Forbidden, Gone, cluster_error
 from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey, join_api_version, split_api_version
@@ -264,13 +264,16 @@ class KubeCluster:
 
     async def _pages(self, path: str, query: dict[str, str], headers: Headers) -> tuple[Items, str]:
         items: Items = []
-        token = ""
+        token, seen = "", set[str]()
         while True:
             page = await self._wire.json("GET", path + _query({**query, "continue": token}), headers=headers)
             items += page.get("items") or ()
             token = page["metadata"].get("continue") or ""
             if not token:
                 return items, page["metadata"].get("resourceVersion") or ""
+            if token in seen:
+                raise Unavailable(f"{self._wire.host}{path}: answers the same page again and again")
+            seen.add(token)
 
     async def _collection(self, kind: GroupKind, namespace: str) -> tuple[str, str]:
         info = await self._info(kind)

@@ -297,9 +297,10 @@ class Everything:
             while True:
                 try:
                     await informer.run()
-                except Exception:  # one kind that cannot be understood must not end the others
+                except Exception as error:  # one kind that cannot be understood must not end the others
                     failures += 1
-                    log.exception("%s: watching again", kind)
+                    log.exception("%s: listing again", kind)
+                    informer.stumbled(error)
                     await sleep(self._clock, AWAY.delay(failures))
 
         # Whoever wants a kind first may be at something else: the watch is not about that, and outlives it.

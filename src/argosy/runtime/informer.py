@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from argosy.cluster import ClusterReader, WatchEvent
 from argosy.cluster.contact import loudness
-from argosy.model.errors import ArgosyError, ClusterError, Gone
+from argosy.model.errors import ArgosyError, ClusterError, Gone, TransientError
 from argosy.model.manifest import Manifest, key_of
 from argosy.model.names import GroupKind
 from argosy.runtime.cache import Cache
@@ -155,6 +155,12 @@ class Informer:
         if self.report is not None and (relist or not self._version):
             self.report(error)
         await self._pause(self._refused if is_refused and self._refused else RECONNECT, relist=relist)
+
+    def stumbled(self, error: Exception) -> None:
+        """For who runs it again after whatever `run` raised: what is not understood counts as no answer."""
+        self._version = ""
+        if self.report is not None:
+            self.report(TransientError(f"{self._kind}: its answer is not understood: {type(error).__name__}"))
 
     def _synced(self) -> None:
         self.synced.set()

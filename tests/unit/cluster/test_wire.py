@@ -199,6 +199,14 @@ async def test_paging_that_is_overtaken_starts_again_in_one_piece() -> None:
         assert len(server.requests) == 3
 
 
+async def test_a_server_that_gives_the_same_page_for_ever_gives_no_list() -> None:
+    page = {"kind": "ConfigMapList", "metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}]}
+    async with against(lambda _: answer(page)) as (cluster, server):
+        with pytest.raises(Unavailable, match="the same page again"):
+            await asyncio.wait_for(cluster.list(KIND), 30)
+        assert len(server.requests) == 2
+
+
 def streamed(*lines: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(
         b"%x\r\n%s\r\n" % (len(line), line) for line in lines

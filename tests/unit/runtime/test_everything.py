@@ -210,6 +210,26 @@ async def test_a_kind_that_cannot_be_listed_is_reported_and_holds_nobody_up(
         assert not found.all.troubles and found.all.knows(SECRET)
 
 
+async def test_a_kind_whose_list_is_not_understood_is_reported_and_holds_nobody_up(
+    cluster: Cluster, namespace: str, eventually: Any
+) -> None:
+    made = await cluster.create(secret(namespace, "s"))
+    selective = Selective(cluster, KeyError("metadata"))
+    async with following(selective) as found:
+        assert str(found.all.troubles[SECRET]) == "Secret: its answer is not understood: KeyError"
+        assert found.all.knows(CONFIG_MAP) and not found.all.knows(SECRET)
+        selective.error = None
+        await eventually(lambda: found.names(SECRET) == ["s"])
+        assert not found.all.troubles and found.all.knows(SECRET)
+        selective.error = KeyError("metadata")
+        selective.fault = lambda verb: KeyError("object") if verb == "event" else None
+        await cluster.patch(key_of(made), {"metadata": {"labels": {"a": "1"}}})
+        await eventually(lambda: SECRET in found.all.troubles)
+        assert not found.all.knows(SECRET)  # what it had is old
+        selective.error, selective.fault = None, lambda verb: None
+        await eventually(lambda: found.all.knows(SECRET))
+
+
 async def test_a_forbidden_kind_is_asked_for_rarely(
     cluster: Cluster, eventually: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
