@@ -122,7 +122,8 @@ class Operator:
     @staticmethod
     def _for_revision(app: Application, state: OperationState, assembled: Assembled) -> OperationState:
         """From here on it is this revision, whatever the branch does: it is written before anything is done."""
-        many = app.has_many_sources
+        # A rollback may ask for several sources where the Application has one by now.
+        many = app.has_many_sources or len(assembled.revisions) > 1
         return replace(
             state,
             has_result=True,

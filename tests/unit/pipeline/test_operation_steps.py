@@ -21,7 +21,7 @@ from argosy.model.application import (
 )
 from argosy.model.errors import UserError
 from argosy.model.project import Project, SyncWindow
-from argosy.pipeline.assembling import Assembled, Assembler
+from argosy.pipeline.assembling import Assembled, Assembler, Wanted
 from argosy.pipeline.looking import Looker
 from argosy.pipeline.operating import BLOCKED, LOOK_AGAIN, Operator, Step
 from argosy.pipeline.rules import Rules
@@ -42,6 +42,19 @@ class OnlyAsked:
         raise UserError("the source was asked for")
 
 
+class FoundOnce:
+    """Finds what is asked for at its first look; at the second, refs that are not fixed would lead elsewhere."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    async def assemble(self, _app: Any, _project: Any, wanted: Wanted, *_: Any) -> Assembled:
+        self.asked.append(wanted.refs)
+        if len(self.asked) > 1:
+            raise UserError("the source was asked for")
+        return Assembled(wanted.sources, tuple(ref or "9" * 40 for ref in wanted.refs), ())
+
+
 def app() -> Application:
     return read_application({"metadata": {"name": "models"}, "spec": {"source": SOURCE}})
 
@@ -53,8 +66,10 @@ def state(started: datetime = EVENING, **more: Any) -> OperationState:
     return OperationState(request, started=started.isoformat(), has_result=True, **more)
 
 
-async def stepped(given: OperationState, now: datetime, *windows: SyncWindow, timeout: float = 0.0) -> Step:
-    operator = Operator(cast(Cluster, None), cast(Assembler, OnlyAsked()), cast(Looker, None), lambda: now)
+async def stepped(
+    given: OperationState, now: datetime, *windows: SyncWindow, timeout: float = 0.0, assembler: Any = None
+) -> Step:
+    operator = Operator(cast(Cluster, None), cast(Assembler, assembler or OnlyAsked()), cast(Looker, None), lambda: now)
     rules = Rules(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout=timeout))
     project = Project(source_repos=("https://git.example/*",), windows=windows)
     return await operator.step(app(), given, project, rules, {})
@@ -134,3 +149,12 @@ async def test_an_operation_does_not_take_what_its_project_forbids() -> None:
     assert found.state.progress is Progress.ERROR
     told = "InvalidSpecError: application repo https://elsewhere.example/x is not permitted in project "
     assert found.state.message.startswith(told)
+
+
+@pytest.mark.parametrize("revisions", [("a" * 40,), ("a" * 40, "b" * 40), ("a" * 40, "")])
+async def test_a_rollback_keeps_to_the_revision_of_every_source_of_its_entry(revisions: tuple[str, ...]) -> None:
+    sources = tuple(read_source({**SOURCE, "path": f"part-{number}"}) for number in range(len(revisions)))
+    host, begun = FoundOnce(), replace(state(sync=SyncRequest(sources=sources, revisions=revisions)), has_result=False)
+    first = await stepped(begun, EVENING, assembler=host)
+    await stepped(first.state, EVENING, assembler=host)
+    assert host.asked == [revisions, tuple(each or "9" * 40 for each in revisions)]
