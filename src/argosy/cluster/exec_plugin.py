@@ -1,13 +1,15 @@
 """Runs a kubeconfig's exec plugin. In: ExecPlugin. Out: ExecCredential's status as a value.
 
-Never: a shell; the plugin's output in a message (it holds the token).
+Never: a shell; the plugin's output in a message (it holds the token); waits for what a plugin has left behind.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import os
+import signal
 import sys
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -30,7 +32,8 @@ class Credential(NamedTuple):
 async def run_plugin(plugin: ExecPlugin, connection: Connection) -> Credential:
     interactive = _is_interactive(plugin)
     env = {**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": _info(plugin, connection, interactive)}
-    process = await _start(plugin, env, interactive)
+    process = await _started(plugin, env, interactive)
+    stdout = stderr = None
     try:
         async with asyncio.timeout(SECONDS_TO_ANSWER):
             stdout, stderr = await process.communicate()
@@ -39,9 +42,8 @@ async def run_plugin(plugin: ExecPlugin, connection: Connection) -> Credential:
             f"exec plugin {plugin.command}: no answer in {SECONDS_TO_ANSWER:g} s; run it by hand to see why"
         ) from error
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        if stdout is None:
+            await _end(process, interactive)
     if process.returncode:
         last = (stderr or b"").decode(errors="replace").strip().rpartition("\n")[2][:200]
         raise UserError(
@@ -96,6 +98,17 @@ def _authority(connection: Connection) -> bytes:
         return file.read()
 
 
+async def _started(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> asyncio.subprocess.Process:
+    """Wholly, also when nobody wants it any more: one that is half started could not be ended with its children."""
+    starting = asyncio.ensure_future(_start(plugin, env, interactive))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(UserError):
+            await _end(await starting, interactive)
+        raise
+
+
 async def _start(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
@@ -106,6 +119,8 @@ async def _start(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> 
             stdout=asyncio.subprocess.PIPE,
             # Somebody at a terminal must see what the plugin asks of them.
             stderr=None if interactive else asyncio.subprocess.PIPE,
+            # So that its own children can be ended with it; at a terminal they could not ask anything then.
+            start_new_session=not interactive,
         )
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
@@ -114,6 +129,20 @@ async def _start(plugin: ExecPlugin, env: dict[str, str], interactive: bool) -> 
             ("the program is not installed, or not in PATH" if missing else f"cannot be run: {error.strerror}") + hint,
             where=_where(plugin),
         ) from error
+
+
+async def _end(process: asyncio.subprocess.Process, interactive: bool) -> None:
+    """A plugin may be a script that waits for another program, which has its output open as well."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if interactive:
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+    # Who went out of reach may hold the output open: the process counts as ended only when nobody listens to that.
+    for number in (1, 2):
+        if pipe := process._transport.get_pipe_transport(number):  # type: ignore[attr-defined]
+            pipe.close()
+    await process.wait()
 
 
 def _expiry(stamp: str | None, plugin: ExecPlugin) -> float | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import select
 import sys
 import time
 from pathlib import Path
@@ -140,6 +142,40 @@ async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.
     hanging = ExecPlugin(program(tmp_path, "#!{python}\nimport time; time.sleep(60)"), V1, interactive_mode="Never")
     with pytest.raises(TransientError, match="no answer"):
         await run_plugin(hanging, connection(hanging))
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_plugin_that_hangs_is_ended_with_what_it_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    monkeypatch.setattr("argosy.cluster.exec_plugin.SECONDS_TO_ANSWER", 30 if is_cancelled else 0.2)
+    os.mkfifo(told := tmp_path / "told")
+    heard = os.open(told, os.O_RDONLY | os.O_NONBLOCK)
+    script = program(tmp_path, f"#!/bin/sh\nexec 3<>{told}; echo begun >&3; sleep 60; true")
+    hanging = ExecPlugin(script, V1, interactive_mode="Never")
+    running = asyncio.create_task(run_plugin(hanging, connection(hanging)))
+    async with asyncio.timeout(20):
+        while not select.select([heard], [], [], 0)[0]:
+            await asyncio.sleep(0.01)
+        assert os.read(heard, 100) == b"begun\n"
+        if is_cancelled:
+            running.cancel()
+        await asyncio.wait({running})
+        while not select.select([heard], [], [], 0)[0]:  # till nobody is left who could tell anything
+            await asyncio.sleep(0.01)
+    assert os.read(heard, 100) == b""
+    os.close(heard)
+    assert running.cancelled() if is_cancelled else "no answer" in str(running.exception())
+
+
+async def test_what_a_plugin_leaves_behind_out_of_reach_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("argosy.cluster.exec_plugin.SECONDS_TO_ANSWER", 0.2)
+    text = "#!{python}\nimport subprocess; subprocess.run(['sleep', '5'], start_new_session=True)"
+    left = ExecPlugin(program(tmp_path, text), V1, interactive_mode="Never")
+    with pytest.raises(TransientError, match="no answer"):
+        await asyncio.wait_for(run_plugin(left, connection(left)), 4)
 
 
 async def test_a_token_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
