@@ -20,9 +20,9 @@ from argosy.cluster.kube import connect
 from argosy.cluster.narrowed import Narrowed
 from argosy.controllers.settings import Settings
 from argosy.live import Keeping, Tracking, indexes
-from argosy.model.errors import ArgosyError, UserError
+from argosy.model.errors import ArgosyError, ClusterError, UserError
 from argosy.model.manifest import Manifest
-from argosy.model.names import GroupKind
+from argosy.model.names import GroupKind, ResourceKey
 from argosy.pipeline.assembling import Assembler
 from argosy.pipeline.doorway import Doorway
 from argosy.pipeline.ground import Ground
@@ -35,6 +35,7 @@ from argosy.runtime.pulse import PATIENCE, Living, Pulse
 
 log = logging.getLogger(__name__)
 DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+OLDEST: Final = "kube-system"  # a namespace that each cluster has
 AGAIN: Final = 30.0  # seconds until credentials that cannot be had are tried again
 Noticed = Callable[["Outpost", Manifest | None, Manifest | None], None]
 
@@ -96,7 +97,7 @@ class Outpost:
 
     async def _hold(self, cluster: Cluster) -> None:
         """While there are credentials: whenever it answers it is filled afresh, and left when it does not."""
-        pulse = self._pulse = Pulse(cluster.kinds, self._clock)
+        pulse = self._pulse = Pulse(partial(_asked, cluster, (*self.known.namespaces, OLDEST)[0]), self._clock)
         beating = asyncio.create_task(pulse.run())
         try:
             await beside(beating, self._follow(cluster, pulse))
@@ -201,6 +202,16 @@ class Outpost:
             log.info("cluster %s: open", self.known.name)
         self._said = said
         self.changed()
+
+
+async def _asked(cluster: Cluster, namespace: str) -> None:
+    """A server tells from memory which kinds there are, though its store is away: so something of that is read, too."""
+    await cluster.kinds()
+    try:
+        await cluster.get(ResourceKey("", "Namespace", "", namespace))
+    except ClusterError as error:
+        if error.code not in (403, 404):  # an account of some namespaces need not be allowed to
+            raise
 
 
 async def _first(*tasks: asyncio.Task[Any]) -> None:

@@ -7,16 +7,20 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
+from engine_room import LeapingClock
 
 from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.apiserver.plane import Plane
 from argosy.app import outpost
 from argosy.cluster.connection import Connection
 from argosy.live import Tracking
+from argosy.model.errors import ClusterError, cluster_error
+from argosy.model.manifest import Manifest
+from argosy.model.names import ResourceKey
 from argosy.policy.clusters import KnownCluster
-from argosy.runtime import Cache
+from argosy.runtime import Cache, Clock
 from argosy.runtime.clock import SYSTEM_CLOCK
-from argosy.runtime.pulse import Pulse
+from argosy.runtime.pulse import LONGEST, Pulse
 
 
 class Unreadable:
@@ -29,12 +33,26 @@ class Unreadable:
         raise KeyError("rules")
 
 
-def made() -> outpost.Outpost:
-    known, nothing = KnownCluster("far", "https://far.example", "far"), lambda *_: None
+class Halved(EmbeddedCluster):
+    """Answers from memory alone, and so does its authorizer."""
+
+    def __init__(self, plane: Plane, refused: ClusterError | None = None) -> None:
+        super().__init__(plane)
+        self.refused, self.asked = refused, ""
+
+    async def get(self, key: ResourceKey) -> Manifest | None:
+        self.asked = key.name
+        if self.refused is not None:
+            raise self.refused
+        return await asyncio.Future()
+
+
+def made(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> outpost.Outpost:
+    known, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
     settings: Any = Unreadable()
     assembler: Any = None
     return outpost.Outpost(
-        known, lambda: Connection(known.server), settings, assembler, Cache(), SYSTEM_CLOCK, nothing
+        known, lambda: Connection(known.server), settings, assembler, Cache(), clock, nothing
     )
 
 
@@ -42,6 +60,30 @@ async def test_a_cache_that_nobody_fills_any_more_is_no_ground() -> None:
     async with Plane.open() as plane:
         with pytest.raises(KeyError, match="rules"):
             await asyncio.wait_for(made()._hold(EmbeddedCluster(plane)), 30)
+
+
+async def test_a_cluster_without_its_store_does_not_answer() -> None:
+    clock = LeapingClock()
+    async with Plane.open() as plane:
+        post, cluster = made(clock=clock), Halved(plane)
+        holding = asyncio.create_task(post._hold(cluster))
+        async with asyncio.timeout(30):
+            while not post.said and not holding.done():
+                await asyncio.sleep(0.01)
+                clock.leap(LONGEST)
+        assert post.ground is None and cluster.asked == "kube-system"
+        assert post.said == "cluster far (https://far.example): did not answer in time"
+        holding.cancel()
+        await asyncio.wait({holding})
+
+
+@pytest.mark.parametrize("code", [403, 404])
+async def test_an_account_that_may_not_read_from_the_store_is_answered_all_the_same(code: int) -> None:
+    async with Plane.open() as plane:
+        cluster = Halved(plane, cluster_error({"code": code}))
+        with pytest.raises(KeyError, match="rules"):  # it is being filled
+            await asyncio.wait_for(made("ml", "other")._hold(cluster), 30)
+        assert cluster.asked == "ml"
 
 
 async def test_a_cluster_that_nobody_asks_any_more_is_opened_anew(monkeypatch: pytest.MonkeyPatch) -> None:
