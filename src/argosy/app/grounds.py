@@ -81,6 +81,10 @@ class Grounds:
     def passed(self, app: ResourceKey) -> None:
         self._admission.ended(app)
 
+    def is_inside(self, app: ResourceKey) -> bool:
+        """Whether it is worked on in a cluster other than this one."""
+        return self._admission.is_inside(app)
+
     def _outpost(self, known: KnownCluster) -> Outpost | None:
         """The one that is there, unless its Secret says something else by now."""
         secret = self._settings.cluster_secret(known.secret)

@@ -73,10 +73,10 @@ class Vitals:
         return self._was_joined
 
     def troubles(self) -> list[str]:
-        return [*self._of_lease(), *self._of_silence(), *self._of_watches(), *self._of_work()]
+        return [*self._of_lease(), *self._of_silence(), *self.stuck(), *self._overlong(is_away=True)]
 
     def stuck(self) -> list[str]:
-        """Those of them that a new process would mend: it could not do more while the API server is away."""
+        """Those of them that a new process would mend: it could do no more while a cluster is away, or slow."""
         return [*self._of_watches(), *self._of_work()]
 
     def measured(self) -> str:
@@ -119,9 +119,18 @@ class Vitals:
             return
         if queue.workers < self._workers and now - self.engine.filled_at > MOMENT:
             yield f"of {self._workers} workers {queue.workers} are alive"
-        key, seconds = queue.longest
-        if key is not None and seconds > self._stuck:
-            yield f"{key.kind} {key.namespace}/{key.name} has been worked on for {seconds:.0f} s"
+        yield from self._overlong(is_away=False)
         still = min(queue.oldest, now - queue.moved_at)
         if still > self._stuck:
             yield f"{len(queue)} applications wait, and none was begun or done for {still:.0f} s"
+
+    def _overlong(self, *, is_away: bool) -> Iterator[str]:
+        """The application that has been worked on for too long, here or in a cluster that it goes to."""
+        if self.engine is None or self.engine.queue.is_closed:
+            return
+        working, is_inside = self.engine.queue.working, self.engine.grounds.is_inside
+        late = [key for key, seconds in working.items() if seconds > self._stuck and is_inside(key) == is_away]
+        if late:
+            key = max(late, key=working.__getitem__)
+            where = ", in the cluster that it goes to" if is_away else ""
+            yield f"{key.kind} {key.namespace}/{key.name} has been worked on for {working[key]:.0f} s{where}"

@@ -60,6 +60,9 @@ class Admission:
             room.inside.discard(key)
         self._fill()
 
+    def is_inside(self, key: ResourceKey) -> bool:
+        return any(key in room.inside for room in self._rooms.values())
+
     def ended(self, key: ResourceKey) -> None:
         """Its turn is over. If it was called and did not come, being gone or another's by now, the next one is."""
         if key in self._called:

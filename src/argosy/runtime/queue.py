@@ -58,8 +58,15 @@ class WorkQueue:
     @property
     def longest(self) -> tuple[ResourceKey | None, float]:
         """Which key has been worked on for the longest time, and for how many seconds."""
-        key = min(self._working, key=self._working.__getitem__, default=None)
-        return (None, 0.0) if key is None else (key, self._clock.monotonic() - self._working[key])
+        working = self.working
+        key = max(working, key=working.__getitem__, default=None)
+        return (None, 0.0) if key is None else (key, working[key])
+
+    @property
+    def working(self) -> dict[ResourceKey, float]:
+        """For how many seconds each key has been worked on."""
+        now = self._clock.monotonic()
+        return {key: now - since for key, since in self._working.items()}
 
     def add(self, key: ResourceKey, *, is_urgent: bool = False) -> None:
         """What is urgent goes before all that waits."""

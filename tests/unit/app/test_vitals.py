@@ -54,6 +54,31 @@ async def test_each_reason_is_a_sentence_of_its_own(room: Room) -> None:
     assert f"of {WORKERS + 1} workers {WORKERS} are alive" in few.stuck()
 
 
+async def test_a_slow_cluster_is_told_and_does_not_end_the_controller_of_all_others(room: Room) -> None:
+    vitals, engine = Vitals(WORKERS, stuck=600.0, clock=room.clock), room.engine
+    vitals.engine = engine
+    await until(lambda: not vitals.unready())
+    far, here = (ResourceKey("argoproj.io", "Application", CONTROL, name) for name in ("far", "here"))
+    admission = engine.grounds._admission
+    admission.open("prod", lambda: False)
+    assert admission.enter("prod", far)
+    engine.queue._working[far] = room.clock.monotonic()
+    room.clock.leap(200)
+    engine.queue._working[here] = room.clock.monotonic()
+    room.clock.leap(450)
+    await until(lambda: not engine.is_silent())
+    (told,) = vitals.troubles()
+    assert told.startswith(f"Application {CONTROL}/far has been worked on for 6")
+    assert told.endswith(" s, in the cluster that it goes to") and vitals.stuck() == []
+    room.clock.leap(200)
+    await until(lambda: not engine.is_silent())
+    (told,) = vitals.stuck()
+    assert told.startswith(f"Application {CONTROL}/here has been worked on for 6")
+    admission.leave("prod", far)
+    (told,) = vitals.stuck()
+    assert told.startswith(f"Application {CONTROL}/far has been worked on for 8")
+
+
 async def test_a_leader_needs_its_lease_and_a_candidate_an_answer(room: Room) -> None:
     vitals = Vitals(WORKERS, clock=room.clock)
     key = ResourceKey("coordination.k8s.io", "Lease", CONTROL, "lead")
