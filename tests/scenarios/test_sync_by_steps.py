@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from crashing_cluster import CrashingCluster
@@ -37,6 +37,8 @@ from argosy.cluster import Cluster, Propagation
 from argosy.cluster.connection import Connection
 from argosy.cluster.kube import connect
 from argosy.model.application import Progress, Retry, SyncRequest
+from argosy.model.flow import Assessment, Health
+from argosy.model.manifest import Manifest
 from argosy.model.names import GroupKind, ResourceKey
 from argosy.sync import retry
 from argosy.sync.terms import SyncSettings
@@ -338,6 +340,95 @@ async def test_what_fails_does_not_stop_later_kinds_of_its_wave(cluster: Cluster
     assert state.message.startswith("one or more objects failed to apply, reason: ")
     found = await Stage(cluster).names()
     assert "a" in found and "later" not in found
+
+
+class SlowToDefine:
+    """A cluster that has not got round to its definitions yet."""
+
+    def __init__(self, inner: Cluster) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def create(self, given: Manifest, **more: Any) -> Manifest:
+        return self._seen(await self._inner.create(given, **more)) or {}
+
+    async def get(self, key: ResourceKey, **more: Any) -> Manifest | None:
+        return self._seen(await self._inner.get(key, **more))
+
+    @staticmethod
+    def _seen(found: Manifest | None) -> Manifest | None:
+        is_definition = found is not None and found["kind"] == "CustomResourceDefinition"
+        return {**found, "status": {}} if found is not None and is_definition else found
+
+
+def slow(cluster: Cluster) -> Cluster:
+    return cast("Cluster", SlowToDefine(cluster))
+
+
+async def test_a_wave_is_made_as_a_whole_before_any_of_it_is_awaited(cluster: Cluster) -> None:
+    """The workload may need what a custom resource makes, whose definition takes its time."""
+    wanted = [definition(), deployment("web"), manifest("Widget", "w", api="example.com/v1"), config("b", wave=1)]
+    stage = Stage(cluster, wanted, engine=slow(cluster), world=nothing_happens)
+    name = "apiextensions.k8s.io/CustomResourceDefinition/widgets.example.com"
+    assert (await stage.step()).state.message == f"waiting for healthy state of {name}"
+    assert await stage.names(DEPLOYMENTS) == ["web"] and await stage.names(WIDGET) == []
+    stage.engine = None  # from now on it is ready
+    assert (await stage.step()).state.message == "waiting for healthy state of apps/Deployment/web"
+    assert await stage.names(WIDGET) == ["w"] and "b" not in await stage.names()
+    await roll_out(cluster)
+    assert ends(await stage.finish()) == ALL_RUN
+
+
+async def test_a_hook_is_awaited_though_the_rest_of_its_wave_was_made_later(cluster: Cluster) -> None:
+    wanted = [definition(), job("mid", hook="Sync"), manifest("Widget", "w", api="example.com/v1")]
+    stage = Stage(cluster, wanted, engine=slow(cluster), world=nothing_happens)
+    await stage.step()
+    stage.engine = None
+    assert (await stage.step()).state.message == "waiting for completion of hook batch/Job/mid"
+    assert await stage.names(WIDGET) == ["w"]
+    await finish_jobs(cluster)
+    assert ends(await stage.finish()) == NO_MORE
+
+
+def held(value: str) -> Manifest:
+    made = config("held", value, options="Force=true,Replace=true")
+    made["metadata"]["finalizers"] = ["example.com/held"]
+    return made
+
+
+async def test_what_is_made_anew_is_not_kept_waiting_by_what_may_need_it(cluster: Cluster) -> None:
+    stage = Stage(cluster, [held("1"), config("after", wave=1)])
+    await stage.finish()
+    again = stage.again(held("2"), deployment("web"), config("after", wave=1), world=nothing_happens)
+    for _ in range(2):
+        assert (await again.step()).state.message == "waiting for deletion of /ConfigMap/held"
+    await cluster.patch(key(CONFIGS, "held"), {"metadata": {"finalizers": None}})
+    assert (await again.step()).state.message == "waiting for healthy state of apps/Deployment/web"
+    found = await cluster.get(key(CONFIGS, "held"))
+    assert found and found["data"] == {"value": "2"}
+
+
+async def test_a_wave_that_fails_before_it_is_whole_waits_for_nothing_that_may_need_the_rest(cluster: Cluster) -> None:
+    stage = Stage(cluster, [definition(), held("1"), config("after", wave=1)])
+    await stage.finish()
+    sick = manifest("Widget", "w", api="example.com/v1", health="Degraded")
+    wanted = [definition(), held("2"), deployment("web"), sick, config("after", wave=1)]
+    again = stage.again(*wanted, world=nothing_happens)
+    assert (await again.step()).state.message == "waiting for deletion of /ConfigMap/held"
+    assert (await again.step()).state.progress is Progress.FAILED
+
+
+async def test_a_namespace_that_is_not_ready_keeps_the_rest_of_its_step_waiting() -> None:
+    async def unready(manifests: Sequence[Manifest]) -> list[Assessment | None]:
+        return [Assessment(Health.PROGRESSING) if each["kind"] == "Namespace" else None for each in manifests]
+
+    async with EmbeddedCluster.open() as empty:
+        wanted = [job("first", hook="PreSync"), config("a")]
+        stage = Stage(empty, wanted, options=("CreateNamespace=true",), judge=unready)
+        assert (await stage.step()).state.message == f"waiting for healthy state of /Namespace/{NAMESPACE}"
+        assert await stage.names(JOBS) == []
 
 
 # -- gates -----------------------------------------------------------------------------------------------------------

@@ -164,7 +164,7 @@ class _Call:
         """None where another step was run whose end may be seen at once."""
         await refresh(self.board, self.cluster, self.assess_all, self.now)
         told = [turn for turn in self.board.turns if turn.is_hook and turn.is_over and not turn.is_told]
-        running = [turn for turn in self.board.turns if self.board.is_awaited(turn)]
+        running = self._awaited()
         if told or running:
             # The end of a hook must be written before anything else is done: from then on it may vanish.
             message = waiting_text(running) if running else RUNNING
@@ -175,6 +175,25 @@ class _Call:
         if self.board.failures():
             return await self._fail(NOT_APPLIED if self.terms.state.message.startswith(NOT_APPLIED) else UNSUCCESSFUL)
         return await self._next_step()
+
+    def _awaited(self) -> list[Turn]:
+        """argo: a step is applied as a whole before anything of it is awaited: it may need what is still to be made.
+
+        Once something of it has failed the rest is not made any more, and nothing but a hook is worth the wait.
+        """
+        running = [turn for turn in self.board.turns if self.board.is_awaited(turn)]
+        if not self._is_half_made():
+            return running
+        return [turn for turn in running if turn.is_hook] if self.board.failures() else []
+
+    def _is_half_made(self) -> bool:
+        """A definition that was not ready, or a deletion, kept the step from being made at once."""
+        pending = self._pending()
+        step = {turn for turn in self.board.turns if pending and turn.step == pending[0].step}
+        makes = {turn for turn in step if not turn.task.is_prune}
+        # A namespace is made before its step begins, so it says nothing of the others.
+        made = {turn for turn in makes if not turn.is_pending and turn.key.kind != "Namespace"}
+        return bool(made) and not makes.isdisjoint(pending)
 
     async def _vanishing(self) -> list[Turn]:
         """argo: what was pruned must be gone before anything else is done."""
@@ -214,9 +233,12 @@ class _Call:
             said += "\n" + with_reasons("one or more SyncFail hooks failed", last)
         return self._over(Progress.FAILED, said)
 
-    async def _next_step(self) -> Advanced | None:
+    def _pending(self) -> list[Turn]:
         pending = [turn for turn in self.board.ordinary if turn.is_pending]
-        pending = [turn for turn in pending if not self.terms.is_left_alone(turn.task)]
+        return [turn for turn in pending if not self.terms.is_left_alone(turn.task)]
+
+    async def _next_step(self) -> Advanced | None:
+        pending = self._pending()
         if not pending:
             return await self._succeed("successfully synced (no more tasks)")
         pause = pause_of(self.terms.state.message)
@@ -227,7 +249,9 @@ class _Call:
         step = [turn for turn in pending if turn.step == pending[0].step]
         if answer := await self._held_back(step):
             return answer
-        return await self._after(step, await self.runner.run(step), is_last=len(step) == len(pending))
+        ran = await self.runner.run(step)
+        whole = [turn for turn in self.board.turns if turn.step == step[0].step and not turn.is_pending]
+        return await self._after(whole, ran, is_last=len(step) == len(pending))
 
     async def _held_back(self, step: Sequence[Turn]) -> Advanced | None:
         """By a notebook that has not succeeded. What is only pruned waits for nobody."""
