@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from crashing_cluster import Crash, CrashingCluster
@@ -33,9 +33,10 @@ from argosy.apiserver.embedded import EmbeddedCluster
 from argosy.cluster import Cluster
 from argosy.model import annotations as names
 from argosy.model.annotations import HOOK_FINALIZER
-from argosy.model.application import Progress, SyncRequest
-from argosy.model.errors import TransientError
+from argosy.model.application import OperationState, Progress, SyncRequest
+from argosy.model.errors import ArgosyError, ClusterError, TransientError
 from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import ResourceKey
 from argosy.sync.terms import SyncSettings
 
 JOBS = LISTED[2]
@@ -203,6 +204,51 @@ async def test_a_sync_ends_however_often_it_is_killed(name: str) -> None:
         assert (found.progress, found.runs, found.hooks, found.standing) == (
             whole.progress, whole.runs, whole.hooks, whole.standing,
         ), f"{name}: seed {seed}"  # fmt: skip
+
+
+class Stumbling:
+    """A cluster that answers the first read of each Job as one does whose etcd changes its leader."""
+
+    def __init__(self, inner: Cluster) -> None:
+        self._inner, self._stumbled = inner, set[ResourceKey]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def get(self, key: ResourceKey, **more: Any) -> Manifest | None:
+        if key.kind == "Job" and key not in self._stumbled:
+            self._stumbled.add(key)
+            raise ClusterError("etcdserver: leader changed", code=500, key=key)
+        return await self._inner.get(key, **more)
+
+
+async def stumbled(stage: Stage) -> OperationState:
+    """Once it answers badly, then it ends."""
+    stage.engine = cast("Cluster", Stumbling(stage.cluster))
+    with pytest.raises(ArgosyError, match="leader changed"):
+        await stage.step()
+    return await stage.finish()
+
+
+async def test_a_hook_that_cannot_be_read_for_a_moment_has_not_failed() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        wanted = [job("one", hook="PreSync"), job("two", hook="PreSync"), config("a"), job("sorry", hook="SyncFail")]
+        stage = Stage(cluster, wanted)
+        await stage.step()
+        await finish_jobs(cluster)
+        state = await stumbled(stage)
+        assert state.progress is Progress.SUCCEEDED and await stage.names(JOBS) == ["one", "two"]
+
+
+async def test_a_termination_leaves_no_hook_behind_that_cannot_be_read_for_a_moment() -> None:
+    async with EmbeddedCluster.open() as cluster:
+        await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        stage = Stage(cluster, [job("one", hook="PreSync"), config("a")])
+        stage.state = replace((await stage.step()).state, progress=Progress.TERMINATING)
+        state = await stumbled(stage)
+        assert (state.progress, state.message) == (Progress.FAILED, "Operation terminated")
+        assert await stage.names(JOBS) == []
 
 
 async def test_what_was_applied_just_before_a_crash_is_awaited_where_only_what_differs_is_applied() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argosy.cluster import Cluster, Propagation
 from argosy.model.application import Progress
-from argosy.model.errors import ClusterError
+from argosy.model.errors import ClusterError, TransientError
 from argosy.model.hooks import DeletePolicy
 from argosy.sync import hooks
 from argosy.sync.refresh import AssessAll
@@ -38,6 +38,8 @@ async def _found(turn: Turn, cluster: Cluster) -> dict[str, object] | None:
     except ClusterError as error:
         if error.code == 404:
             return None
+        if error.may_pass:  # it is read again: what nobody could see may still run
+            raise TransientError(str(error)) from error
         raise
 
 

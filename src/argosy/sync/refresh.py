@@ -29,7 +29,10 @@ async def refresh(
     said = await _judged(running, assess_all)
     doubtful = [turn for turn in running if not turn.is_fresh and _matters(board, turn, said.get(turn))]
     if doubtful:
-        await asyncio.gather(*(_read(board, turn, cluster) for turn in doubtful))
+        read = await asyncio.gather(*(_read(board, turn, cluster) for turn in doubtful), return_exceptions=True)
+        for outcome in read:
+            if outcome is not None:
+                raise outcome
         said |= await _judged([turn for turn in doubtful if turn.is_running], assess_all)
     for turn in running:
         if turn.is_running and turn.live is not None and turn in said:
@@ -56,6 +59,8 @@ async def _read(board: Board, turn: Turn, cluster: ClusterReader) -> None:
     try:
         turn.live, turn.is_fresh = await cluster.get(turn.key), True
     except ClusterError as error:
+        if error.may_pass:
+            raise  # argo: would fail the sync, and the next attempt would run its hooks again
         if error.code != 404:
             board.record(turn, turn.outcome, Progress.ERROR, f"Failed to get live resource: {error.message}")
             return
