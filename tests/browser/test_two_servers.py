@@ -96,6 +96,11 @@ def serving(plane: Plane, port: int = 0) -> Iterator[str]:
         process.stdout.close()
 
 
+def _enter(page: Any, entrance: str) -> None:
+    page.goto(entrance)
+    page.wait_for_url("**/apps")  # else where it leads to ends the next step
+
+
 @in_full
 def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, open_page: OpenPage) -> None:
     page, other = open_page(), open_page()
@@ -103,9 +108,9 @@ def test_a_page_outlives_the_restart_of_its_server_and_catches_up(plane: Plane, 
         each.expected += AWAY
     head = "#app-head:has-text('{}')"
     with serving(plane) as second:
-        other.goto(second)
+        _enter(other, second)
         with serving(plane) as first:
-            page.goto(first)
+            _enter(page, first)
             page.goto(f"{first.partition('/enter')[0]}/apps/{CONTROL}/models")
             other.goto(f"{second.partition('/enter')[0]}/apps/{CONTROL}/models")
             for each in (page, other):

@@ -83,6 +83,7 @@ def server(tmp_path_factory):
         process.wait(10)
 
 
+@pytest.mark.prove  # all of them: each goes on where the one before ended
 @pytest.mark.parametrize("number", [1, pytest.param(2, marks=IN_FULL), 3, pytest.param(4, marks=IN_FULL), 5])
 def test_answers_as_the_recorded_server_did(number, server):
     expected = normal((RECORDED / f"probe{number}.txt").read_text())
