@@ -32,6 +32,14 @@ def read_ref(folder: Path, name: str) -> str:
         return ""
 
 
+def written_at(folder: Path, name: str) -> float:
+    """When a ref was written; 0 where it is packed, so that it was before the last packing."""
+    try:
+        return (folder / name).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def write_ref(folder: Path, name: str, id: str) -> None:
     """As git does it, which would take a process: to be called with the mirror's lock."""
     path = folder / name

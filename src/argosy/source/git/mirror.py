@@ -21,7 +21,16 @@ from argosy.model.flow import Checkout
 from argosy.source.git.blame import Blame, blame, last_change
 from argosy.source.git.command import GitFailed, environment, run_git
 from argosy.source.git.commits import Commit, read_commit
-from argosy.source.git.folder import count_packs, has_plain_refs, is_there, read_ref, replacing, sweep, write_ref
+from argosy.source.git.folder import (
+    count_packs,
+    has_plain_refs,
+    is_there,
+    read_ref,
+    replacing,
+    sweep,
+    write_ref,
+    written_at,
+)
 from argosy.source.git.locks import locked
 from argosy.source.git.objects import SUSPECT, ObjectReader
 from argosy.source.git.refs import COMMIT, SHORT_COMMIT, Refs
@@ -32,8 +41,10 @@ from argosy.source.signatures import SignatureRule, Signed, verify
 
 EVERYTHING = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 SAVED = "+refs/argosy/*:refs/argosy/*"
+BY_DIGITS = ("refs/argosy/commits", "refs/argosy/wanted")  # one for each commit that was asked for so
 LOCAL_SECONDS = 30.0
 MOST_PACKS = 50
+MOST_PINS = 1000  # of commits asked for by their digits: many Applications share a mirror, each with its history
 VERIFIED_SECONDS = 600.0  # after which a signature is looked at again: keys expire
 MOST_VERIFIED = 10_000
 MOST_FOUND = 200  # refs whose commit is remembered; to ask git again takes a millisecond
@@ -283,7 +294,18 @@ class Mirror:
 
     async def _compact(self, held: int) -> None:
         self.close()
+        await self._let_go(held)
         await self._local("gc", "--quiet", "--prune=2.weeks.ago", held=held, seconds=10 * LOCAL_SECONDS)
+        self._last.clear()  # all refs are packed now; what is in use is written anew, and so comes first the next time
+        self._found.clear()
+
+    async def _let_go(self, held: int) -> None:
+        """Unpins commits asked for by their digits, but not the last: by use since the last time, then by their age."""
+        form = ("--sort=-committerdate", f"--count={5 * MOST_PINS}", "--format=%(refname)")
+        pins = (await self._local("for-each-ref", *form, *BY_DIGITS, held=held)).split()
+        pins.sort(key=lambda pin: written_at(self.folder, pin), reverse=True)
+        for pin in pins[MOST_PINS:]:
+            await self._local("update-ref", "-d", pin, held=held)
 
     async def _remember(self, pin: str, revision: str) -> None:
         if self._last.get(pin) == revision:
@@ -294,6 +316,9 @@ class Mirror:
                     await asyncio.to_thread(write_ref, self.folder, pin, revision)
                 else:
                     await self._local("update-ref", pin, revision, held=held)
+        self._last.pop(pin, None)
+        if len(self._last) >= MOST_FOUND:
+            del self._last[next(iter(self._last))]
         self._last[pin] = revision
 
     # -- on this machine -------------------------------------------------------------------------------------------
@@ -345,4 +370,5 @@ def _pin(ref: str, tag_prefix: str, signatures: SignatureRule | None = None) -> 
     """
     rule = f"\0{signatures.digest}" if signatures else ""
     words = f"{tag_prefix}\0{ref}{rule}".encode(errors="surrogateescape")
-    return f"refs/argosy/last/{hashlib.sha256(words).hexdigest()[:32]}"
+    kind = "commits" if COMMIT.fullmatch(ref) else "last"
+    return f"refs/argosy/{kind}/{hashlib.sha256(words).hexdigest()[:32]}"
