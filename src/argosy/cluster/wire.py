@@ -12,12 +12,15 @@ import os
 import re
 import socket
 import ssl
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
+import aiohttp.abc
 import orjson
 from multidict import CIMultiDict
 from yarl import URL
@@ -53,6 +56,29 @@ class Asking(aiohttp.ClientRequest):
         return await super().send(conn)
 
 
+class NameService(aiohttp.abc.AbstractResolver):
+    """Looks a name up in a thread of its own: a few names without an answer would take all threads that others need,
+    and the end of the process would wait for them."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[aiohttp.abc.ResolveResult]:
+        found: Future[list[Any]] = Future()
+        found.set_running_or_notify_cancel()  # what has begun cannot be ended, only left alone
+        wanted = host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
+        threading.Thread(target=_look_up, args=(found, wanted), name=f"address of {host}", daemon=True).start()
+        return [
+            aiohttp.abc.ResolveResult(
+                hostname=host, host=_host(address), port=address[1], family=family, proto=protocol,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for family, _, protocol, _, address in await asyncio.wrap_future(found)
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
 class Wire:
     def __init__(self, connection: Connection) -> None:
         self._server = connection.server
@@ -65,7 +91,8 @@ class Wire:
         # Packing costs both sides more than a loopback's copy does.
         packed = connection.compressed and not is_loopback(urlsplit(connection.server).hostname or "")
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),  # a watch holds a connection: no limit
+            # A watch holds a connection: no limit.
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30, resolver=NameService()),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "argosy", "Accept-Encoding": "gzip" if packed else "identity"},
             timeout=ANSWER_TIMEOUT,
@@ -217,6 +244,18 @@ class Wire:
         if self.contact is not None:
             self.contact.missed(f"{self.host}: {what}")
         return Unavailable(f"{self.host}: {what}")
+
+
+def _look_up(found: Future[list[Any]], wanted: tuple[Any, ...]) -> None:
+    try:
+        found.set_result(socket.getaddrinfo(*wanted))
+    except BaseException as error:
+        found.set_exception(error)
+
+
+def _host(address: tuple[Any, ...]) -> str:
+    """An address that is of one network only is nothing without the number of that."""
+    return f"{address[0]}%{address[3]}" if address[3:] and address[3] else str(address[0])
 
 
 def _authority(connection: Connection) -> str:

@@ -11,6 +11,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from argosy.cluster.connection import Connection
 from argosy.cluster.kube import KubeCluster, connect
 from argosy.cluster.refusals import Unavailable, Untrusted
 from argosy.cluster.sending import BEFORE_SENDING
-from argosy.cluster.wire import Wire
+from argosy.cluster.wire import NameService, Wire
 from argosy.model.errors import ClusterError, Gone, TransientError, UserError
 from argosy.model.names import GroupKind, ResourceKey
 
@@ -429,3 +430,43 @@ async def test_who_waits_for_a_name_when_the_connection_is_closed_is_told_so_and
         assert unwanted.cancelled()
     finally:
         over.set()
+
+
+async def test_names_that_nobody_answers_take_no_thread_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    over, asked = threading.Event(), threading.Semaphore(0)
+
+    def silent(*_: object) -> list[object]:
+        asked.release()
+        over.wait(30)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", silent)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    wires = [Wire(Connection(server=f"http://far-{number}.example")) for number in range(3)]
+    calls = [asyncio.create_task(wire.call("GET", "/api")) for wire in wires]
+    try:
+        for _ in wires[:2]:
+            while not asked.acquire(blocking=False):
+                await asyncio.sleep(0.005)
+        assert await asyncio.wait_for(asyncio.to_thread(int), 10) == 0
+        over.set()
+        for call in calls:
+            with pytest.raises(Unavailable, match="cannot be reached: Temporary failure in name resolution"):
+                await call
+    finally:
+        over.set()
+        for wire in wires:
+            await wire.close()
+
+
+@pytest.mark.parametrize(("address", "host"), [
+    (("10.0.0.1", 443), "10.0.0.1"), (("fd00::1", 443, 0, 0), "fd00::1"), (("fe80::1", 443, 0, 2), "fe80::1%2"),
+])
+async def test_a_name_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch, address: tuple[str, int, int, int], host: str
+) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
+    (one,) = await NameService().resolve("far.example", 443)
+    assert (one["hostname"], one["host"], one["port"], one["family"]) == ("far.example", host, 443, family)
