@@ -1,14 +1,15 @@
 """Which kinds a server serves, and under which paths. In: discovery documents. Out: `Served`.
 
 Asks in the newest form that the server knows: aggregated v2, v2beta1, or one document for each group version.
-Never: takes an answer that is no discovery document for a server without kinds.
+Never: takes an answer that is no discovery document for a server without kinds; forgets kinds that it knew because who
+serves them cannot be asked now.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from argosy.cluster import Catalog, KindInfo
 from argosy.cluster.refusals import Unavailable
@@ -40,10 +41,15 @@ class Resource(NamedTuple):
     subresources: Mapping[str, GroupKind]
 
 
+Told = Mapping[str, Sequence[Resource]]  # by the path of their group version
+NOTHING: Final[Told] = {}
+
+
 class Served(NamedTuple):
     catalog: Catalog
     # (the kind acted on, the kind that is posted) → `eviction`, `token`, `binding`
     subresources: Mapping[tuple[GroupKind, GroupKind], str]
+    told: Told = NOTHING
 
 
 class Discovery:
@@ -52,6 +58,7 @@ class Discovery:
     def __init__(self, fetch: Fetch, host: str = "") -> None:
         self._fetch, self._host = fetch, host
         self._served: Served | None = None
+        self._told = NOTHING  # what is forgotten is asked for again, and may not be told then
         self._begun = self._answered = 0
         self._lock = asyncio.Lock()
 
@@ -62,8 +69,8 @@ class Discovery:
             if self._served is None or self._answered <= came:
                 self._begun += 1
                 asked = self._begun
-                self._served = await fetch_served(self._fetch, self._host)
-                self._answered = asked
+                self._served = await fetch_served(self._fetch, self._host, self._told)
+                self._told, self._answered = self._served.told, asked
             return self._served
 
     async def find(self, kind: GroupKind, version: str = "") -> tuple[Served, KindInfo | None]:
@@ -79,11 +86,14 @@ class Discovery:
         self._served = None
 
 
-async def fetch_served(fetch: Fetch, host: str = "") -> Served:
-    """`host` is whom a fault is told of."""
+async def fetch_served(fetch: Fetch, host: str = "", before: Told = NOTHING) -> Served:
+    """`host` is whom a fault is told of. `before` is what was told last."""
     core, groups = await asyncio.gather(fetch("/api", ACCEPT), _groups(fetch))
-    resources = [*await _resources(fetch, host, "/api", core), *await _resources(fetch, host, "/apis", groups)]
-    return gather(resources)
+    told = {
+        **await _resources(fetch, host, "/api", core, before),
+        **await _resources(fetch, host, "/apis", groups, before),
+    }
+    return gather([resource for found in told.values() for resource in found])._replace(told=told)
 
 
 async def _groups(fetch: Fetch) -> Any:
@@ -95,24 +105,27 @@ async def _groups(fetch: Fetch) -> Any:
         return {"kind": "APIGroupList", "groups": []}  # a server of core kinds only
 
 
-async def _resources(fetch: Fetch, host: str, path: str, document: Any) -> list[Resource]:
+async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: Told) -> Told:
     if not isinstance(document, dict) or document.get("kind") not in FORMS:
         raise _not_understood(host, path)
     if document["kind"] == "APIGroupDiscoveryList":
-        return _understood(read_aggregated, document, host, path)
+        versions = _understood(read_aggregated, document, host, path)
+        return {path: before.get(path, ()) if found is None else found for path, found in versions}
     limit = asyncio.Semaphore(AT_ONCE)
 
-    async def one(path: str) -> list[Resource]:
+    async def one(path: str) -> Sequence[Resource]:
         async with limit:
             try:
                 return _understood(read_legacy, await fetch(path, "application/json"), host, path)
-            except ArgosyError:
+            except ArgosyError as error:
                 if path.startswith("/api/"):
                     raise
-                return []  # k8s: an extension server that is down hides its own kinds, and no others
+                is_gone = isinstance(error, ClusterError) and error.code == 404
+                # k8s: an extension server that is down hides its own kinds, and no others; they are still there
+                return () if is_gone else before.get(path, ())
 
-    versions = _understood(_version_paths, document, host, path)
-    return [resource for found in await asyncio.gather(*map(one, versions)) for resource in found]
+    paths = _understood(_version_paths, document, host, path)
+    return dict(zip(paths, await asyncio.gather(*map(one, paths)), strict=True))
 
 
 def _understood(read: Callable[[Any], Iterable[T]], document: Any, host: str, path: str) -> list[T]:
@@ -138,27 +151,34 @@ def by_preference(group: Mapping[str, Any]) -> list[str]:
     return sorted(listed, key=lambda version: version != preferred)
 
 
-def read_aggregated(document: Mapping[str, Any]) -> Iterator[Resource]:
+def read_aggregated(document: Mapping[str, Any]) -> Iterator[tuple[str, list[Resource] | None]]:
+    """By path; none where the server could not ask who serves them."""
     for item in document.get("items") or ():
         group = (item.get("metadata") or {}).get("name") or ""
         for version in item.get("versions") or ():
-            for entry in version.get("resources") or ():
-                kind = _kind_of(entry.get("responseKind") or {}, group)
-                if kind.kind:
-                    yield Resource(
-                        kind.group,
-                        version["version"],
-                        entry["resource"],
-                        kind.kind,
-                        entry.get("scope") == "Namespaced",
-                        tuple(entry.get("verbs") or ()),
-                        tuple(entry.get("shortNames") or ()),
-                        tuple(entry.get("categories") or ()),
-                        {
-                            sub["subresource"]: _kind_of(sub.get("responseKind") or {}, group)
-                            for sub in entry.get("subresources") or ()
-                        },
-                    )
+            found = list(_of_version(version, group))
+            is_hidden = not found and version.get("freshness") == "Stale"
+            yield _root(group, version["version"]), None if is_hidden else found
+
+
+def _of_version(version: Mapping[str, Any], group: str) -> Iterator[Resource]:
+    for entry in version.get("resources") or ():
+        kind = _kind_of(entry.get("responseKind") or {}, group)
+        if kind.kind:
+            yield Resource(
+                kind.group,
+                version["version"],
+                entry["resource"],
+                kind.kind,
+                entry.get("scope") == "Namespaced",
+                tuple(entry.get("verbs") or ()),
+                tuple(entry.get("shortNames") or ()),
+                tuple(entry.get("categories") or ()),
+                {
+                    sub["subresource"]: _kind_of(sub.get("responseKind") or {}, group)
+                    for sub in entry.get("subresources") or ()
+                },
+            )
 
 
 def _kind_of(response: Mapping[str, Any], group: str) -> GroupKind:
@@ -206,6 +226,9 @@ def gather(resources: list[Resource]) -> Served:
 
 
 def collection_path(kind: GroupKind, info: KindInfo, version: str, namespace: str) -> str:
-    root = f"/apis/{join_api_version(kind.group, version)}" if kind.group else f"/api/{version}"
     scope = f"/namespaces/{namespace}" if info.namespaced and namespace else ""
-    return f"{root}{scope}/{info.plural}"
+    return f"{_root(kind.group, version)}{scope}/{info.plural}"
+
+
+def _root(group: str, version: str) -> str:
+    return f"/apis/{join_api_version(group, version)}" if group else f"/api/{version}"

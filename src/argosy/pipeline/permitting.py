@@ -64,6 +64,7 @@ def why_not_delete(
         owner=owner(live, rules.tracking),
         is_self_referenced=is_self_referenced(live, rules.tracking),
         is_rendered_whole=True,  # a render gives all, or an error
+        is_served=options is None or key.group_kind in kinds,  # whose application goes is asked for by nobody
         is_in_destination=permits_destination(project, place) and not _stranger(key, app, rules, kinds),
         refusal=permits(project, key, is_namespaced=is_namespaced, destination=app.destination),
         is_excluded=rules.exclusions.excludes(key.group_kind),

@@ -21,6 +21,7 @@ class Candidate:
     is_self_referenced: bool  # its tracking names this very manifest, and is no copy of another's
     is_rendered_whole: bool  # the desired manifests are all there are at the resolved revision
     is_in_destination: bool  # it lives in the cluster, and where it has one in a namespace, that the project allows
+    is_served: bool = True  # its kind; else nobody knows under which key Git asks for it: with a namespace, or without
     refusal: str = ""  # of the project, for this kind
     is_excluded: bool = False  # by settings: such kinds are not looked at
     controller: str = ""  # who else made it, by ownerReferences
@@ -35,6 +36,8 @@ def may_delete(candidate: Candidate, instance: str) -> str:
         return "its tracking names another manifest: it was copied from that one"
     if not candidate.is_rendered_whole:
         return "what Git asks for is not known in full"
+    if not candidate.is_served:
+        return "its kind is not served at the moment, so nobody knows whether Git asks for it"
     if not candidate.is_in_destination:
         return "it is not where this application may deliver to"
     if candidate.is_excluded:

@@ -41,6 +41,10 @@ LEGACY = {
     "/apis/autoscaling/v1": {"groupVersion": "autoscaling/v1", "resources": [HPA]},
     "/apis/autoscaling/v2": {"groupVersion": "autoscaling/v2", "resources": [HPA]},
 }
+GONE = object()
+NODE = {"name": "nodes", "kind": "NodeMetrics", "namespaced": False, "verbs": ["get"]}
+METRICS = {"groupVersion": "metrics.k8s.io/v1beta1", "resources": [NODE]}
+NODES = {"resource": "nodes", "responseKind": {"kind": "NodeMetrics"}, "scope": "Cluster", "verbs": ["get"]}
 
 
 class Documents:
@@ -52,12 +56,14 @@ class Documents:
         await asyncio.sleep(0)
         if path not in self.documents:
             raise TransientError(f"{path}: the extension server is down")
+        if self.documents[path] is GONE:
+            raise ClusterError("404 page not found", code=404)
         return self.documents[path]
 
 
 @pytest.mark.parametrize("documents", [AGGREGATED, LEGACY], ids=["aggregated", "legacy"])
 async def test_each_form_tells_versions_in_order_of_preference_and_subresources(documents: dict[str, Any]) -> None:
-    catalog, subresources = await fetch_served(Documents(documents).fetch)
+    catalog, subresources, _ = await fetch_served(Documents(documents).fetch)
     assert set(catalog) == {GroupKind("", "Pod"), GroupKind("autoscaling", "HorizontalPodAutoscaler")}
     pods = catalog[GroupKind("", "Pod")]
     assert pods == ("v1", "pods", True, ("v1",), ("get", "list"), ("eviction", "status"), ("po",), ("all",))
@@ -110,3 +116,56 @@ async def test_an_extension_server_that_answers_nonsense_hides_its_own_kinds_alo
     assert await fetch_served(Documents({**LEGACY, "/apis/metrics.k8s.io/v1beta1": answer}).fetch) == without
     with pytest.raises(Unavailable, match="/api/v1: answered"):
         await fetch_served(Documents({**LEGACY, "/api/v1": answer}).fetch)
+
+
+def aggregated(*items: dict[str, Any]) -> dict[str, Any]:
+    return {**AGGREGATED, "/apis": {"kind": "APIGroupDiscoveryList", "items": list(items)}}
+
+
+def metrics(*resources: dict[str, Any], freshness: str = "Current") -> dict[str, Any]:
+    version = {"version": "v1beta1", "freshness": freshness, "resources": list(resources)}
+    return {"metadata": {"name": "metrics.k8s.io"}, "versions": [version]}
+
+
+WITHOUT = {**LEGACY, "/apis": {"kind": "APIGroupList", "groups": LEGACY["/apis"]["groups"][:1]}}
+FORMS = [
+    pytest.param(
+        {**LEGACY, "/apis/metrics.k8s.io/v1beta1": METRICS},
+        LEGACY,
+        [WITHOUT, {**LEGACY, "/apis/metrics.k8s.io/v1beta1": GONE},
+         {**LEGACY, "/apis/metrics.k8s.io/v1beta1": {**METRICS, "resources": []}}],
+        id="legacy",
+    ),
+    pytest.param(
+        aggregated(metrics(NODES)),
+        aggregated(metrics(freshness="Stale")),
+        [aggregated(), aggregated(metrics())],
+        id="aggregated",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("whole", "hidden", "gone"), FORMS)
+async def test_kinds_whose_server_is_away_stay_known_until_they_are_really_gone(
+    whole: dict[str, Any], hidden: dict[str, Any], gone: list[dict[str, Any]]
+) -> None:
+    kind = GroupKind("metrics.k8s.io", "NodeMetrics")
+    for without in gone:
+        documents = Documents(whole)
+        discovery = Discovery(documents.fetch)
+        known = (await discovery.refresh()).catalog
+        documents.documents = hidden
+        for _ in range(2):
+            discovery.forget()
+            assert (await discovery.refresh()).catalog == known and not known[kind].namespaced
+        for documents.documents in (without, hidden):
+            assert kind not in (await discovery.refresh()).catalog
+
+
+@pytest.mark.parametrize("hidden", [LEGACY, aggregated(metrics(freshness="Stale"))], ids=["legacy", "aggregated"])
+async def test_a_server_that_is_away_from_the_first_is_heard_of_as_soon_as_it_comes(hidden: dict[str, Any]) -> None:
+    kind, documents = GroupKind("metrics.k8s.io", "NodeMetrics"), Documents(hidden)
+    discovery = Discovery(documents.fetch)
+    assert (await discovery.find(kind))[1] is None
+    documents.documents = aggregated(metrics(NODES, freshness="Stale"))
+    assert (await discovery.find(kind))[1] is not None

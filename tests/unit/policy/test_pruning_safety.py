@@ -25,6 +25,7 @@ def test_what_is_its_own_and_no_longer_wanted_may_go() -> None:
         ({"owner": "models-2"}, "belongs to models-2"),
         ({"is_self_referenced": False}, "copied"),
         ({"is_rendered_whole": False}, "not known in full"),
+        ({"is_served": False}, "not served"),
         ({"is_in_destination": False}, "not where"),
         ({"is_excluded": True}, "exclude"),
         ({"refusal": "resource :Secret is not permitted"}, "not permitted"),
@@ -42,6 +43,7 @@ CANDIDATES = st.builds(
     is_self_referenced=st.booleans(),
     is_rendered_whole=st.booleans(),
     is_in_destination=st.booleans(),
+    is_served=st.booleans(),
     refusal=st.sampled_from(["", "no"]),
     is_excluded=st.booleans(),
     controller=st.sampled_from(["", "Job/x"]),
@@ -54,7 +56,7 @@ def test_only_a_candidate_that_nothing_speaks_against_may_go(candidate: Candidat
     if may_delete(candidate, instance) == "":
         assert instance and candidate.owner == instance
         assert candidate.is_self_referenced and candidate.is_rendered_whole and candidate.is_in_destination
-        assert not (candidate.is_excluded or candidate.refusal or candidate.controller)
+        assert candidate.is_served and not (candidate.is_excluded or candidate.refusal or candidate.controller)
         assert "Prune=false" not in candidate.options
 
 

@@ -1,0 +1,49 @@
+"""What a sync may delete, where it is not known which kinds a cluster serves."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from argosy.cluster import KindInfo
+from argosy.live import Tracking
+from argosy.model.application import read_application
+from argosy.model.manifest import Manifest, key_of
+from argosy.model.names import GroupKind
+from argosy.model.project import read_project
+from argosy.pipeline.assembling import in_shape
+from argosy.pipeline.permitting import why_not_delete
+from argosy.pipeline.rules import Rules
+from argosy.source.repositories import Repositories
+from argosy.sync.options import SyncOptions
+
+CLASS = GroupKind("example.com", "MachineClass")
+KINDS = {CLASS: KindInfo("v1", "machineclasses", False)}
+APP = read_application(
+    {"metadata": {"name": "models", "namespace": "argocd"}, "spec": {"destination": {"server": "*", "namespace": "ml"}}}
+)
+PROJECT = read_project({"metadata": {"name": "default"}, "spec": {
+    "destinations": [{"server": "*", "namespace": "*"}],
+    "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+}})  # fmt: skip
+WRITTEN: Manifest = {"apiVersion": "example.com/v1", "kind": "MachineClass", "metadata": {"name": "large"}}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "options", "word"),
+    [
+        (KINDS, SyncOptions.of(()), ""),
+        ({}, SyncOptions.of(()), "its kind is not served at the moment"),
+        ({}, None, ""),  # the application itself goes, so that nothing is asked for
+    ],
+)
+def test_what_is_of_a_kind_that_is_missed_for_a_moment_is_not_pruned(
+    kinds: dict[GroupKind, KindInfo], options: SyncOptions | None, word: str
+) -> None:
+    rules = Rules(cast(Repositories, None), cast(Any, None), tracking=Tracking())
+    (live,), _ = in_shape(APP, [WRITTEN], rules, KINDS)
+    (desired,), _ = in_shape(APP, [WRITTEN], rules, kinds)
+    assert (key_of(live) == key_of(desired)) is bool(kinds)  # without its kind it would count as another
+    said = why_not_delete(live, APP, PROJECT, rules, kinds, options)
+    assert said.startswith(word) and bool(said) is bool(word)
